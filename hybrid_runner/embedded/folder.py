@@ -1,0 +1,151 @@
+"""The files of one embedded Postgres, and where its socket goes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid_runner.embedded.account import Account, accepted_account
+from hybrid_runner.errors import RunnerError
+
+PORT = 5432
+SOCKET_NAME = f".s.PGSQL.{PORT}"
+_LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@ -]+")
+_TELLING = re.compile(r"(FATAL|PANIC|[Ee]rror):  ?(?!the database system is )|keeper:")
+STARTING = "keeper: starting"
+"""Opens each run in the log; what was said before it is not this run's trouble."""
+_LOG_LIMIT = 10 * 1024 * 1024
+
+
+class EmbeddedError(RunnerError):
+    """The embedded Postgres cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One folder; everything is in it but the socket of a folder with a long path."""
+
+    directory: Path
+
+    @property
+    def data(self) -> Path:
+        """Postgres's own data directory."""
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """What Postgres and the keeper say."""
+        return self.directory / "postgres.log"
+
+    def lock(self, name: str) -> Path:
+        """The file of the lock `name`; see the package's docstring."""
+        return self.directory / f"{name}.lock"
+
+    def create(self) -> None:
+        """Make the folder, or say why it cannot be used."""
+        try:
+            for path in reversed([self.directory, *self.directory.parents]):
+                if not path.exists():
+                    path.mkdir(exist_ok=True)
+                    if os.geteuid() == 0:  # Postgres may run as uid 65534, whatever root's umask
+                        path.chmod(0o755)
+            usable = self.directory.is_dir() and os.access(self.directory, os.R_OK | os.W_OK | os.X_OK)
+            reason = "not a folder this user can write to"
+        except OSError as error:
+            usable, reason = False, (error.strerror or str(error)).lower()
+        if not usable:
+            raise EmbeddedError(self._unusable(reason))
+        if (self.directory / "PG_VERSION").exists():
+            raise EmbeddedError(self._unusable("it is the data directory of another Postgres"))
+
+    def _unusable(self, reason: str) -> str:
+        return f"cannot keep a database in {self.directory} ({reason}): set HYBRID_RUNNER_DATA_DIR or HYBRID_RUNNER_DSN"
+
+    def make_socket_directory(self, account: Account) -> Path:
+        """The private directory for the socket: in the folder, or a short one when its path is long or odd."""
+        directory = next(path for path in self._socket_directories(account) if _fits(path))
+        try:
+            directory.mkdir(mode=0o700, exist_ok=True)
+            ours = directory.lstat().st_uid == os.geteuid() or directory.parent == self.directory
+            if os.geteuid() == 0 and ours:
+                os.chown(directory, account.owner, account.owner, follow_symlinks=False)
+        except OSError as error:
+            raise EmbeddedError(
+                f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR"
+            ) from error
+        if not _is_private(directory, account.owner):
+            raise EmbeddedError(f"{directory} is not uid {account.owner}'s alone (mode 0700): remove it, or set TMPDIR")
+        return directory
+
+    def _socket_directories(self, account: Account) -> Iterator[Path]:
+        yield self.directory / "run"
+        name = f"hybrid-runner-{account.owner}-{hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]}"
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        if account is not Account.NOBODY and Path(runtime).is_absolute() and os.access(runtime, os.W_OK | os.X_OK):
+            yield Path(runtime) / name
+        yield Path(tempfile.gettempdir()).absolute() / name
+        yield Path("/tmp") / name  # noqa: S108 - ownership and mode are checked before use
+
+    def recorded_socket_directory(self) -> Path | None:
+        """Where the running server says its socket is; TMPDIR may differ between processes."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            directory = Path(lines[4])
+            return directory if _is_private(directory, self.data.stat().st_uid) else None
+        except (OSError, IndexError):
+            return None
+
+    def open_log(self) -> int:
+        """A descriptor that appends to the log."""
+        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def bound_log(self) -> None:
+        """Set an overlong log aside; the one before it goes."""
+        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.1"))
+
+    def complaint(self, trouble: str) -> EmbeddedError:
+        """An error that names the log and its last telling line."""
+        lines: list[str] = []
+        if self.log.exists():
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - 8192))
+                lines = file.read().decode(errors="replace").rpartition(STARTING)[2].splitlines()[1:]
+        telling = [line for line in lines if _TELLING.search(line)] or lines or ["empty"]
+        return EmbeddedError(f"{trouble}; see {self.log}: {telling[-1].strip()}")
+
+
+def default_data_directory() -> Path:
+    """The folder used when none is given."""
+    if chosen := os.environ.get("HYBRID_RUNNER_DATA_DIR"):
+        return Path(chosen).expanduser() / "postgres"
+    if shared := os.environ.get("XDG_DATA_HOME"):
+        return Path(shared) / "hybrid-runner" / "postgres"
+    home = Path.home()
+    if os.geteuid() == 0 and not _anyone_may_enter(home) and accepted_account() is Account.NOBODY:
+        return Path("/var/lib/hybrid-runner/postgres")
+    application_data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
+    return home / application_data / "hybrid-runner" / "postgres"
+
+
+def _fits(directory: Path) -> bool:
+    # A comma separates hosts in a DSN and directories in the server's setting.
+    path = str(directory / SOCKET_NAME)
+    return len(os.fsencode(path)) <= _LONGEST_SOCKET and _PLAIN_PATH.fullmatch(path) is not None
+
+
+def _is_private(directory: Path, owner: int) -> bool:
+    found = directory.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077
+
+
+def _anyone_may_enter(directory: Path) -> bool:
+    return all(path.stat().st_mode & 0o001 for path in (directory, *directory.parents) if path.exists())

@@ -1,0 +1,70 @@
+"""Every error this package raises, on one screen. Each message is one line that says what to do.
+
+RunnerError
+├── ConfigurationError      settings, handler targets, names: fix the call or the environment
+├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
+│   ├── SchemaMissing       run `hybrid-runner migrate`
+│   └── SchemaTooNew        upgrade hybrid-runner
+├── DatabaseUnavailable     Postgres does not answer now: try again later
+├── EnqueueError            the job was not accepted; nothing was stored
+│   └── KeyTaken            a live job holds the key (on_conflict="error")
+├── JobNotFound             no such job, live or archived
+├── JobFailed               raised by `handle.wait()`: the job ended as failed
+├── JobCancelled            raised by `handle.wait()`: the job ended as cancelled
+├── WaitTimeout             raised by `handle.wait(timeout=…)`: not finished yet
+└── StaleClaim              this attempt no longer owns the job: stop working on it
+"""
+
+from __future__ import annotations
+
+
+class RunnerError(Exception):
+    """Base of everything raised on purpose; `str()` is one line for a person."""
+
+
+class ConfigurationError(RunnerError):
+    """A setting, a name or a handler target is wrong."""
+
+
+class DatabaseError(RunnerError):
+    """Postgres refused, and asking again will not help."""
+
+
+class SchemaMissing(DatabaseError):
+    """The database has no hybrid_runner schema, or an older one than this version needs."""
+
+
+class SchemaTooNew(DatabaseError):
+    """The database was migrated by a newer hybrid-runner."""
+
+
+class DatabaseUnavailable(RunnerError):
+    """Postgres does not answer now; the same call may work later."""
+
+
+class EnqueueError(RunnerError):
+    """A job was not accepted; nothing was stored."""
+
+
+class KeyTaken(EnqueueError):
+    """A live job already holds the key."""
+
+
+class JobNotFound(RunnerError):
+    """No job with that id, live or archived."""
+
+
+class JobFailed(RunnerError):
+    """The awaited job ended as failed."""
+
+
+class JobCancelled(RunnerError):
+    """The awaited job ended as cancelled."""
+
+
+class WaitTimeout(RunnerError, TimeoutError):
+    """The awaited job did not finish in time; it goes on."""
+
+
+class StaleClaim(RunnerError):
+    """This attempt no longer owns the job; nothing was written."""

@@ -1,0 +1,55 @@
+"""JSON as Postgres takes it: orjson, bounded, and without what jsonb cannot hold."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+LARGEST = 1024 * 1024
+"""Bytes of one payload, result or memory; the payload's CHECK constraint says the same."""
+
+# A backslash escape of NUL that is not itself escaped.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class NotStorable(ValueError):
+    """The value cannot be stored; `str()` says why."""
+
+
+def encode(value: Any, what: str) -> str:
+    """JSON text of `value`; NotStorable names `what` and the reason."""
+    try:
+        text = orjson.dumps(value, default=_other, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotStorable(f"{what} cannot be written as JSON: {error}") from None
+    return check(text, what)
+
+
+def check(text: bytes, what: str) -> str:
+    """The JSON text as `str` when Postgres will take it, otherwise NotStorable."""
+    if len(text) > LARGEST:
+        raise NotStorable(f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere and keep a reference")
+    if b"\\u0000" in text and _NUL.search(text):
+        raise NotStorable(f"{what} contains a NUL character, which Postgres cannot store in JSON: remove or escape it")
+    return text.decode()
+
+
+def decode(text: str | None) -> Any:
+    """The value of a JSON text from Postgres; None stays None."""
+    return None if text is None else orjson.loads(text)
+
+
+def printable(text: str, most: int = 4096) -> str:
+    """Text that Postgres can store whatever it was: no NUL, no lone surrogates, bounded."""
+    return text[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _other(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)  # pydantic models inside plain containers
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    raise TypeError(f"Type is not JSON serializable: {type(value).__name__}")

@@ -1,0 +1,125 @@
+"""Rows as values: what goes into the queue, what a worker is given, what anyone can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+OnConflict = Literal["exists", "replace", "error"]
+
+
+class State(StrEnum):
+    """Where a job stands: queued → running → completed, failed or cancelled; running → queued to try again."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether a job in this state has ended."""
+        return self in _FINAL
+
+
+_FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job on its way in; `payload` and `data` are JSON texts."""
+
+    kind: str
+    payload: str = "{}"
+    queue: str = "default"
+    key: str | None = None
+    priority: int = 5
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    finish_by: datetime | None = None
+    data: str | None = None
+    traceparent: str | None = None
+
+
+class Enqueued(NamedTuple):
+    """What became of a job on its way in: `inserted`, or the live job under its key that `exists` or was `replaced`."""
+
+    id: int
+    outcome: str
+
+
+@dataclass(slots=True)
+class Claim:
+    """The right to run one attempt of one job. Columns in the order of sql/queries/claim_jobs.sql."""
+
+    id: int
+    queue: str
+    kind: str
+    payload: str
+    data: str | None
+    key: str | None
+    run_at: datetime
+    max_attempts: int
+    timeout: timedelta | None
+    finish_by: datetime | None
+    traceparent: str | None
+    attempt: int
+    claim: int
+    started_at: datetime
+
+    @property
+    def pickup(self) -> timedelta:
+        """How long the job was due before this claim took it."""
+        return self.started_at - self.run_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """Every column of one job, live or archived, as `hybrid_runner.all_jobs` shows it."""
+
+    id: int
+    queue: str
+    kind: str
+    priority: int
+    payload: Any
+    data: Any
+    key: str | None
+    run_at: datetime
+    max_attempts: int | None
+    timeout: timedelta | None
+    finish_by: datetime | None
+    traceparent: str | None
+    state: State
+    attempt: int
+    claim: int | None
+    worker_id: str | None
+    started_at: datetime | None
+    progress: Any
+    errors: Any
+    version: int
+    cancel_requested_at: datetime | None
+    created_at: datetime
+    finished_at: datetime | None
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What a waiter needs to know of a job; `result` is the stored JSON text."""
+
+    id: int
+    kind: str
+    state: State
+    progress: Any
+    errors: Any
+    result: str | None
+
+    @property
+    def last_error(self) -> str:
+        """The newest error message, or a word that says there is none."""
+        return str(self.errors[-1].get("message", "")) if self.errors else "no reason was recorded"

@@ -1,0 +1,119 @@
+"""Every setting, its default and its reason; from arguments first, then from HYBRID_RUNNER_* in the environment."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.errors import ConfigurationError
+
+PREFIX = "HYBRID_RUNNER_"
+
+
+def _duration(value: object) -> timedelta:
+    try:
+        return parse_duration(value)  # type: ignore[arg-type]  # whatever a person wrote; parse_duration judges it
+    except (ConfigurationError, AttributeError) as error:
+        raise ValueError(str(error)) from None
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
+
+
+class Settings(BaseModel):
+    """Settings of a runner. Each field is the argument of `Runner` and, upper-cased, HYBRID_RUNNER_<FIELD>."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dsn: Annotated[str | None, Field(description="Postgres to use; absent: an embedded one in the data directory.")] = None
+    listen_dsn: Annotated[
+        str | None, Field(description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")
+    ] = None
+    data_dir: Annotated[
+        Path | None, Field(description="Where the embedded Postgres lives; absent: the user's data folder.")
+    ] = None
+    worker_id: Annotated[
+        str | None, Field(min_length=1, max_length=200, description="Name of this worker (WORKER_ID); absent: made up.")
+    ] = None
+    slots: Annotated[
+        int, Field(ge=1, le=100_000, description="Jobs that one worker runs at a time, per queue, unless said there.")
+    ] = 100
+    process_slots: Annotated[
+        int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')
+    ] = max(1, os.cpu_count() or 1)
+    heartbeat: Annotated[Duration, Field(description="How often a worker says that it lives.")] = timedelta(seconds=10)
+    lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
+    grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
+        seconds=25
+    )
+    poll_base: Annotated[Duration, Field(description="First fallback poll while the event path is down.")] = timedelta(
+        seconds=5
+    )
+    poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while the event path is down.")] = timedelta(
+        seconds=30
+    )
+    poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5
+    hybrid_poll_base: Annotated[Duration, Field(description="First fallback poll while events arrive.")] = timedelta(
+        seconds=30
+    )
+    hybrid_poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while events arrive.")] = timedelta(
+        seconds=60
+    )
+    start_timeout: Annotated[
+        Duration, Field(description="How long `worker` and `migrate` wait for a server that does not answer yet.")
+    ] = timedelta(seconds=60)
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
+        Field(description="What is logged: debug, info, warning or error."),
+    ] = "info"
+    log_format: Annotated[
+        Literal["console", "json"], BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
+        Field(description="How it is logged: console or json."),
+    ] = "console"
+
+    @model_validator(mode="after")
+    def _pairs_fit(self) -> Self:
+        for low, high in (("heartbeat", "lease"), ("poll_base", "poll_cap"), ("hybrid_poll_base", "hybrid_poll_cap")):
+            if getattr(self, low) > getattr(self, high):
+                raise ValueError(f"{low} must not be longer than {high}")
+        return self
+
+    @classmethod
+    def load(cls, environment: Mapping[str, str] | None = None, **arguments: object) -> Self:
+        """Merge arguments over the environment; what is wrong is one line that names the setting."""
+        environment = os.environ if environment is None else environment
+        values: dict[str, object] = {}
+        for field in cls.model_fields:
+            text = environment.get(PREFIX + field.upper(), "")
+            if text:
+                values[field] = text
+        if environment.get("WORKER_ID"):
+            values.setdefault("worker_id", environment["WORKER_ID"])
+        values.update((name, value) for name, value in arguments.items() if value is not None)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigurationError(_one_line(error)) from None
+
+    def name_worker(self) -> str:
+        """The configured worker id, or a new one that nobody else has."""
+        return self.worker_id or f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        return f"settings: {message}"
+    field = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        return f"there is no setting {field!r}: see docs/settings.md"
+    return f"setting {field} ({PREFIX}{field.upper()}): {message}"

@@ -1,0 +1,136 @@
+"""Opens connections to Postgres; the only place that knows how."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import asyncpg
+
+from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
+from hybrid_runner.storage.failures import translate
+
+if TYPE_CHECKING:  # generic in the stubs alone
+    Connection = asyncpg.Connection[asyncpg.Record]
+    Pool = asyncpg.Pool[asyncpg.Record]
+else:
+    Connection, Pool = asyncpg.Connection, asyncpg.Pool
+Rows = list[asyncpg.Record]
+
+CONNECT_TIMEOUT = 10.0
+STATEMENT_TIMEOUT = 60.0
+# Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
+_SERVER_SETTINGS = {"application_name": "hybrid-runner", "plan_cache_mode": "force_custom_plan", "jit": "off"}
+
+
+class Fetches(Protocol):
+    """Whatever can run a statement: a Link, a pool, or the caller's own asyncpg connection."""
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one statement and return its rows."""
+
+
+async def connect(dsn: str) -> Connection:
+    """One new connection; failures come translated."""
+    if not dsn.startswith(("postgresql://", "postgres://")):
+        raise ConfigurationError("the DSN cannot be used: it must look like postgresql://user:password@host:5432/database")
+    try:
+        return await asyncpg.connect(
+            dsn,
+            timeout=CONNECT_TIMEOUT,
+            command_timeout=STATEMENT_TIMEOUT,
+            server_settings=_SERVER_SETTINGS,
+            max_cached_statement_lifetime=0,
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"the DSN cannot be used: {error}") from None
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise translate(error) from error
+
+
+async def open_pool(dsn: str, *, largest: int) -> Pool:
+    """A pool that opens connections as they are needed; nothing is tried before the first use."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=0,
+        max_size=largest,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=STATEMENT_TIMEOUT,
+        server_settings=_SERVER_SETTINGS,
+        max_inactive_connection_lifetime=60.0,
+    )
+
+
+class Link:
+    """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: Connection | None = None
+        self._busy = asyncio.Lock()
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
+        async with self._busy:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await connect(self._dsn)
+            try:
+                return await self._connection.fetch(query, *args)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+                failure = translate(error)
+                if isinstance(failure, DatabaseUnavailable):
+                    self._drop()
+                raise failure from error
+
+    async def close(self) -> None:
+        """Close the connection politely, for a few seconds at most."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            try:
+                await connection.close(timeout=2)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                connection.terminate()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            connection.terminate()
+
+
+class Ear:
+    """A connection that only listens; `heard(channel, payload)` is called for every ring until it is `lost`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: self.lost.set())
+
+    @classmethod
+    async def open(cls, dsn: str) -> Ear:
+        """Connect; nothing is listened to yet."""
+        return cls(await connect(dsn))
+
+    async def listen(self, channel: str, heard: Callable[[str, str], None]) -> None:
+        """Subscribe to one channel."""
+
+        def on_ring(_connection: object, _pid: int, channel: str, payload: object) -> None:
+            heard(channel, str(payload))
+
+        await self._translated(self._connection.add_listener(channel, on_ring))
+
+    async def ring(self, channel: str) -> None:
+        """Ring a channel from this very connection."""
+        await self._translated(self._connection.execute("SELECT pg_notify($1, 'proof')", channel))
+
+    async def close(self) -> None:
+        """Hang up."""
+        if not self._connection.is_closed():
+            self._connection.terminate()
+            self.lost.set()
+
+    async def _translated(self, call: Awaitable[object]) -> None:
+        try:
+            await call
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise translate(error) from error

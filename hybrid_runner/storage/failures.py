@@ -1,0 +1,77 @@
+"""What Postgres and the network can say, translated once into the error tree."""
+
+from __future__ import annotations
+
+import re
+
+import asyncpg
+
+from hybrid_runner.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DatabaseUnavailable,
+    EnqueueError,
+    KeyTaken,
+    RunnerError,
+    SchemaMissing,
+)
+
+# Later the same statement may work: connection lost, resources short, shutting down, read-only in a failover, conflicts.
+_TRANSIENT_CLASSES = ("08", "53", "57", "40")
+_TRANSIENT_STATES = {"25006", "55P03", "55006"}
+_MISSING = {"3F000", "42P01", "42883", "42704", "42703"}
+_CONSTRAINT = re.compile(r"jobs_(\w+)")
+_LOST = (
+    asyncpg.InterfaceError,
+    asyncpg.exceptions.ConnectionDoesNotExistError,
+    OSError,
+    TimeoutError,
+    EOFError,
+)
+
+
+def translate(error: BaseException) -> RunnerError:
+    """The RunnerError that says in one line what happened and what to do."""
+    match error:
+        case RunnerError():
+            return error
+        case asyncpg.exceptions.ClientConfigurationError():
+            return ConfigurationError(f"the DSN cannot be used: {_line(error)}")
+        case asyncpg.PostgresError():
+            return _from_postgres(error)
+        case _ if isinstance(error, _LOST):
+            return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
+        case ValueError() | TypeError():
+            return DatabaseError(f"Postgres cannot take this value: {_line(error)}")
+        case _:
+            return DatabaseError(f"{type(error).__name__}: {_line(error)}")
+
+
+def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
+    state = str(getattr(error, "sqlstate", "") or "")
+    line = _line(error)
+    if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
+        return DatabaseUnavailable(f"Postgres cannot do this now: {line}")
+    if state == "23505" and getattr(error, "constraint_name", "") == "jobs_one_live_job_per_key":
+        return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
+    if state == "23514":
+        named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
+        return EnqueueError(f"the job was refused: {named[1].replace('_', ' ')}" if named else f"refused: {line}")
+    if state[:2] == "28":
+        return DatabaseError(f"Postgres refused the login: {line}")
+    if state == "3D000":
+        return DatabaseError(f"{line}: create it, or correct the DSN")
+    if state == "42501":
+        return DatabaseError(f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use another")
+    if state in _MISSING and "hybrid_runner" in line:
+        return SchemaMissing(f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner migrate`")
+    if state in ("22P05", "22021"):
+        return EnqueueError("Postgres cannot store a NUL character: remove or escape it")
+    if state == "22023":
+        return EnqueueError(line)
+    return DatabaseError(f"{line} (SQLSTATE {state})")
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."

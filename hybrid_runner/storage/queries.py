@@ -1,0 +1,51 @@
+"""Finds the SQL files: beside the package when installed, in the checkout otherwise."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+class Migration(NamedTuple):
+    """One step of the schema: its number, its name and its SQL."""
+
+    version: int
+    name: str
+    sql: str
+
+
+@cache
+def sql_folder() -> Path:
+    """The folder with `migrations/` and `queries/`."""
+    for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql"):
+        if (folder / "queries").is_dir():
+            return folder
+    raise FileNotFoundError(f"no sql/ folder beside {_PACKAGE}: the installation is damaged, install hybrid-runner again")
+
+
+@cache
+def query(name: str) -> str:
+    """The text of sql/queries/<name>.sql."""
+    return (sql_folder() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def script(name: str) -> str:
+    """The text of sql/<name>.sql."""
+    return (sql_folder() / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """All migrations in order; their numbers have no gap."""
+    found = []
+    for place, path in enumerate(sorted((sql_folder() / "migrations").glob("*.sql")), start=1):
+        match = re.fullmatch(r"(\d{4})_(\w+)", path.stem)
+        if match is None or int(match[1]) != place:
+            raise FileNotFoundError(f"{path.name} is not migration {place:04d}: the installation is damaged")
+        found.append(Migration(place, match[2], path.read_text(encoding="utf-8")))
+    return tuple(found)

@@ -1,0 +1,217 @@
+"""The storage calls, one per file in sql/queries, named alike. They run on whatever can fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from hybrid_runner.jsontext import decode
+from hybrid_runner.models import Claim, Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.storage.connections import Fetches, Rows
+from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.queries import query
+
+
+async def _fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
+    try:
+        return await on.fetch(query(name), *arguments)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+        raise translate(error) from error
+
+
+async def _value(on: Fetches, name: str, *arguments: Any) -> Any:
+    rows = await _fetch(on, name, *arguments)
+    return rows[0][0] if rows else None
+
+
+# --- the worker's
+
+
+class Kinds:
+    """What a worker can run, as the arrays that claim_jobs takes."""
+
+    def __init__(self, kinds: Sequence[tuple[str, int, timedelta | None]]) -> None:
+        self.names = [name for name, _, _ in kinds]
+        self.max_attempts = [attempts for _, attempts, _ in kinds]
+        self.timeouts = [timeout for _, _, timeout in kinds]
+
+
+async def claim_jobs(on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str) -> list[Claim]:
+    """Claim up to `slots` due jobs."""
+    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts)
+    return [Claim(*row) for row in rows]
+
+
+async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
+    """Archive ended jobs; the ids that were still ours."""
+    rows = await _fetch(
+        on,
+        "finish_jobs",
+        [f.claim.id for f in batch],
+        [f.claim.claim for f in batch],
+        [f.state.value for f in batch],
+        [f.result for f in batch],
+        [f.error for f in batch],
+    )
+    return {row[0] for row in rows}
+
+
+async def requeue_jobs(on: Fetches, batch: Sequence[Requeued]) -> set[int]:
+    """Put jobs back; the ids that were still ours and not being cancelled."""
+    rows = await _fetch(
+        on,
+        "requeue_jobs",
+        [r.claim.id for r in batch],
+        [r.claim.claim for r in batch],
+        [r.delay for r in batch],
+        [r.charged for r in batch],
+        [r.data for r in batch],
+        [r.error for r in batch],
+    )
+    return {row[0] for row in rows}
+
+
+async def next_due(on: Fetches, queue: str) -> timedelta | None:
+    """How long until the next job of the queue is due; None when none waits for its time."""
+    delay: timedelta | None = await _value(on, "next_due", queue)
+    return delay
+
+
+async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
+    """Write (id, claim, progress); the ids that were still ours."""
+    rows = await _fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
+    return {row[0] for row in rows}
+
+
+async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
+    """Make the queue known."""
+    await _fetch(on, "open_queue", queue, ring_within)
+
+
+async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str) -> None:
+    """Write down who works; `queues` is JSON text."""
+    await _fetch(on, "register_worker", worker_id, host, pid, version, queues)
+
+
+async def beat(on: Fetches, worker_id: str, running: Sequence[int]) -> list[int]:
+    """Say that this worker lives; the ids among `running` that somebody wants cancelled."""
+    return [row[0] for row in await _fetch(on, "beat", worker_id, running)]
+
+
+async def retire_worker(on: Fetches, worker_id: str) -> None:
+    """This worker ended in an orderly way."""
+    await _fetch(on, "retire_worker", worker_id)
+
+
+async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:
+    """Have partitions ready; how many were made."""
+    made: int = await _value(on, "make_archive_partitions", days_ahead)
+    return made
+
+
+# --- the client's
+
+
+async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
+    """Store one job."""
+    rows = await _fetch(
+        on,
+        "enqueue_job",
+        job.kind,
+        job.payload,
+        job.queue,
+        job.key,
+        job.priority,
+        job.run_at,
+        job.delay,
+        job.max_attempts,
+        job.timeout,
+        job.finish_by,
+        job.data,
+        job.traceparent,
+        on_conflict,
+    )
+    return Enqueued(*rows[0])
+
+
+async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
+    """Store many jobs in one statement, in order."""
+    columns: list[Any] = [
+        [job.kind for job in jobs],
+        [job.payload for job in jobs],
+        [job.queue for job in jobs],
+        [job.priority for job in jobs],
+        [job.run_at for job in jobs],
+        [job.traceparent for job in jobs],
+        [job.max_attempts for job in jobs],
+        [job.timeout for job in jobs],
+        [job.finish_by for job in jobs],
+        [job.data for job in jobs],
+    ]
+    if any(job.key is not None for job in jobs):
+        rows = await _fetch(on, "enqueue_many_keyed", *columns, [job.key for job in jobs], on_conflict)
+        return [Enqueued(*row) for row in rows]
+    return [Enqueued(row[0], "inserted") for row in await _fetch(on, "enqueue_many", *columns)]
+
+
+async def get_job(on: Fetches, job_id: int) -> JobView | None:
+    """One job, live or archived."""
+    rows = await _fetch(on, "get_job", job_id)
+    return _view(rows[0]) if rows else None
+
+
+async def list_jobs(on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int) -> list[JobView]:
+    """The newest jobs first."""
+    return [_view(row) for row in await _fetch(on, "list_jobs", state, queue, kind, most)]
+
+
+async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
+    """Where the awaited jobs stand."""
+    return [
+        JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5])
+        for row in await _fetch(on, "watch_jobs", ids)
+    ]
+
+
+async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> str:
+    """cancelled, requested, finished or unknown."""
+    return str(await _value(on, "cancel_job", job_id, reason))
+
+
+async def retry_job(on: Fetches, job_id: int) -> str:
+    """queued, running, key_taken or unknown."""
+    return str(await _value(on, "retry_job", job_id))
+
+
+async def amend_job(
+    on: Fetches,
+    job_id: int,
+    version: int,
+    payload: str | None,
+    priority: int | None,
+    run_at: datetime | None,
+    data: str | None,
+) -> str:
+    """amended, stale, running, finished or unknown."""
+    return str(await _value(on, "amend_job", job_id, version, payload, priority, run_at, data))
+
+
+async def pause_queue(on: Fetches, queue: str) -> bool:
+    """False when it was paused already."""
+    return bool(await _value(on, "pause_queue", queue))
+
+
+async def resume_queue(on: Fetches, queue: str) -> bool:
+    """False when it was not paused."""
+    return bool(await _value(on, "resume_queue", queue))
+
+
+def _view(row: asyncpg.Record) -> JobView:
+    columns = dict(row)
+    for name in ("payload", "data", "progress", "errors", "result"):
+        columns[name] = decode(columns[name])
+    return JobView(**(columns | {"state": State(columns["state"])}))

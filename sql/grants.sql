@@ -1,0 +1,56 @@
+-- grants: who may do what; run after every migration, changes nothing the second time.
+-- Roles belong to the whole cluster, so a migrator that may not make them goes on without.
+DO $$
+DECLARE
+    role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
+        IF to_regrole('hybrid_runner_' || role) IS NULL THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', 'hybrid_runner_' || role);
+            EXCEPTION
+                WHEN insufficient_privilege THEN
+                    RAISE NOTICE 'role hybrid_runner_% was not made: CREATEROLE is needed; grant rights by hand or migrate as such a role', role;
+                WHEN duplicate_object OR unique_violation THEN
+                    NULL; -- another database of this cluster was migrated at the same moment
+            END;
+        END IF;
+    END LOOP;
+
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hybrid_runner FROM PUBLIC;
+
+    IF to_regrole('hybrid_runner_producer') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
+        GRANT INSERT (queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent)
+            ON hybrid_runner.jobs TO hybrid_runner_producer;
+        GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
+        GRANT EXECUTE ON FUNCTION hybrid_runner.enqueue, hybrid_runner.enqueue_job TO hybrid_runner_producer;
+    END IF;
+
+    IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers TO hybrid_runner_worker;
+        GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
+        GRANT SELECT ON hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations TO hybrid_runner_worker;
+        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
+        GRANT EXECUTE ON FUNCTION
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.ring,
+            hybrid_runner.open_queue, hybrid_runner.make_archive_partitions
+            TO hybrid_runner_worker;
+    END IF;
+
+    IF to_regrole('hybrid_runner_reader') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
+        GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_reader;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;
+    END IF;
+
+    IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
+        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+    END IF;
+END
+$$;

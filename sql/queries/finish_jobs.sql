@@ -1,0 +1,23 @@
+-- finish_jobs: move ended jobs to the archive; returns the ids moved, a stale claim moves nothing.
+-- $1 int8[] ids, $2 int8[] claims, $3 text[] states, $4 jsonb[] results, $5 jsonb[] errors
+-- odd: "id = ANY ($1)" stands beside the join so that no plan can choose to walk the table.
+WITH settled AS (
+    SELECT s.id, s.claim, s.state, s.result, s.error
+    FROM unnest($1::int8[], $2::int8[], $3::text[], $4::jsonb[], $5::jsonb[]) AS s (id, claim, state, result, error)
+),
+gone AS (
+    DELETE FROM hybrid_runner.jobs AS j USING settled AS s
+    WHERE j.id = ANY ($1) AND j.id = s.id AND j.claim = s.claim AND j.state = 'running'
+    RETURNING j.*, s.state AS final_state, s.result, s.error
+)
+INSERT INTO hybrid_runner.archive (
+    id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
+    claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
+)
+SELECT
+    g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
+    g.final_state::hybrid_runner.job_state, g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
+    CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+    g.version + 1, g.cancel_requested_at, g.created_at, clock_timestamp(), g.result
+FROM gone AS g
+RETURNING id

@@ -1,0 +1,32 @@
+-- requeue_jobs: put claimed jobs back for a later attempt; returns the ids put back, a stale claim moves nothing.
+-- $1 int8[] ids, $2 int8[] claims, $3 interval[] delays, $4 bool[] charged, $5 jsonb[] data, $6 jsonb[] errors
+-- odd: a job whose cancelling was asked for is left alone: the caller finishes it as cancelled.
+WITH settled AS (
+    SELECT s.id, s.claim, s.delay, s.charged, s.data, s.error
+    FROM unnest($1::int8[], $2::int8[], $3::interval[], $4::bool[], $5::jsonb[], $6::jsonb[])
+        AS s (id, claim, delay, charged, data, error)
+),
+requeued AS (
+    UPDATE hybrid_runner.jobs AS j SET
+        state = 'queued',
+        run_at = clock_timestamp() + s.delay, -- never behind a frontier
+        attempt = j.attempt - CASE WHEN s.charged THEN 0 ELSE 1 END,
+        data = coalesce(s.data, j.data),
+        -- the last 20 errors are kept
+        errors = CASE
+            WHEN s.error IS NULL THEN j.errors
+            WHEN jsonb_array_length(j.errors) >= 20 THEN (j.errors - 0) || s.error
+            ELSE coalesce(j.errors, '[]') || s.error
+        END,
+        claim = NULL,
+        worker_id = NULL,
+        started_at = NULL,
+        version = j.version + 1
+    FROM settled AS s
+    WHERE j.id = ANY ($1) AND j.id = s.id AND j.claim = s.claim AND j.state = 'running' AND j.cancel_requested_at IS NULL
+    RETURNING j.id, j.queue, j.run_at
+),
+rung AS (
+    SELECT hybrid_runner.ring(r.queue, min(r.run_at)) FROM requeued AS r GROUP BY r.queue, r.run_at > clock_timestamp()
+)
+SELECT r.id FROM requeued AS r WHERE (SELECT count(*) FROM rung) IS NOT NULL
