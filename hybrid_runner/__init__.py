@@ -1,0 +1,35 @@
+"""A job runner that lives in Postgres: INSERT a row, a worker runs it."""
+
+from hybrid_runner.client import JobHandle
+from hybrid_runner.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DatabaseUnavailable,
+    EnqueueError,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    KeyTaken,
+    RunnerError,
+    SchemaMissing,
+    SchemaTooNew,
+    StaleClaim,
+    WaitTimeout,
+)
+from hybrid_runner.job import Job
+from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, State
+from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
+from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.registry import JobKind
+from hybrid_runner.runner import Runner
+from hybrid_runner.settings import Settings
+from hybrid_runner.version import VERSION as __version__
+from hybrid_runner.worker.service import Worker
+from hybrid_runner.worker.status import QueueStatus, WorkerStatus
+
+__all__ = [
+    "Cancel", "ConfigurationError", "DatabaseError", "DatabaseUnavailable", "EnqueueError", "Enqueued", "Fail", "Job",
+    "JobCancelled", "JobFailed", "JobHandle", "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob",
+    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "Settings", "Snooze",
+    "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
+]  # fmt: skip

@@ -71,6 +71,8 @@ class Claim:
     attempt: int
     claim: int
     started_at: datetime
+    completed_by_handler: bool = False
+    """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
 
     @property
     def pickup(self) -> timedelta:

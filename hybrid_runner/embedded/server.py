@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -104,9 +103,7 @@ def wait_for_earlier_server(folder: Folder) -> int:
     return lock
 
 
-def spawn(
-    command: list[str], account: Account, *, log: Folder, lock: int, at_our_death: signal.Signals, text: str = ""
-) -> int:
+def spawn(command: list[str], account: Account, *, log: Folder, lock: int, at_our_death: signal.Signals, text: str = "") -> int:
     """Start a program as `account`, logging to the folder's log, holding the server lock; its pid."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     environment["LC_ALL"] = "C"  # macOS: otherwise the locale makes Postgres multithreaded and it refuses
@@ -127,7 +124,7 @@ def spawn(
             os.umask(0o077)
             for number in (signal.SIGINT, signal.SIGPIPE):  # a background job inherits an ignored SIGINT
                 signal.signal(number, signal.SIG_DFL)
-            os.execve(command[0], command, environment)
+            os.execve(command[0], command, environment)  # noqa: S606 - a shell is not wanted
         except BaseException as error:  # noqa: BLE001 - a child never returns into its parent's code
             os.write(output, f"keeper: cannot run {command[0]}: {error}\n".encode())
         finally:
@@ -141,7 +138,7 @@ def _recorded_postmaster(folder: Folder) -> int | None:
     """The pid in postmaster.pid, when that process is (as far as can be told) a server on this data directory."""
     try:
         pid = int((folder.data / "postmaster.pid").read_text().split("\n", 1)[0])
-        if sys.platform == "linux":
+        if Path("/proc/self/cwd").exists():
             return pid if Path(f"/proc/{pid}/cwd").samefile(folder.data) else None
         os.kill(pid, 0)
     except (OSError, ValueError):

@@ -61,7 +61,7 @@ def use_embedded(directory: Path | None = None, *, settings: Mapping[str, str] =
         finally:
             locks.release(start)
     except OSError as error:
-        raise EmbeddedError(f"cannot use {folder.directory}: {error}; set HYBRID_RUNNER_DATA_DIR") from error
+        raise EmbeddedError(f"cannot use {folder.directory}: {error}; set HYBRID_RUNNER_DATA_DIR or HYBRID_RUNNER_DSN") from error
     dsn = f"postgresql://{NAME}@/{NAME}?host={quote(str(sockets))}&port={PORT}"
     return EmbeddedPostgres(folder.directory, dsn, f'{psql_command()} "{dsn}"', started, share)
 

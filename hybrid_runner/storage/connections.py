@@ -33,8 +33,7 @@ class Fetches(Protocol):
 
 async def connect(dsn: str) -> Connection:
     """One new connection; failures come translated."""
-    if not dsn.startswith(("postgresql://", "postgres://")):
-        raise ConfigurationError("the DSN cannot be used: it must look like postgresql://user:password@host:5432/database")
+    check_dsn(dsn)
     try:
         return await asyncpg.connect(
             dsn,
@@ -49,8 +48,15 @@ async def connect(dsn: str) -> Connection:
         raise translate(error) from error
 
 
+def check_dsn(dsn: str) -> None:
+    """ConfigurationError for what cannot be a DSN."""
+    if not dsn.startswith(("postgresql://", "postgres://")):
+        raise ConfigurationError("the DSN cannot be used: it must look like postgresql://user:password@host:5432/database")
+
+
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
+    check_dsn(dsn)
     return await asyncpg.create_pool(
         dsn,
         min_size=0,

@@ -1,5 +1,6 @@
 -- enqueue_many: store many jobs without keys in one statement; returns their ids in order.
--- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats, $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data
+-- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data
 INSERT INTO hybrid_runner.jobs (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
 SELECT
     n.kind, n.payload, n.queue, n.priority, coalesce(n.run_at, clock_timestamp()), n.traceparent, n.max_attempts, n.timeout,

@@ -1,5 +1,7 @@
 -- enqueue_many_keyed: store many jobs of which some have keys; says of each, in order, what became of it.
--- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats, $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data, $11 text[] keys, $12 text on_conflict
+-- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data,
+-- $11 text[] keys, $12 text on_conflict
 SELECT e.id, e.outcome
 FROM unnest(
     $1::text[], $2::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],

@@ -173,7 +173,7 @@ def test_first_use_makes_a_database_and_last_close_stops_it_cleanly(empty: Path,
 
 def test_psql_line_works_in_a_shell(folder: Path, use: Use) -> None:
     postgres = use(folder)
-    answer = subprocess.run(f"{postgres.psql} -Atc 'SELECT 41 + 1'", shell=True, capture_output=True, text=True)
+    answer = subprocess.run(f"{postgres.psql} -Atc 'SELECT 41 + 1'", shell=True, capture_output=True, text=True, check=False)
     if answer.returncode == 127:
         pytest.skip("no psql on this machine")
     assert answer.stdout == "42\n", answer.stderr
@@ -279,7 +279,7 @@ def test_four_processes_at_once_on_a_new_folder_share_one_server(empty: Path) ->
 
 
 def test_user_arriving_while_the_server_stops_gets_a_living_one(folder: Path) -> None:
-    for _ in range(8):
+    for _ in range(5):
         postgres = use_embedded(folder)
         assert ask(postgres.dsn, "SELECT 1") == 1
         postgres.close()
@@ -300,23 +300,23 @@ def test_stale_pid_file_that_names_a_living_stranger_does_not_stop_postgres(fold
     assert ask(use(folder).dsn, "SELECT 1") == 1
 
 
-@pytest.mark.parametrize("name", ["l" * 120, "a,b 'c' \"d\" é"])
-def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(
-    own: Path, use: Use, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(own: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    directory = own / name
-    directory.mkdir()
-    (own / "data").rename(directory / "data")
-    first = use(directory)
-    monkeypatch.setenv("TMPDIR", str(own))  # a user with another environment finds the same socket
-    second = use(directory)
-    assert second.dsn == first.dsn
-    assert ask(first.dsn, "SELECT 1") == 1
-    first.close()
-    second.close()
-    wait_until_stopped(directory)
-    shutil.rmtree(unquote(first.dsn.partition("?host=")[2].partition("&")[0]))
+    data = own / "data"
+    for name in ("l" * 120, "a,b 'c' \"d\" é"):
+        directory = own / name
+        directory.mkdir()
+        data = data.rename(directory / "data")
+        first = use(directory)
+        with monkeypatch.context() as elsewhere:  # another environment finds the same socket
+            elsewhere.setenv("TMPDIR", str(own))
+            second = use(directory)
+        assert second.dsn == first.dsn
+        assert ask(first.dsn, "SELECT 1") == 1
+        first.close()
+        second.close()
+        wait_until_stopped(directory)
+        shutil.rmtree(unquote(first.dsn.partition("?host=")[2].partition("&")[0]))
 
 
 def test_socket_directory_of_a_stranger_is_refused(folder: Path, use: Use) -> None:
@@ -334,9 +334,7 @@ def test_other_major_version_is_named(empty: Path, use: Use) -> None:
 
 
 def test_unknown_setting_names_the_log_and_its_last_line(folder: Path, use: Use) -> None:
-    with pytest.raises(
-        EmbeddedError, match=rf'{folder}/postgres.log: .*unrecognized configuration parameter "wrok_mem"'
-    ):
+    with pytest.raises(EmbeddedError, match=rf'{folder}/postgres.log: .*unrecognized configuration parameter "wrok_mem"'):
         use(folder, settings={"wrok_mem": "1MB"})
 
 
@@ -382,9 +380,7 @@ def test_root_without_namespaces_and_a_private_home_uses_var_lib(empty: Path, mo
 
 
 @as_root
-def test_root_in_a_namespace_and_as_nobody_open_the_same_data(
-    folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_in_a_namespace_and_as_nobody_open_the_same_data(folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
     if accepted_account() is not Account.NAMESPACE:
         pytest.skip("user namespaces are refused here")
     postgres = use(folder)
@@ -413,8 +409,8 @@ def test_root_as_nobody_starts_from_nothing_with_binaries_it_cannot_reach(
     monkeypatch.setenv(WITHOUT_NAMESPACES, "1")
     postgres = use(empty)
     assert ask(postgres.dsn, "SELECT 1") == 1
-    executable = os.readlink(f"/proc/{postmaster(empty)}/exe")
-    assert executable.startswith(f"{empty}/binaries-")
+    executable = Path(f"/proc/{postmaster(empty)}/exe").readlink()
+    assert str(executable).startswith(f"{empty}/binaries-")
     os.kill(keeper(empty), signal.SIGKILL)  # a change of user must not have cleared the tie to the keeper
     wait_until_stopped(empty)
 

@@ -1,0 +1,46 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format schema clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## everything into .venv (done by itself where it is needed)
+
+$(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "hybrid-runner needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		$(PYTHON) -m venv --clear $(VENV) || \
+		{ echo "cannot make a virtual environment with '$(PYTHON)' (Debian: apt install python3-venv)" >&2; exit 1; }
+	@echo "installing into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## see it work: a worker, and jobs that arrive by plain SQL
+	@$(BIN)/hybrid-runner demo
+
+test: check ## everything: check, then the tests on a real Postgres
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) ## format, lint, types, layers, SQL, schema.sql
+	@$(BIN)/ruff format --check --quiet --diff .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@$(BIN)/python -m tools.sql_lint
+	@$(BIN)/python -m tools.schema_dump --check
+
+format: $(STAMP) ## let ruff rewrite the Python files
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+
+schema: $(STAMP) ## write sql/schema.sql anew from the migrations
+	@$(BIN)/python -m tools.schema_dump
+
+clean: ## remove what was built; the database of the demo stays
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

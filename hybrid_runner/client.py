@@ -1,0 +1,263 @@
+"""What applications do with jobs: put them in, wait for them, look at them, stop them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from hybrid_runner.durations import Duration, parse_duration
+from hybrid_runner.errors import (
+    ConfigurationError,
+    EnqueueError,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    WaitTimeout,
+)
+from hybrid_runner.jsontext import NotStorable, encode
+from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.tracing import current_traceparent
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+MOST_AT_ONCE = 100_000
+"""Jobs of one `enqueue_many`."""
+
+_FIRST_LOOK, _LAST_LOOK = 0.005, 0.5
+
+
+class JobHandle(Generic[R]):
+    """A job that was enqueued."""
+
+    def __init__(self, client: Client, enqueued: Enqueued, kind: JobKind[Any, R] | None) -> None:
+        self.id = enqueued.id
+        self.outcome = enqueued.outcome
+        """`inserted`; or what became of the key: `exists` (nothing was stored) or `replaced`."""
+        self._client = client
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"JobHandle(id={self.id}, outcome={self.outcome!r})"
+
+    async def wait(
+        self, timeout: Duration | None = None, *, on_status: Callable[[JobStatus], None] | None = None
+    ) -> R:
+        """The job's result once it has ended; JobFailed, JobCancelled or WaitTimeout otherwise."""
+        status = await self._client.wait_ended(self.id, timeout, on_status)
+        if status.state is State.FAILED:
+            raise JobFailed(f"job {self.id} ({status.kind}) failed: {status.last_error}")
+        if status.state is State.CANCELLED:
+            raise JobCancelled(f"job {self.id} ({status.kind}) was cancelled: {status.last_error}")
+        kind = self._kind or self._client.registry.get(status.kind)
+        if kind is None:
+            result: R = statements.decode(status.result)
+        else:
+            result = kind.decode_result(status.result)
+        return result
+
+    async def get(self) -> JobView:
+        """The job as it stands."""
+        job = await self._client.get(self.id)
+        if job is None:
+            raise JobNotFound(f"there is no job {self.id}")
+        return job
+
+    async def cancel(self, reason: str | None = None) -> str:
+        """cancelled, requested (it runs and was told), finished or unknown."""
+        return await self._client.cancel(self.id, reason)
+
+
+class Client:
+    """The calls of applications, on any connection that can fetch."""
+
+    def __init__(self, on: Callable[[], Any], registry: Registry) -> None:
+        self._on = on
+        self.registry = registry
+        self._waiting: dict[int, list[tuple[asyncio.Future[JobStatus], Callable[[JobStatus], None] | None]]] = {}
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def enqueue(
+        self, kind: JobKind[P, R] | str, payload: Any, on_conflict: OnConflict, connection: Fetches | None, **options: Any
+    ) -> JobHandle[R]:
+        """Store one job, in the caller's transaction when a connection is given."""
+        job = self.new_job(kind, payload, **options)
+        _check_on_conflict(on_conflict)
+        on = connection if connection is not None else await self._on()
+        enqueued = await statements.enqueue_job(on, job, on_conflict)
+        return JobHandle(self, enqueued, None if isinstance(kind, str) else kind)
+
+    async def enqueue_many(
+        self,
+        kind: JobKind[P, R] | str,
+        payloads: Iterable[Any],
+        on_conflict: OnConflict,
+        connection: Fetches | None,
+        **options: Any,
+    ) -> list[Enqueued]:
+        """Store many jobs in one statement: all or none."""
+        _check_on_conflict(on_conflict)
+        jobs = [p if isinstance(p, NewJob) else self.new_job(kind, p, **options) for p in payloads]
+        if len(jobs) > MOST_AT_ONCE:
+            raise EnqueueError(f"{len(jobs):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call")
+        if not jobs:
+            return []
+        return await statements.enqueue_many(connection if connection is not None else await self._on(), jobs, on_conflict)
+
+    def new_job(
+        self,
+        kind: JobKind[Any, Any] | str,
+        payload: Any,
+        *,
+        queue: str | None = None,
+        key: str | None = None,
+        priority: int = 5,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        max_attempts: int | None = None,
+        timeout: Duration | None = None,
+        finish_by: datetime | None = None,
+        data: Any = None,
+    ) -> NewJob:
+        """Check everything that can be checked before Postgres is asked."""
+        known = self.registry.get(kind) if isinstance(kind, str) else kind
+        name = kind if isinstance(kind, str) else kind.name
+        if not NAME.fullmatch(name):
+            raise ConfigurationError(f"{name[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+        queue = queue or (known.queue if known else "default")
+        check_queue(queue)
+        if not 0 <= priority <= 9:
+            raise ConfigurationError(f"priority must be 0 (first) to 9, not {priority}")
+        if max_attempts is not None and not 1 <= max_attempts <= 1000:
+            raise ConfigurationError(f"max_attempts must be 1 to 1000, not {max_attempts}")
+        limit = None if timeout is None else parse_duration(timeout)
+        if limit is not None and limit <= timedelta(0):
+            raise ConfigurationError("timeout must be more than zero")
+        for what, moment in (("run_at", run_at), ("finish_by", finish_by)):
+            if moment is not None and moment.tzinfo is None:
+                raise ConfigurationError(f"{what} needs a time zone: use datetime.now(UTC) or .astimezone()")
+        if run_at is not None and delay is not None:
+            raise ConfigurationError("give run_at or delay, not both")
+        try:
+            text = known.encode(payload) if known else encode({} if payload is None else payload, "the payload")
+            memory = None if data is None else encode(data, "the data")
+        except NotStorable as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+        return NewJob(
+            kind=name, payload=text, queue=queue, key=key, priority=priority, run_at=run_at,
+            delay=None if delay is None else parse_duration(delay), max_attempts=max_attempts, timeout=limit,
+            finish_by=finish_by, data=memory, traceparent=current_traceparent(),
+        )  # fmt: skip
+
+    async def get(self, job_id: int) -> JobView | None:
+        """One job, live or archived."""
+        return await statements.get_job(await self._on(), job_id)
+
+    async def list_jobs(self, state: State | None, queue: str | None, kind: str | None, most: int) -> Sequence[JobView]:
+        """The newest jobs that match."""
+        return await statements.list_jobs(await self._on(), state, queue, kind, most)
+
+    async def cancel(self, job_id: int, reason: str | None) -> str:
+        """End a queued job, ask a running one to stop."""
+        return await statements.cancel_job(await self._on(), job_id, reason)
+
+    async def retry(self, job_id: int) -> str:
+        """Run a finished job again, a waiting one now."""
+        return await statements.retry_job(await self._on(), job_id)
+
+    async def amend(
+        self, job_id: int, version: int, payload: Any, priority: int | None, run_at: datetime | None, data: Any
+    ) -> str:
+        """Change a queued job if it is still at this version."""
+        texts = [None if value is None else encode(value, what) for value, what in ((payload, "payload"), (data, "data"))]
+        return await statements.amend_job(await self._on(), job_id, version, texts[0], priority, run_at, texts[1])
+
+    async def pause(self, queue: str) -> bool:
+        """Stop claims from a queue."""
+        check_queue(queue)
+        return await statements.pause_queue(await self._on(), queue)
+
+    async def resume(self, queue: str) -> bool:
+        """Allow claims again."""
+        return await statements.resume_queue(await self._on(), queue)
+
+    # --- waiting: one watcher asks for all awaited jobs at once
+
+    async def wait_ended(
+        self, job_id: int, timeout: Duration | None, on_status: Callable[[JobStatus], None] | None
+    ) -> JobStatus:
+        """The status of the job once it has ended."""
+        future: asyncio.Future[JobStatus] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(job_id, []).append((future, on_status))
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch(), name="hybrid-runner watcher")
+        limit = None if timeout is None else parse_duration(timeout).total_seconds()
+        try:
+            async with asyncio.timeout(limit) as scope:
+                return await future
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise WaitTimeout(f"job {job_id} has not ended after {limit:g} s; it goes on") from None
+        finally:
+            self._forget(job_id, future)
+
+    async def close(self) -> None:
+        """Stop watching."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        pause, seen = _FIRST_LOOK, dict[int, JobStatus]()
+        known: set[int] = set()
+        while self._waiting:
+            if not known.issuperset(self._waiting):
+                pause, known = _FIRST_LOOK, set(self._waiting)  # somebody new: look quickly again
+            asked = list(self._waiting)
+            try:
+                found = {status.id: status for status in await statements.watch_jobs(await self._on(), asked)}
+            except Exception as error:
+                self._tell_all(error)
+                return
+            for job_id in asked:
+                self._tell(job_id, found.get(job_id), seen)
+            await asyncio.sleep(pause)
+            pause = min(_LAST_LOOK, pause * 1.5)
+
+    def _tell(self, job_id: int, status: JobStatus | None, seen: dict[int, JobStatus]) -> None:
+        for future, on_status in self._waiting.get(job_id, ()):
+            if future.done():
+                continue
+            if status is None:
+                future.set_exception(JobNotFound(f"there is no job {job_id}: it was never committed, or is pruned already"))
+                continue
+            if on_status is not None and seen.get(job_id) != status:
+                on_status(status)
+            if status.state.final:
+                future.set_result(status)
+        if status is not None:
+            seen[job_id] = status
+
+    def _tell_all(self, error: Exception) -> None:
+        for waiters in self._waiting.values():
+            for future, _ in waiters:
+                if not future.done():
+                    future.set_exception(error)
+
+    def _forget(self, job_id: int, future: asyncio.Future[JobStatus]) -> None:
+        left = [waiter for waiter in self._waiting.get(job_id, ()) if waiter[0] is not future]
+        if left:
+            self._waiting[job_id] = left
+        else:
+            self._waiting.pop(job_id, None)
+
+
+def _check_on_conflict(on_conflict: str) -> None:
+    if on_conflict not in ("exists", "replace", "error"):
+        raise ConfigurationError(f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}")

@@ -1,0 +1,82 @@
+"""What becomes of a job once its attempt has ended."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+import orjson
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.jsontext import NotStorable, encode, printable
+from hybrid_runner.models import Claim, State
+from hybrid_runner.outcomes import (
+    Cancel,
+    Completed,
+    Fail,
+    Finished,
+    Outcome,
+    Raised,
+    Released,
+    Requeued,
+    Retry,
+    Settlement,
+    Snooze,
+)
+from hybrid_runner.policy.pace import RetryPolicy
+
+
+def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime, chance: float) -> Settlement:
+    """Completed and Fail and Cancel end the job; Snooze, Retry and an exception put it back while its bounds allow."""
+    match outcome:
+        case Completed(result):
+            return Finished(claim, State.COMPLETED, result=result)
+        case Fail(reason):
+            return Finished(claim, State.FAILED, error=error_text(claim, now, "Fail", reason))
+        case Cancel(reason):
+            return Finished(claim, State.CANCELLED, error=error_text(claim, now, "Cancel", reason))
+        case Snooze(delay, data):
+            try:
+                memory = None if data is None else encode(data, "the data of Snooze")
+            except NotStorable as error:
+                return Finished(claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error)))
+            return _later(Requeued(claim, parse_duration(delay), charged=False, data=memory, why="snooze"), now)
+        case Retry(after, reason):
+            pause = None if after is None else parse_duration(after)
+            return _again(claim, error_text(claim, now, "Retry", reason), pause, policy, now, chance)
+        case Raised(kind, message, traceback):
+            return _again(claim, error_text(claim, now, kind, message, traceback), None, policy, now, chance)
+        case Released():
+            return Requeued(claim, timedelta(0), charged=False, why="release")
+        case _:
+            assert_never(outcome)
+
+
+def _again(
+    claim: Claim, error: str, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float
+) -> Settlement:
+    if claim.attempt >= claim.max_attempts:
+        return Finished(claim, State.FAILED, error=error)
+    delay = policy.delay(claim.attempt, chance) if pause is None else pause
+    return _later(Requeued(claim, delay, charged=True, error=error), now)
+
+
+def _later(requeued: Requeued, now: datetime) -> Settlement:
+    claim = requeued.claim
+    if claim.finish_by is None or now + requeued.delay <= claim.finish_by:
+        return requeued
+    message = f"finish_by ({claim.finish_by.isoformat()}) passes before the next attempt"
+    return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
+
+
+def error_text(claim: Claim, now: datetime, kind: str, message: str, traceback: str = "") -> str:
+    """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler raised."""
+    entry: dict[str, object] = {
+        "at": now.isoformat(),
+        "attempt": claim.attempt,
+        "kind": printable(kind, 200),
+        "message": printable(message),
+    }
+    if traceback:
+        entry["traceback"] = printable(traceback[-8000:], 8000)
+    return orjson.dumps(entry).decode()

@@ -1,0 +1,194 @@
+"""Kinds of jobs and the functions that handle them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import UnionType
+from typing import Any, Generic, Literal, Protocol, TypeVar, Union, overload
+
+import orjson
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
+from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.job import Job
+from hybrid_runner.jsontext import NotStorable, check, decode, encode
+from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
+from hybrid_runner.policy.pace import RetryPolicy
+
+Executor = Literal["async", "thread", "process"]
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}")
+_OUTCOMES = (Snooze, Retry, Fail, Cancel)
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class JobKind(Generic[P, R]):
+    """One kind of job: its name, its handler and how to run it. Calling it calls the handler."""
+
+    name: str
+    function: Callable[..., Any]
+    queue: str
+    executor: Executor
+    max_attempts: int
+    timeout: timedelta | None
+    retry: RetryPolicy
+    wants_job: bool
+    payload: TypeAdapter[Any]
+    result: TypeAdapter[Any] | None
+    plain: bool = field(default=False)  # the payload needs no validation: any JSON will do
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the handler directly, as in a unit test."""
+        return self.function(*args, **kwargs)
+
+    def decode(self, text: str) -> Any:
+        """The payload as the handler wants it; ValidationError when it does not fit."""
+        return orjson.loads(text) if self.plain else self.payload.validate_json(text)
+
+    def encode(self, value: Any) -> str:
+        """The payload as JSON text; a ConfigurationError says what does not fit."""
+        try:
+            valid = value if self.plain else self.payload.validate_python(value)
+            return encode(valid, "the payload") if self.plain else check(self.payload.dump_json(valid), "the payload")
+        except ValidationError as error:
+            raise ConfigurationError(f"the payload does not fit {self.name}: {explain(error)}") from None
+        except (NotStorable, ValueError, TypeError) as error:
+            raise ConfigurationError(f"{self.name}: {error}") from None
+
+    def encode_result(self, value: Any) -> str:
+        """What the handler returned as JSON text; NotStorable when JSON cannot hold it."""
+        if value is None:
+            return "null"
+        return encode(value, "the result")
+
+    def decode_result(self, text: str | None) -> Any:
+        """A stored result as the handler's return type."""
+        if text is None or self.result is None:
+            return decode(text)
+        return self.result.validate_json(text)
+
+
+class JobDecorator(Protocol):
+    """What `Runner.job(...)` returns: takes handlers of (payload) or (payload, job), `async def` or `def`."""
+
+    @overload
+    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R]], /) -> JobKind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R]], /) -> JobKind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], R], /) -> JobKind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P, Job], R], /) -> JobKind[P, R]: ...
+
+
+class Registry:
+    """The kinds that this process knows."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, JobKind[Any, Any]] = {}
+
+    def add(self, kind: JobKind[Any, Any]) -> None:
+        """Make a kind known; each name once."""
+        if kind.name in self._kinds:
+            raise ConfigurationError(f"kind {kind.name!r} has two handlers: give one of them another name")
+        self._kinds[kind.name] = kind
+
+    def __getitem__(self, name: str) -> JobKind[Any, Any]:
+        return self._kinds[name]
+
+    def get(self, name: str) -> JobKind[Any, Any] | None:
+        """The kind of that name, if this process knows it."""
+        return self._kinds.get(name)
+
+    def __iter__(self) -> Iterator[JobKind[Any, Any]]:
+        return iter(self._kinds.values())
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def make_kind(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    queue: str,
+    executor: Executor | None,
+    max_attempts: int,
+    timeout: timedelta | None,
+    retry: RetryPolicy,
+) -> JobKind[Any, Any]:
+    """Read the handler's signature and check everything that can be wrong before a job arrives."""
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+    check_queue(queue)
+    if not 1 <= max_attempts <= 1000:
+        raise ConfigurationError(f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}")
+    if timeout is not None and timeout <= timedelta(0):
+        raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
+    is_async = inspect.iscoroutinefunction(function)
+    executor = executor or ("async" if is_async else "thread")
+    if executor not in ("async", "thread", "process"):
+        raise ConfigurationError(f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}")
+    if is_async != (executor == "async"):
+        wanted = "async def" if executor == "async" else "plain def"
+        raise ConfigurationError(f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}")
+    payload, result, wants_job = _signature(function, name)
+    return JobKind(
+        name=name, function=function, queue=queue, executor=executor, max_attempts=max_attempts, timeout=timeout,
+        retry=retry, wants_job=wants_job, payload=_adapter(payload, name, "payload"),
+        result=None if result is Any else _adapter(result, name, "result"), plain=payload is Any or payload is object,
+    )  # fmt: skip
+
+
+def check_queue(queue: str) -> None:
+    """ConfigurationError unless it is a queue's name."""
+    if not QUEUE.fullmatch(queue):
+        raise ConfigurationError(f"{queue[:60]!r} is not a queue: use 1 to 48 letters, digits and . _ : / -")
+
+
+def explain(error: ValidationError) -> str:
+    """All that does not fit, in one line."""
+    parts = [f"{'.'.join(map(str, e['loc'])) or 'payload'}: {e['msg']}" for e in error.errors(include_input=False)[:5]]
+    more = error.error_count() - len(parts)
+    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise ConfigurationError(f"kind {name!r}: its annotations cannot be read: {error}") from error
+    parameters = [
+        p for p in inspect.signature(function).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and (p.default is p.empty or p.name == "job")
+    ]  # fmt: skip
+    if not 1 <= len(parameters) <= 2:
+        raise ConfigurationError(f"kind {name!r}: a handler takes (payload) or (payload, job)")
+    return hints.get(parameters[0].name, Any), _without_outcomes(hints.get("return", Any)), len(parameters) == 2
+
+
+def _without_outcomes(result: Any) -> Any:
+    if result in _OUTCOMES:
+        return Any
+    if typing.get_origin(result) in (Union, UnionType):
+        kept = tuple(part for part in typing.get_args(result) if part not in _OUTCOMES)
+        return Union[kept] if kept else Any  # noqa: UP007  # built at run time
+    return result
+
+
+def _adapter(annotation: Any, name: str, what: str) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(annotation)
+    except PydanticSchemaGenerationError as error:
+        raise ConfigurationError(
+            f"kind {name!r}: its {what} type {annotation!r} is none that JSON can be read into: "
+            "use a pydantic model, a dataclass, a dict or Any"
+        ) from error

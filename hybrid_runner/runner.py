@@ -1,0 +1,287 @@
+"""The composition root: settings, registry, client and worker are put together here, and nothing else happens here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from hybrid_runner.client import Client, JobHandle
+from hybrid_runner.durations import Duration, parse_duration
+from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
+from hybrid_runner.models import Enqueued, JobView, NewJob, OnConflict, State
+from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
+from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage.connections import Connection, Fetches, Pool, connect, open_pool
+from hybrid_runner.storage.migrating import migrate, require_schema
+from hybrid_runner.storage.queries import Migration
+from hybrid_runner.worker.service import Worker
+
+log = logging.getLogger("hybrid_runner")
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_CLIENT_CONNECTIONS = 10
+_DEFAULT_TIMEOUT = timedelta(hours=1)
+
+
+class Runner:
+    """The application's side of hybrid_runner. Nothing is opened until it is needed."""
+
+    def __init__(self, dsn: str | None = None, **settings: Any) -> None:
+        self.settings = Settings.load(dsn=dsn, **settings)
+        self.registry = Registry()
+        self.embedded: EmbeddedPostgres | None = None
+        self._dsn = self.settings.dsn
+        self._pool: Pool | None = None
+        self._opening = asyncio.Lock()
+        self._client = Client(self._opened_pool, self.registry)
+
+    # --- handlers
+
+    def job(
+        self,
+        name: str,
+        *,
+        queue: str = "default",
+        max_attempts: int = 5,
+        timeout: Duration | None = _DEFAULT_TIMEOUT,
+        executor: Executor | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
+    ) -> JobDecorator:
+        """Make a function the handler of a kind. `timeout=None` lets it run for ever."""
+        limit = None if timeout is None else parse_duration(timeout)
+
+        def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
+            kind = make_kind(
+                function, name=name, queue=queue, executor=executor, max_attempts=max_attempts, timeout=limit, retry=retry
+            )
+            self.registry.add(kind)
+            return kind
+
+        return cast("JobDecorator", decorate)
+
+    # --- putting jobs in
+
+    async def enqueue(
+        self,
+        kind: JobKind[P, R] | str,
+        payload: Any = None,
+        *,
+        queue: str | None = None,
+        key: str | None = None,
+        priority: int = 5,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        max_attempts: int | None = None,
+        timeout: Duration | None = None,
+        finish_by: datetime | None = None,
+        data: Any = None,
+        on_conflict: OnConflict = "exists",
+        connection: Fetches | None = None,
+    ) -> JobHandle[R]:
+        """Store one job; with `connection` (asyncpg) in the caller's transaction. `handle.outcome` says what became of its key."""
+        return await self._client.enqueue(
+            kind, payload, on_conflict, connection, queue=queue, key=key, priority=priority, run_at=run_at, delay=delay,
+            max_attempts=max_attempts, timeout=timeout, finish_by=finish_by, data=data,
+        )  # fmt: skip
+
+    async def enqueue_many(
+        self,
+        kind: JobKind[P, R] | str,
+        payloads: Iterable[P | NewJob | Mapping[str, Any]],
+        *,
+        queue: str | None = None,
+        priority: int = 5,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        max_attempts: int | None = None,
+        timeout: Duration | None = None,
+        finish_by: datetime | None = None,
+        on_conflict: OnConflict = "exists",
+        connection: Fetches | None = None,
+    ) -> list[Enqueued]:
+        """Store many jobs in one statement, all or none; a `NewJob` among the payloads goes in as it is."""
+        if delay is not None:
+            run_at, delay = datetime.now().astimezone() + parse_duration(delay), None
+        return await self._client.enqueue_many(
+            kind, payloads, on_conflict, connection, queue=queue, priority=priority, run_at=run_at,
+            max_attempts=max_attempts, timeout=timeout, finish_by=finish_by,
+        )  # fmt: skip
+
+    # --- looking at jobs and changing them
+
+    def handle(self, job_id: int) -> JobHandle[Any]:
+        """A handle on a job that somebody else enqueued."""
+        return JobHandle(self._client, Enqueued(job_id, "exists"), None)
+
+    async def get(self, job_id: int) -> JobView | None:
+        """One job, live or archived."""
+        return await self._client.get(job_id)
+
+    async def list_jobs(
+        self, *, state: State | str | None = None, queue: str | None = None, kind: str | None = None, most: int = 50
+    ) -> Sequence[JobView]:
+        """The newest jobs that match."""
+        return await self._client.list_jobs(None if state is None else State(state), queue, kind, most)
+
+    async def cancel(self, job_id: int, reason: str | None = None) -> str:
+        """cancelled, requested (it runs and was told), finished or unknown."""
+        return await self._client.cancel(job_id, reason)
+
+    async def retry(self, job_id: int) -> str:
+        """queued, running, key_taken or unknown."""
+        return await self._client.retry(job_id)
+
+    async def amend(
+        self,
+        job_id: int,
+        *,
+        version: int,
+        payload: Any = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        data: Any = None,
+    ) -> str:
+        """Change a queued job if it is still at `version`: amended, stale, running, finished or unknown."""
+        return await self._client.amend(job_id, version, payload, priority, run_at, data)
+
+    async def pause(self, queue: str) -> bool:
+        """No worker claims from the queue until it is resumed; False when it was paused already."""
+        return await self._client.pause(queue)
+
+    async def resume(self, queue: str) -> bool:
+        """Workers claim again; False when it was not paused."""
+        return await self._client.resume(queue)
+
+    # --- life
+
+    @property
+    def dsn(self) -> str:
+        """The Postgres in use; known once the runner is open."""
+        if self._dsn is None:
+            raise ConfigurationError("the embedded Postgres is not started yet: `await app.open()` first")
+        return self._dsn
+
+    async def open(self, wait: Duration | None = None) -> None:
+        """Start the embedded Postgres if there is no DSN, make sure that the server answers; with `wait`, for so long."""
+        async with self._opening:
+            if self._pool is not None:
+                return
+            if self._dsn is None:
+                await self._start_embedded()
+            connection = await self.connect(wait)
+            await connection.close()
+            self._pool = await open_pool(self.dsn, largest=_CLIENT_CONNECTIONS)
+
+    async def connect(self, wait: Duration | None = None) -> Connection:
+        """One new connection; with `wait`, a server that does not answer yet is waited for."""
+        if self._dsn is None:
+            await self._start_embedded()
+        deadline = time.monotonic() + (0 if wait is None else parse_duration(wait).total_seconds())
+        failures = 0
+        while True:
+            try:
+                return await connect(self.dsn)
+            except DatabaseUnavailable as error:
+                failures += 1
+                pause = OUTAGE.outage(failures, 0).total_seconds()
+                if time.monotonic() + pause > deadline:
+                    raise
+                log.warning("%s; trying again in %.0f s", error, pause)
+                await asyncio.sleep(pause)
+
+    async def migrate(self, wait: Duration | None = None) -> list[Migration]:
+        """Bring the database to this version's schema; the steps that were applied."""
+        connection = await self.connect(wait)
+        try:
+            return await migrate(connection)
+        finally:
+            await connection.close()
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self._client.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            try:
+                await asyncio.wait_for(pool.close(), 5)
+            except TimeoutError:
+                pool.terminate()
+        embedded, self.embedded = self.embedded, None
+        if embedded is not None:
+            self._dsn = self.settings.dsn
+            embedded.close()
+
+    async def __aenter__(self) -> Runner:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- working
+
+    def worker(self, queues: Mapping[str, int] | None = None, *, worker_id: str | None = None) -> Worker:
+        """A worker for these queues (all of this app's, and `default`, unless given); the runner must be open."""
+        if not len(self.registry):
+            raise ConfigurationError("this app has no handlers: write one with @app.job(…) before starting a worker")
+        slots = dict(queues) if queues else dict.fromkeys(["default", *(k.queue for k in self.registry)], self.settings.slots)
+        for queue, count in slots.items():
+            check_queue(queue)
+            if not 1 <= count <= 100_000:
+                raise ConfigurationError(f"queue {queue!r}: slots must be 1 to 100000, not {count}")
+        return Worker(self.dsn, self.settings, self.registry, slots, worker_id or self.settings.name_worker())
+
+    async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
+        """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
+        await self.open(wait=self.settings.start_timeout)
+        try:
+            pool = await self._opened_pool()
+            await require_schema(pool)
+            worker = self.worker(queues)
+            stop = _stop_on_signals()
+            async with worker:
+                await stop.wait()
+        finally:
+            await self.close()
+
+    # --- inside
+
+    async def _opened_pool(self) -> Pool:
+        if self._pool is None:
+            await self.open()
+        assert self._pool is not None  # noqa: S101  # open() sets it or raises
+        return self._pool
+
+    async def _start_embedded(self) -> None:
+        self.embedded = await asyncio.to_thread(use_embedded, self.settings.data_dir)
+        self._dsn = self.embedded.dsn
+        log.warning("no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s", self.embedded.directory, self.embedded.psql)
+        connection = await connect(self._dsn)
+        try:
+            await migrate(connection)
+        finally:
+            await connection.close()
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            log.warning("second %s: ending at once", number.name)
+            raise SystemExit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop

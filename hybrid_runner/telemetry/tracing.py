@@ -1,0 +1,40 @@
+"""Carries the W3C trace context from whoever enqueues to the handler that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from hybrid_runner.models import Claim
+
+_tracer = trace.get_tracer("hybrid_runner")
+_propagator = TraceContextTextMapPropagator()
+
+
+def current_traceparent() -> str | None:
+    """The caller's trace context as a `traceparent`, if there is one."""
+    if not trace.get_current_span().get_span_context().is_valid:
+        return None
+    carrier: dict[str, str] = {}
+    _propagator.inject(carrier)
+    return carrier.get("traceparent")
+
+
+@contextmanager
+def run_span(claim: Claim) -> Iterator[None]:
+    """The consumer span of one attempt, a child of the job's traceparent."""
+    parent = _propagator.extract({"traceparent": claim.traceparent}) if claim.traceparent else None
+    attributes = {
+        "messaging.system": "hybrid_runner",
+        "messaging.destination.name": claim.queue,
+        "messaging.message.id": str(claim.id),
+        "hybrid_runner.attempt": claim.attempt,
+    }
+    with _tracer.start_as_current_span(
+        f"run {claim.kind}", context=parent, kind=SpanKind.CONSUMER, attributes=attributes
+    ):
+        yield

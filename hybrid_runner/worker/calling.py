@@ -1,0 +1,76 @@
+"""Calls a handler where it belongs: in the loop, in a thread, in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from hybrid_runner.job import Job, Report
+from hybrid_runner.jsontext import NotStorable
+from hybrid_runner.models import Claim
+from hybrid_runner.outcomes import Cancel, Completed, Fail, Outcome, Retry, Snooze
+from hybrid_runner.registry import JobKind
+from hybrid_runner.worker.processes import ProcessPool
+
+
+def name_outcome(kind: JobKind[Any, Any], said: Any) -> Outcome:
+    """What a handler returned, as an outcome."""
+    match said:
+        case Snooze() | Retry() | Fail() | Cancel():
+            return said
+        case _:
+            try:
+                return Completed(kind.encode_result(said))
+            except NotStorable as error:  # again would end the same way
+                return Fail(f"{kind.name} ran, but {error}")
+
+
+class Callers:
+    """The thread and process pools; each starts with its first job."""
+
+    def __init__(self, *, threads: int, processes: int, report: Report) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
+        self._processes = ProcessPool(processes, report)
+        self._lingering: dict[int, asyncio.Future[Any]] = {}
+
+    async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job, claim: Claim) -> Any:
+        """What the handler says: its return value, or from a process its Outcome."""
+        arguments = (payload, job) if kind.wants_job else (payload,)
+        match kind.executor:
+            case "async":
+                return await kind.function(*arguments)
+            case "thread":
+                return await self._in_thread(claim.id, kind, arguments)
+            case "process":
+                return await self._processes.run(kind, claim)
+
+    def lingering(self, job_id: int) -> asyncio.Future[Any] | None:
+        """The future of a thread that outlived its attempt."""
+        return self._lingering.pop(job_id, None)
+
+    async def close(self) -> None:
+        """End the processes; threads that still run are left to themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._processes.close()
+
+    async def _in_thread(self, job_id: int, kind: JobKind[Any, Any], arguments: tuple[Any, ...]) -> Any:
+        context = contextvars.copy_context()
+
+        def call() -> tuple[Any, BaseException | None]:
+            try:
+                return context.run(kind.function, *arguments), None
+            except BaseException as error:  # a StopIteration or SystemExit cannot travel through a future
+                return None, error
+
+        future = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            value, error = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not future.cancel() and not future.done():
+                self._lingering[job_id] = future
+            raise
+        if error is not None:
+            raise error
+        return value

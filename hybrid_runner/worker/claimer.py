@@ -1,0 +1,104 @@
+"""Looks for due jobs of one queue whenever there is a reason, as many as there are free slots, until a look is not full."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from hybrid_runner.models import Claim
+from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.wake import Reason, Wake
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+@dataclass(slots=True)
+class Looks:
+    """What one queue's looks came to; read by status snapshots."""
+
+    looks: int = 0
+    empty: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    consecutive_errors: int = 0
+
+
+class Claimer:
+    """The only one that claims from its queue in this worker."""
+
+    def __init__(
+        self,
+        queue: str,
+        *,
+        wake: Wake,
+        slots: Slots,
+        claim: Callable[[str, int], Awaitable[list[Claim]]],
+        next_due: Callable[[str], Awaitable[timedelta | None]],
+        start: Callable[[list[Claim], Slots], None],
+        room: Callable[[], int],
+        looked: Callable[[Reason, int], None],
+        set_timer: Callable[[timedelta | None], None],
+    ) -> None:
+        self.queue = queue
+        self.seen = Looks()
+        self._wake = wake
+        self._slots = slots
+        self._claim = claim
+        self._next_due = next_due
+        self._start = start
+        self._room = room
+        self._looked = looked
+        self._set_timer = set_timer
+        self._more = False  # the last look was full: what a free slot means
+        self._outage = Outage(f"claiming from {queue}")
+        slots.freed = self._on_free_slot
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            reason = await self._wake.wait()
+            try:
+                await self._look_until_drained(reason)
+            except Exception as error:
+                self.seen.consecutive_errors += 1
+                await self._outage.pause(error)
+                self._wake.up(Reason.SWEEP)
+
+    async def _look_until_drained(self, reason: Reason) -> None:
+        found = 0
+        while free := min(self._slots.free(), self._room()):
+            claims = await self._look(reason, free)
+            found += len(claims)
+            if claims:
+                self._start(claims, self._slots)
+            self._more = len(claims) == free
+            if not self._more:
+                break
+        else:
+            self._more = True  # full: whatever woke us waits for a slot
+        self._looked(reason, found)
+        if reason.sets_timer:
+            self._set_timer(await self._next_due(self.queue))
+
+    async def _look(self, reason: Reason, free: int) -> list[Claim]:
+        claims = await self._claim(self.queue, free)
+        self._outage.over()
+        self.seen.consecutive_errors = 0
+        self.seen.looks += 1
+        self.seen.empty += not claims
+        self.seen.found[reason.way] = self.seen.found.get(reason.way, 0) + len(claims)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, reason.way, len(claims), free)
+            for claim in claims:
+                log.debug(
+                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due",
+                    reason.way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000,
+                    extra={"job": claim.id, "queue": claim.queue, "kind": claim.kind},
+                )  # fmt: skip
+        return claims
+
+    def _on_free_slot(self) -> None:
+        if self._more:
+            self._wake.up(Reason.SLOT)

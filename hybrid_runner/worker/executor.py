@@ -1,0 +1,168 @@
+"""Runs claimed jobs: decode, call, name the outcome, hand it to the settler. One task a job."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import Enum
+
+from pydantic import ValidationError
+
+from hybrid_runner.job import Job, Report
+from hybrid_runner.models import Claim
+from hybrid_runner.outcomes import Cancel, Fail, Outcome, Raised, Released, Settlement
+from hybrid_runner.policy.settling import decide
+from hybrid_runner.registry import JobKind, Registry, explain
+from hybrid_runner.telemetry.logs import current_job
+from hybrid_runner.telemetry.tracing import run_span
+from hybrid_runner.worker.calling import Callers, name_outcome
+from hybrid_runner.worker.slots import Slots
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Stop(Enum):
+    """Why a running attempt is stopped from outside."""
+
+    CANCEL = "cancel"
+    SHUTDOWN = "shutdown"
+
+
+class Attempt:
+    """One running attempt. `stop` is written by whoever stops it, the rest by the executor."""
+
+    __slots__ = ("claim", "entered", "job", "kind", "slots", "stop", "task")
+
+    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job, slots: Slots) -> None:
+        self.claim = claim
+        self.kind = kind
+        self.job = job
+        self.slots = slots
+        self.stop: Stop | None = None
+        self.entered = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class Executor:
+    """All attempts that run in this worker."""
+
+    def __init__(
+        self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report
+    ) -> None:
+        self._registry = registry
+        self._callers = callers
+        self._settle = settle
+        self._report = report
+        self._running: dict[int, Attempt] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def running(self) -> list[int]:
+        """The ids of the jobs that run now."""
+        return list(self._running)
+
+    def start(self, claims: list[Claim], slots: Slots) -> None:
+        """Start these jobs."""
+        slots.take(len(claims))
+        self._idle.clear()
+        loop = asyncio.get_running_loop()
+        for claim in claims:
+            attempt = Attempt(claim, self._registry[claim.kind], Job(claim, self._report), slots)
+            self._running[claim.id] = attempt
+            attempt.task = loop.create_task(self._run(attempt))
+
+    def stop(self, job_id: int, why: Stop) -> bool:
+        """Stop one attempt; False when it does not run here."""
+        attempt = self._running.get(job_id)
+        if attempt is None or attempt.task is None:
+            return False
+        attempt.stop = attempt.stop or why
+        attempt.job.cancel_requested = True
+        if attempt.entered:
+            attempt.task.cancel()
+        return True
+
+    def stop_all(self) -> None:
+        """Stop everything that runs, for the shutdown."""
+        for job_id in self.running:
+            self.stop(job_id, Stop.SHUTDOWN)
+
+    async def idle(self) -> None:
+        """Wait until nothing runs."""
+        await self._idle.wait()
+
+    async def _run(self, attempt: Attempt) -> None:
+        claim = attempt.claim
+        current_job.set(claim.id)
+        outcome = await self._attempt(attempt)
+        self._settle(decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()))
+        self._leave(attempt)
+
+    def _leave(self, attempt: Attempt) -> None:
+        self._running.pop(attempt.claim.id, None)
+        lingering = self._callers.lingering(attempt.claim.id)
+        if lingering is None:
+            attempt.slots.release()
+        else:  # a thread cannot be ended: its slot stays taken until it ends by itself
+            log.warning("its thread goes on after the attempt ended; the slot stays taken until it returns")
+            lingering.add_done_callback(lambda _: attempt.slots.release())
+        if not self._running:
+            self._idle.set()
+
+    async def _attempt(self, attempt: Attempt) -> Outcome:
+        claim, kind = attempt.claim, attempt.kind
+        if attempt.stop is not None:
+            return _stopped(attempt.stop)
+        if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+            return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+        try:
+            payload = kind.decode(claim.payload)
+        except ValidationError as error:
+            return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
+        except ValueError as error:
+            return Fail(f"the payload of {kind.name} cannot be read: {error}")
+        log.debug("%s starts", kind.name, extra={"job": claim.id})
+        return await self._call(attempt, payload)
+
+    async def _call(self, attempt: Attempt, payload: object) -> Outcome:
+        claim = attempt.claim
+        seconds = None if claim.timeout is None else claim.timeout.total_seconds()
+        limit = asyncio.timeout(seconds)
+        attempt.entered = True
+        try:
+            async with limit:
+                with run_span(claim) if claim.traceparent else contextlib.nullcontext():
+                    said = await self._callers.call(attempt.kind, payload, attempt.job, claim)
+            return said if attempt.kind.executor == "process" else name_outcome(attempt.kind, said)
+        except asyncio.CancelledError as error:
+            if attempt.stop is None:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise  # the loop itself ends
+                return _raised(error)
+            if attempt.task is not None:
+                attempt.task.uncancel()
+            return _stopped(attempt.stop)
+        except TimeoutError as error:
+            if limit.expired():
+                return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
+            return _raised(error)
+        except BaseException as error:  # SystemExit from a handler must not end the worker
+            return _raised(error)
+        finally:
+            attempt.entered = False
+
+
+def _stopped(why: Stop) -> Outcome:
+    return Cancel("cancelled while running") if why is Stop.CANCEL else Released.SHUTDOWN
+
+
+def _raised(error: BaseException) -> Raised:
+    log.warning("the handler raised %s: %s", type(error).__name__, error, exc_info=error if log.isEnabledFor(10) else None)
+    return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))

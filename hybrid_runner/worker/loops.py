@@ -1,0 +1,63 @@
+"""The two shapes of background work: a loop kept alive, and something done every so often."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
+from hybrid_runner.policy.pace import OUTAGE
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Outage:
+    """Counts failures in a row, says how long to pause, and logs each kind as it deserves (A9)."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self.failures = 0
+
+    async def pause(self, error: Exception) -> None:
+        """Log the failure and wait before the next try."""
+        self.failures += 1
+        delay = OUTAGE.outage(self.failures, random.random()).total_seconds()
+        if isinstance(error, (DatabaseUnavailable, DatabaseError)):
+            # A refused login or a missing right may be mended while we run: expired credentials, a failover.
+            log.warning("%s: %s; trying again in %.1f s", self._what, error, delay)
+        else:
+            log.error("%s failed; trying again in %.1f s", self._what, delay, exc_info=error)
+        await asyncio.sleep(delay)
+
+    def over(self) -> None:
+        """It worked."""
+        if self.failures:
+            log.info("%s: works again after %d failures", self._what, self.failures)
+        self.failures = 0
+
+
+async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Run a loop that should never end; when it does, say so and start it again."""
+    outage = Outage(what)
+    while True:
+        try:
+            await run()
+            return
+        except Exception as error:
+            await outage.pause(error)
+
+
+async def every(what: str, interval: timedelta, call: Callable[[], Awaitable[object]]) -> None:
+    """Call now and then every interval, up to a tenth early so that a fleet spreads."""
+    outage = Outage(what)
+    while True:
+        try:
+            await call()
+        except Exception as error:
+            await outage.pause(error)
+            continue
+        outage.over()
+        await asyncio.sleep(interval.total_seconds() * (1 - 0.1 * random.random()))

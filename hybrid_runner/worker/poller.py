@@ -1,0 +1,61 @@
+"""The fallback poll of one queue: slow while rings arrive, faster while they cannot, slower with each empty poll (A2, A3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hybrid_runner.policy.pace import Pace
+from hybrid_runner.worker.wake import Reason, Wake
+
+
+class Poller:
+    """Raises a sweep each time its pause has passed; the pause starts anew when something changes it."""
+
+    def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
+        self._wake = wake
+        self._deaf = deaf
+        self._hearing = hearing
+        self._pace = deaf
+        self._changed = asyncio.Event()
+        self.empty_polls = 0
+        self.polls = 0
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next poll, from the last change."""
+        return self._pace.poll(self.empty_polls).total_seconds()
+
+    def hears(self, hearing: bool) -> None:
+        """The event path came or went."""
+        self._pace = self._hearing if hearing else self._deaf
+        self.empty_polls = 0
+        self._changed.set()
+
+    def looked(self, reason: Reason, found: int) -> None:
+        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it."""
+        if found:
+            if self.empty_polls:
+                self.empty_polls = 0
+                self._changed.set()
+        elif reason is Reason.SWEEP:
+            self.empty_polls += 1
+
+    async def run(self) -> None:
+        """Poll for ever."""
+        while True:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self.pause):
+                    await self._changed.wait()
+            except TimeoutError:
+                self.polls += 1
+                self._wake.up(Reason.SWEEP)
+                # The poll's outcome decides the next pause: give the look a moment to end.
+                await self._settle_down()
+
+    async def _settle_down(self) -> None:
+        polled, empty = self._changed, self.empty_polls
+        for _ in range(100):
+            if polled.is_set() or self.empty_polls != empty:
+                return
+            await asyncio.sleep(0.01)

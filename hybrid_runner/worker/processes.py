@@ -1,0 +1,134 @@
+"""Processes for handlers that need a core of their own: one job at a time each, killed when their attempt is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import multiprocessing
+import signal
+import traceback
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from hybrid_runner.job import Job, Report, Reported
+from hybrid_runner.models import Claim
+from hybrid_runner.outcomes import Fail, Outcome, Raised
+from hybrid_runner.registry import JobKind
+
+log = logging.getLogger("hybrid_runner.worker")
+_spawn = multiprocessing.get_context("spawn")
+
+
+class ProcessPool:
+    """Up to `size` child processes, started when needed and kept."""
+
+    def __init__(self, size: int, report: Report) -> None:
+        self._places = asyncio.Semaphore(size)
+        self._report = report
+        self._free: list[_Child] = []
+        self._all: set[_Child] = set()
+
+    async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
+        """Run one attempt in a child; cancelling kills the child."""
+        async with self._places:
+            child = self._free.pop() if self._free else self._new()
+            try:
+                outcome = await child.run(kind, claim, self._report)
+            except BaseException:
+                self._end(child)
+                raise
+            if child.process.is_alive():
+                self._free.append(child)
+            else:
+                self._end(child)
+            return outcome
+
+    async def close(self) -> None:
+        """Kill all children."""
+        for child in list(self._all):
+            self._end(child)
+
+    def _new(self) -> _Child:
+        child = _Child()
+        self._all.add(child)
+        return child
+
+    def _end(self, child: _Child) -> None:
+        self._all.discard(child)
+        child.end()
+
+
+class _Child:
+    def __init__(self) -> None:
+        self._pipe, theirs = _spawn.Pipe()
+        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
+        self._pipe.send((kind.function.__module__, kind.function.__qualname__, claim))
+        while True:
+            try:
+                word, said = await self._receive()
+            except (EOFError, OSError):
+                self.process.join(1)
+                return Raised("ProcessDied", f"the process of this attempt ended with exit code {self.process.exitcode}")
+            if word == "outcome":
+                outcome: Outcome = said
+                return outcome
+            report(claim, said)
+
+    async def _receive(self) -> Any:
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(self._pipe.fileno(), lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+        finally:
+            loop.remove_reader(self._pipe.fileno())
+        return self._pipe.recv()
+
+    def end(self) -> None:
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join(5)
+        self._pipe.close()
+
+
+def serve(pipe: Connection) -> None:
+    """The child's life: take an attempt, run it, say what came of it, until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what it means
+
+    def report(_claim: Claim, said: str) -> Reported:
+        pipe.send(("progress", said))
+        return Reported()
+
+    while True:
+        try:
+            module, name, claim = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            pipe.send(("outcome", _run(module, name, claim, report)))
+        except OSError:
+            return
+
+
+def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
+    from hybrid_runner.worker.calling import name_outcome  # calling imports this module
+
+    try:
+        kind = importlib.import_module(module)
+        for part in name.split("."):
+            kind = getattr(kind, part)
+    except Exception as error:
+        return Fail(f"{module}.{name} cannot be imported in a process: {error}; define the handler at the top of its module")
+    if not isinstance(kind, JobKind):
+        return Fail(f"{module}.{name} is not a job handler: define it at the top of its module, under its own name")
+    try:
+        payload = kind.decode(claim.payload)
+        return name_outcome(kind, kind.function(*((payload, Job(claim, report)) if kind.wants_job else (payload,))))
+    except BaseException as error:
+        return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))

@@ -1,0 +1,245 @@
+"""A worker: started, running, shut down. The only file that knows all the parts of one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from hybrid_runner.jsontext import encode
+from hybrid_runner.models import State
+from hybrid_runner.outcomes import Finished, Settlement
+from hybrid_runner.registry import Registry
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Link
+from hybrid_runner.version import VERSION
+from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.executor import Executor, Stop
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.loops import every, keep
+from hybrid_runner.worker.progress import ProgressWriter
+from hybrid_runner.worker.queue_work import QueueWork
+from hybrid_runner.worker.settler import Settler
+from hybrid_runner.worker.status import WorkerStatus
+from hybrid_runner.worker.wake import Reason
+
+log = logging.getLogger("hybrid_runner.worker")
+
+_PARTITIONS_AHEAD = 7
+
+
+class Worker:
+    """Claims from its queues and runs what it claims, until it is stopped."""
+
+    def __init__(
+        self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str
+    ) -> None:
+        self.id = worker_id
+        self._dsn = dsn
+        self._settings = settings
+        self._registry = registry
+        self._totals = dict(queues)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._settled: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+
+    # --- life
+
+    async def start(self) -> None:
+        """Open the queues, register, and start all loops; raises when Postgres refuses."""
+        self._wire()
+        for queue in self._totals:
+            await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
+        await statements.register_worker(
+            self._claims, self.id, socket.gethostname(), os.getpid(), VERSION, encode(self._totals, "queues")
+        )
+        self._keep("settler", self._settler.run())
+        self._background("progress", self._progress.run)
+        self._background("listener", self._listener.run)
+        for work in self._work.values():
+            self._background(f"claimer of {work.queue}", work.claimer.run)
+            self._background(f"poller of {work.queue}", work.poller.run)
+            work.wake.up(Reason.SWEEP)
+        self._keep("heartbeat", every("heartbeat", self._settings.heartbeat, self._beat))
+        self._keep("upkeep", every("making archive partitions", timedelta(hours=1), self._make_partitions))
+        log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        """Shut down within the grace: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
+        if self._stopping:
+            return
+        self._stopping = True
+        deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
+        log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
+        await self._end_tasks(*(t for t in self._tasks if t.get_name().startswith(("claimer", "poller", "listener"))))
+        if not await _within(deadline, self._executor.idle()):
+            log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
+            self._executor.stop_all()
+            await _within(time.monotonic() + 5, self._executor.idle())
+        if not await _within(max(deadline, time.monotonic() + 5), self._settler.drained()):
+            log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
+        await self._end_tasks(*self._tasks)
+        await self._retire()
+        log.info("worker %s has stopped", self.id)
+
+    async def __aenter__(self) -> Worker:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # --- what others see
+
+    def status(self) -> WorkerStatus:
+        """A snapshot of everything."""
+        return WorkerStatus(
+            id=self.id, hearing=self._listener.hearing, stopping=self._stopping,
+            running=len(self._executor.running), pending_settlements=self._settler.pending,
+            settled=dict(self._settled), stale=self._settler.stale,
+            queues=tuple(work.status() for work in self._work.values()),
+        )  # fmt: skip
+
+    async def hearing(self) -> None:
+        """Wait until rings arrive."""
+        while not self._listener.hearing:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def settled(self, count: int) -> None:
+        """Wait until so many jobs have ended here, in whatever state."""
+        while sum(self._settled[state] for state in ("completed", "failed", "cancelled")) < count:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def idle(self) -> None:
+        """Wait until nothing runs and everything is written down."""
+        await self._executor.idle()
+        await self._settler.drained()
+
+    # --- wiring
+
+    def _wire(self) -> None:
+        dsn, settings = self._dsn, self._settings
+        self._claims, self._settles, self._courtesies = Link(dsn), Link(dsn), Link(dsn)
+        kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
+        total = sum(self._totals.values())
+
+        self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies))
+        self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
+        self._settler = Settler(
+            finish=partial(statements.finish_jobs, self._settles),
+            requeue=partial(statements.requeue_jobs, self._settles),
+            settled=self._on_settled,
+        )
+        self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
+        self._work = {
+            queue: QueueWork(
+                queue, slots, settings,
+                claim=lambda queue, free: statements.claim_jobs(self._claims, queue, kinds, free, self.id),
+                next_due=partial(statements.next_due, self._claims),
+                start=self._executor.start,
+                # outcomes that Postgres has not taken yet are bounded too
+                room=lambda: max(0, 2 * total - self._settler.pending),
+            )
+            for queue, slots in self._totals.items()
+        }  # fmt: skip
+        self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
+
+    def _on_ring(self, queue: str, payload: str) -> None:
+        word, _, number = payload.partition(" ")
+        if word == "cancel":
+            if number.isdecimal() and len(number) < 20:
+                self._cancel(int(number))
+            return
+        if queue in self._work:
+            self._work[queue].heard(payload)
+
+    def _on_hearing(self, hearing: bool) -> None:
+        self._changed.set()
+        for work in self._work.values():
+            work.poller.hears(hearing)
+            if hearing:
+                work.wake.up(Reason.SWEEP)  # whatever rang while nobody listened
+        if hearing:
+            log.info("listening on %s", ", ".join(self._totals))
+
+    def _on_settled(self, settlement: Settlement) -> None:
+        claim = settlement.claim
+        about = {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
+        if isinstance(settlement, Finished):
+            self._settled[settlement.state.value] += 1
+            level = logging.DEBUG if settlement.state is State.COMPLETED else logging.WARNING
+            log.log(level, "%s, archived after attempt %d", settlement.state.value, claim.attempt, extra=about)
+        else:
+            self._settled[settlement.why] += 1
+            log.info("%s: queued again, due in %.1f s", settlement.why, settlement.delay.total_seconds(), extra=about)
+            work = self._work.get(claim.queue)
+            if work is not None and not self._listener.hearing:
+                work.wake.up(Reason.LATER)  # nobody will ring us for it
+        self._changed.set()
+        for work in self._work.values():
+            if work.slots.free() and self._settler.pending <= work.slots.total:
+                work.slots.freed()
+
+    def _cancel(self, job_id: int) -> None:
+        if self._executor.stop(job_id, Stop.CANCEL):
+            log.info("cancelling was asked for", extra={"job": job_id})
+
+    # --- periodic work
+
+    async def _beat(self) -> None:
+        for job_id in await statements.beat(self._courtesies, self.id, self._executor.running):
+            self._cancel(job_id)
+
+    async def _make_partitions(self) -> None:
+        await statements.make_archive_partitions(self._courtesies, _PARTITIONS_AHEAD)
+
+    # --- tasks
+
+    def _background(self, what: str, run: Any) -> None:
+        self._keep(what, keep(what, run))
+
+    def _keep(self, what: str, run: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(run, name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end_tasks(self, *tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _retire(self) -> None:
+        for work in self._work.values():
+            work.timer.clear()
+        await self._callers.close()
+        try:
+            async with asyncio.timeout(3):
+                await statements.retire_worker(self._claims, self.id)
+        except Exception as error:
+            log.warning("worker %s could not sign off: %s", self.id, error)
+        for link in (self._claims, self._settles, self._courtesies):
+            await link.close()
+
+
+async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            await waiting
+    except TimeoutError:
+        return False
+    return True
+
+
+def _described(queues: Mapping[str, int]) -> str:
+    return ", ".join(f"{queue} ({slots} slots)" for queue, slots in queues.items())

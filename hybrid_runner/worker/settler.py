@@ -1,0 +1,129 @@
+"""Writes down what became of claims, in batches that grow by themselves: while one is on its way the next one collects."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.models import State
+from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.policy.settling import error_text
+from hybrid_runner.worker.loops import Outage
+
+log = logging.getLogger("hybrid_runner.worker")
+
+LARGEST_BATCH = 500
+
+
+class Settler:
+    """Keeps every settlement until Postgres has it."""
+
+    def __init__(
+        self,
+        finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
+        requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
+        settled: Callable[[Settlement], None],
+    ) -> None:
+        self._finish = finish
+        self._requeue = requeue
+        self._settled = settled
+        self._waiting: deque[Settlement] = deque()
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+        self._outage = Outage("settling")
+        self._in_flight = 0
+        self.stale = 0
+
+    @property
+    def pending(self) -> int:
+        """Settlements that Postgres does not have yet."""
+        return len(self._waiting) + self._in_flight
+
+    def settle(self, settlement: Settlement) -> None:
+        """Take a settlement; never waits."""
+        self._waiting.append(settlement)
+        self._none.clear()
+        self._some.set()
+
+    async def drained(self) -> None:
+        """Wait until Postgres has everything."""
+        await self._none.wait()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_BATCH))]
+                self._in_flight = len(batch)
+                await self._write(batch)
+                self._in_flight = 0
+            self._none.set()
+
+    async def _write(self, batch: list[Settlement]) -> None:
+        while True:
+            try:
+                await self._write_once(batch)
+            except DatabaseUnavailable as error:
+                await self._outage.pause(error)  # fenced: writing again what was written changes nothing
+            except RunnerError as error:
+                if await self._isolate(batch, error):
+                    return
+            else:
+                self._outage.over()
+                return
+
+    async def _write_once(self, batch: list[Settlement]) -> None:
+        requeues = [s for s in batch if isinstance(s, Requeued)]
+        finishes = [s for s in batch if isinstance(s, Finished)]
+        if requeues:
+            moved = await self._requeue(requeues)
+            self._tell([s for s in requeues if s.claim.id in moved])
+            # Not put back: stale, or somebody asked for its cancelling.
+            left = [s for s in requeues if s.claim.id not in moved]
+            finishes += [Finished(s.claim, State.CANCELLED, error=s.error or _cancelled(s)) for s in left]
+        if finishes:
+            moved = await self._finish(finishes)
+            self._tell([s for s in finishes if s.claim.id in moved])
+            for s in finishes:
+                if s.claim.id not in moved:
+                    self._stale(s)
+
+    async def _isolate(self, batch: list[Settlement], error: RunnerError) -> bool:
+        """One settlement that Postgres refuses must not hold up the others; True when the batch is dealt with."""
+        if len(batch) > 1:
+            for settlement in batch:
+                await self._write([settlement])
+            return True
+        (refused,) = batch
+        if isinstance(refused, Finished) and refused.result is None and refused.state is State.FAILED:
+            await self._outage.pause(error)  # nothing of ours left to blame: a right is missing, a schema is gone
+            return False
+        log.error("what became of it was refused: %s", error, extra={"job": refused.claim.id})
+        reason = error_text(refused.claim, datetime.now(UTC), "NotStorable", f"Postgres refused the outcome: {error}")
+        batch[0] = Finished(refused.claim, State.FAILED, error=reason)
+        return False
+
+    def _tell(self, moved: Sequence[Settlement]) -> None:
+        for settlement in moved:
+            self._settled(settlement)
+
+    def _stale(self, settlement: Finished) -> None:
+        if settlement.claim.completed_by_handler:
+            self._settled(settlement)
+            return
+        self.stale += 1
+        log.warning(
+            "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
+            extra={"job": settlement.claim.id},
+        )  # fmt: skip
+
+
+def _cancelled(requeued: Requeued) -> str:
+    return error_text(requeued.claim, datetime.now(UTC), "Cancel", "cancelled while running")

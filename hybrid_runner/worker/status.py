@@ -1,0 +1,35 @@
+"""What a worker knows of itself, as frozen values; health pages, the command line and tests read the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """One queue as this worker sees it."""
+
+    queue: str
+    slots: int
+    running: int
+    looks: int
+    empty_looks: int
+    found: dict[str, int]
+    consecutive_errors: int
+    polls: int
+    empty_polls: int
+    next_poll: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """One worker."""
+
+    id: str
+    hearing: bool
+    stopping: bool
+    running: int
+    pending_settlements: int
+    settled: dict[str, int]
+    stale: int
+    queues: tuple[QueueStatus, ...]

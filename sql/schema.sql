@@ -1,0 +1,687 @@
+-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`; never edited.
+
+CREATE SCHEMA hybrid_runner;
+
+CREATE TYPE hybrid_runner.job_state AS ENUM (
+    'queued',
+    'running',
+    'completed',
+    'failed',
+    'cancelled'
+);
+
+CREATE FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb DEFAULT NULL::jsonb, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+BEGIN
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id) THEN 'finished' ELSE 'unknown' END;
+    ELSIF job.version IS DISTINCT FROM amend.version THEN
+        RETURN 'stale';
+    ELSIF job.state = 'running' THEN
+        RETURN 'running';
+    END IF;
+    UPDATE hybrid_runner.jobs AS j SET
+        payload = coalesce(amend.payload, j.payload), priority = coalesce(amend.priority, j.priority),
+        run_at = coalesce(amend.run_at, j.run_at), data = coalesce(amend.data, j.data), version = j.version + 1
+    WHERE j.id = amend.id
+    RETURNING j.run_at INTO job.run_at;
+    PERFORM hybrid_runner.ring(job.queue, job.run_at);
+    RETURN 'amended';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+BEGIN
+    -- Locked first: between a claim and this call there is one order.
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+    END IF;
+    IF job.state = 'running' THEN
+        UPDATE hybrid_runner.jobs AS j
+        SET cancel_requested_at = coalesce(j.cancel_requested_at, clock_timestamp()), version = j.version + 1
+        WHERE j.id = cancel.id;
+        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        RETURN 'requested';
+    END IF;
+    WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
+    INSERT INTO hybrid_runner.archive
+        (id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
+        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at)
+    SELECT
+        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
+        'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
+        coalesce(g.errors, '[]') || jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while queued')),
+        g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
+    FROM gone AS g;
+    RETURN 'cancelled';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.enqueue(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    done record;
+BEGIN
+    SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
+        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data, traceparent, on_conflict) AS e;
+    IF done.outcome = 'exists' THEN
+        RAISE NOTICE 'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)', quote_literal(key), done.id;
+    END IF;
+    RETURN done.id;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS TABLE(id bigint, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    trace text := coalesce(enqueue_job.traceparent, nullif(current_setting('hybrid_runner.traceparent', true), ''));
+    holder hybrid_runner.jobs;
+BEGIN
+    IF enqueue_job.on_conflict IS NULL OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
+        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
+        RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
+    END IF;
+    IF enqueue_job.max_attempts NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'max_attempts must be 1 to 1000, not %', enqueue_job.max_attempts
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_max_attempts_is_1_to_1000';
+    END IF;
+
+    FOR tries IN 1..10 LOOP
+        INSERT INTO hybrid_runner.jobs AS j
+            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by, data, traceparent)
+        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue, enqueue_job.key, enqueue_job.priority, due,
+            enqueue_job.max_attempts, enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
+        ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+        RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
+        IF FOUND THEN
+            RETURN NEXT;
+            RETURN;
+        END IF;
+
+        SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key FOR UPDATE;
+        -- The holder ended between the two statements: the key is free again.
+        CONTINUE WHEN NOT FOUND;
+
+        IF enqueue_job.on_conflict = 'error' THEN
+            RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
+                USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
+        END IF;
+        enqueue_job.id := holder.id;
+        enqueue_job.outcome := 'exists';
+        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
+            UPDATE hybrid_runner.jobs AS j SET
+                kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
+                priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
+                timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
+                traceparent = trace, attempt = 0, errors = NULL, version = j.version + 1
+            WHERE j.id = holder.id;
+            PERFORM hybrid_runner.ring(enqueue_job.queue, due);
+            enqueue_job.outcome := 'replaced';
+        END IF;
+        RETURN NEXT;
+        RETURN;
+    END LOOP;
+    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key) USING ERRCODE = 'serialization_failure';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET lock_timeout TO '2s'
+    AS $_$
+DECLARE
+    first_day timestamptz;
+
+    partition text;
+
+    made integer := 0;
+
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
+
+    FOR first_day IN
+        SELECT generate_series(date_trunc('day', now()), date_trunc('day', now()) + make_interval(days => least(days_ahead, 366)), '1 day')
+    LOOP
+        partition := 'archive_' || to_char(first_day, 'YYYYMMDD');
+
+        CONTINUE WHEN to_regclass('hybrid_runner.' || partition) IS NOT NULL;
+
+        -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
+        LOCK TABLE hybrid_runner.archive_default IN ACCESS EXCLUSIVE MODE;
+
+        EXECUTE format('CREATE TABLE hybrid_runner.%I (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
+
+        EXECUTE format(
+            'WITH strays AS (DELETE FROM hybrid_runner.archive_default WHERE finished_at >= %1$L AND finished_at < %2$L RETURNING *) '
+            'INSERT INTO hybrid_runner.%3$I SELECT * FROM strays', first_day, first_day + interval '1 day', partition);
+
+        EXECUTE format(
+            'ALTER TABLE hybrid_runner.archive ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%L) TO (%L)',
+            partition, first_day, first_day + interval '1 day');
+
+        made := made + 1;
+
+    END LOOP;
+
+    RETURN made;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_runner.open_queue(name text, ring_within interval DEFAULT '00:01:00'::interval) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    bell text;
+BEGIN
+    INSERT INTO hybrid_runner.queues (name, ring_within) VALUES (open_queue.name, open_queue.ring_within)
+    ON CONFLICT (name) DO NOTHING
+    RETURNING doorbell INTO bell;
+    IF FOUND THEN
+        EXECUTE format('CREATE SEQUENCE %s AS bigint MINVALUE 0 START 0', bell);
+    ELSE
+        UPDATE hybrid_runner.queues SET ring_within = open_queue.ring_within
+        WHERE name = open_queue.name AND ring_within < open_queue.ring_within;
+        SELECT doorbell INTO bell FROM hybrid_runner.queues WHERE name = open_queue.name;
+    END IF;
+    RETURN bell;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.pause(queue text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.open_queue(queue);
+    UPDATE hybrid_runner.queues AS q SET paused_at = clock_timestamp() WHERE q.name = queue AND q.paused_at IS NULL;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    UPDATE hybrid_runner.queues AS q SET paused_at = NULL WHERE q.name = queue AND q.paused_at IS NOT NULL;
+    IF FOUND THEN
+        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    END IF;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+    done hybrid_runner.archive;
+BEGIN
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
+    IF job.state = 'running' THEN
+        RETURN 'running';
+    ELSIF job.state = 'queued' THEN
+        UPDATE hybrid_runner.jobs AS j SET run_at = least(j.run_at, clock_timestamp()), version = j.version + 1 WHERE j.id = retry.id;
+        PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
+        RETURN 'queued';
+    END IF;
+
+    SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    END IF;
+    -- A fresh set of attempts; the errors of the earlier ones are kept.
+    INSERT INTO hybrid_runner.jobs
+        (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent, errors, version, created_at)
+    VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key, done.max_attempts, done.timeout,
+        done.traceparent, done.errors, done.version + 1, done.created_at)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN 'key_taken';
+    END IF;
+    DELETE FROM hybrid_runner.archive AS a WHERE a.id = retry.id AND a.finished_at = done.finished_at;
+    RETURN 'queued';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    server_time timestamptz := clock_timestamp();
+    muted_until bigint;
+    within interval;
+BEGIN
+    SELECT pg_sequence_last_value(to_regclass(q.doorbell)), q.ring_within INTO muted_until, within
+    FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
+    -- No row, no value, any doubt: ring.
+    IF muted_until > extract(epoch FROM server_time) * 1000 THEN
+        RETURN;
+    END IF;
+    IF due <= server_time THEN
+        PERFORM pg_notify('hybrid_runner.' || queue, '');
+    ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
+        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i GROUP BY i.queue, i.run_at > clock_timestamp();
+    RETURN NULL;
+END
+$$;
+
+CREATE TABLE hybrid_runner.archive (
+    id bigint NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    priority smallint NOT NULL,
+    payload jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    state hybrid_runner.job_state NOT NULL,
+    attempt smallint NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE hybrid_runner.jobs (
+    id bigint NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    priority smallint DEFAULT 5 NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer DEFAULT 1 NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT jobs_data_is_at_most_1_mib CHECK ((pg_column_size(data) <= 1048576)),
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK ((kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'::text)),
+    CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
+    CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT jobs_payload_is_at_most_1_mib CHECK ((pg_column_size(payload) <= 1048576)),
+    CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK ((queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text)),
+    CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
+    CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE VIEW hybrid_runner.all_jobs AS
+ SELECT jobs.id,
+    jobs.queue,
+    jobs.kind,
+    jobs.priority,
+    jobs.payload,
+    jobs.data,
+    jobs.key,
+    jobs.run_at,
+    jobs.max_attempts,
+    jobs.timeout,
+    jobs.finish_by,
+    jobs.traceparent,
+    jobs.state,
+    jobs.attempt,
+    jobs.claim,
+    jobs.worker_id,
+    jobs.started_at,
+    jobs.progress,
+    jobs.errors,
+    jobs.version,
+    jobs.cancel_requested_at,
+    jobs.created_at,
+    NULL::timestamp with time zone AS finished_at,
+    NULL::jsonb AS result
+   FROM hybrid_runner.jobs
+UNION ALL
+ SELECT archive.id,
+    archive.queue,
+    archive.kind,
+    archive.priority,
+    archive.payload,
+    archive.data,
+    archive.key,
+    archive.run_at,
+    archive.max_attempts,
+    archive.timeout,
+    archive.finish_by,
+    archive.traceparent,
+    archive.state,
+    archive.attempt,
+    archive.claim,
+    archive.worker_id,
+    archive.started_at,
+    archive.progress,
+    archive.errors,
+    archive.version,
+    archive.cancel_requested_at,
+    archive.created_at,
+    archive.finished_at,
+    archive.result
+   FROM hybrid_runner.archive;
+
+CREATE TABLE hybrid_runner.archive_default (
+    id bigint CONSTRAINT archive_id_not_null NOT NULL,
+    queue text CONSTRAINT archive_queue_not_null NOT NULL,
+    kind text CONSTRAINT archive_kind_not_null NOT NULL,
+    priority smallint CONSTRAINT archive_priority_not_null NOT NULL,
+    payload jsonb CONSTRAINT archive_payload_not_null NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone CONSTRAINT archive_run_at_not_null NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
+    attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer CONSTRAINT archive_version_not_null NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+);
+
+CREATE SEQUENCE hybrid_runner.claims
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.jobs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE hybrid_runner.migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE hybrid_runner.queues (
+    name text NOT NULL,
+    number integer NOT NULL,
+    doorbell text GENERATED ALWAYS AS (('hybrid_runner.doorbell_'::text || number)) STORED,
+    ring_within interval DEFAULT '00:01:00'::interval NOT NULL,
+    paused_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text))
+);
+
+ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.queues_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE hybrid_runner.workers (
+    id text NOT NULL,
+    host text NOT NULL,
+    pid integer NOT NULL,
+    version text NOT NULL,
+    queues jsonb NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_runner.archive
+    ADD CONSTRAINT archive_pkey PRIMARY KEY (id, finished_at);
+
+ALTER TABLE ONLY hybrid_runner.archive_default
+    ADD CONSTRAINT archive_default_pkey PRIMARY KEY (id, finished_at);
+
+ALTER TABLE ONLY hybrid_runner.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_runner.migrations
+    ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY hybrid_runner.queues
+    ADD CONSTRAINT queues_number_key UNIQUE (number);
+
+ALTER TABLE ONLY hybrid_runner.queues
+    ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.workers
+    ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
+
+CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
+
+CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs USING btree (key) WHERE (key IS NOT NULL);
+
+ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_default_pkey;
+
+CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
+
+GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
+
+GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
+
+GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
+
+GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.pause(queue text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.pause(queue text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.retry(id bigint) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
+
+GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(queue) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(kind) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(priority) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(data) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(key) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(run_at) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.all_jobs TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_default TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_default TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.migrations TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.workers TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_admin;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT ALL ON SEQUENCES TO hybrid_runner_worker;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;

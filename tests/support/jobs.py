@@ -1,0 +1,36 @@
+"""Short ways to bring a job into a state."""
+
+from __future__ import annotations
+
+from hybrid_runner.models import Claim, NewJob, State
+from hybrid_runner.outcomes import Finished
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection
+
+KINDS = statements.Kinds([("work", 5, None), ("other", 3, None)])
+"""What the workers in these tests can run."""
+
+
+async def enqueue(connection: Connection, key: str | None = None, **fields: object) -> int:
+    """The id of a new queued job of kind `work`."""
+    job = NewJob(**{"kind": "work", "key": key, **fields})  # type: ignore[arg-type]  # a test names real fields
+    return (await statements.enqueue_job(connection, job, "exists")).id
+
+
+async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:
+    """Claim what is due."""
+    return await statements.claim_jobs(connection, queue, KINDS, slots, worker_id)
+
+
+async def running(connection: Connection, key: str | None = None) -> Claim:
+    """The claim of a new job that runs; no other may be due."""
+    await enqueue(connection, key)
+    [taken] = await claim(connection)
+    return taken
+
+
+async def ended(connection: Connection, state: State = State.COMPLETED, key: str | None = None) -> int:
+    """The id of a new job that ended."""
+    taken = await running(connection, key)
+    assert await statements.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {taken.id}
+    return taken.id

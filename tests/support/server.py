@@ -1,0 +1,135 @@
+"""The Postgres under test: the one named, else one in a container, else an embedded one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from hybrid_runner.embedded import use_embedded
+
+DSN_VARIABLE = "HYBRID_RUNNER_TEST_DSN"
+IMAGE = "postgres:18"
+QUICK = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_wal_size": "4GB",
+    "max_connections": "200",
+    "autovacuum_naptime": "1h",
+}
+"""Settings of a server whose data nobody will miss; autovacuum would change plans between two runs of a test."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running Postgres; the role in the DSN is a superuser."""
+
+    dsn: str
+    stop: Callable[[], None]
+
+    def dsn_of(self, database: str) -> str:
+        """The DSN of another database of this server."""
+        return urlunsplit(urlsplit(self.dsn)._replace(path=f"/{database}"))
+
+    @contextmanager
+    def administrator(self) -> Iterator[psycopg.Connection]:
+        """A connection to the first database."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            yield connection
+
+
+@dataclass
+class Databases:
+    """Makes and drops databases; one connection for all of it."""
+
+    server: Server
+    connection: psycopg.Connection
+    made: int = field(default=0, init=False)
+
+    def create(self, template: str | None = None) -> str:
+        """The name of a new database, a copy of the template."""
+        self.made += 1
+        name = f"hybrid_runner_test_{os.getpid()}_{self.made}"
+        copied_from = sql.SQL("TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
+        self.connection.execute(sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), copied_from))
+        return name
+
+    def drop(self, name: str) -> None:
+        """Drop it, whoever is still connected."""
+        self.connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @contextmanager
+    def fresh(self, template: str | None = None) -> Iterator[str]:
+        """The DSN of a new database, which is dropped afterwards."""
+        name = self.create(template)
+        try:
+            yield self.server.dsn_of(name)
+        finally:
+            self.drop(name)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which server it will be and why, known before it runs."""
+
+    what: str
+    start: Callable[[], Server]
+
+
+def choose_server() -> Choice:
+    """Look at the environment; nothing is started yet."""
+    if dsn := os.environ.get(DSN_VARIABLE):
+        return Choice(f"the server named by {DSN_VARIABLE}", lambda: Server(dsn, lambda: None))
+    if trouble := _trouble_with_containers():
+        return Choice(f"an embedded one (SKIPPED: testcontainers, {trouble})", _start_embedded)
+    return Choice(f"{IMAGE} in a container", _start_container)
+
+
+def _start_embedded() -> Server:
+    folder = tempfile.TemporaryDirectory(prefix="hybrid-runner-tests-", ignore_cleanup_errors=True)
+    postgres = use_embedded(Path(folder.name) / "postgres", settings=QUICK)
+
+    def stop() -> None:
+        postgres.close()
+        folder.cleanup()
+
+    return Server(postgres.dsn, stop)
+
+
+def _trouble_with_containers() -> str | None:
+    import docker  # noqa: PLC0415 - takes a third of a second, and often nothing needs it
+    from docker.errors import DockerException  # noqa: PLC0415
+
+    try:
+        client = docker.from_env(timeout=60)
+    except DockerException:
+        return "no container engine answers"
+    try:
+        client.ping()
+        if not client.images.list(name=IMAGE):
+            client.images.pull(IMAGE)
+    except (DockerException, OSError) as error:
+        return f"the engine has no image {IMAGE}: {' '.join(str(error).split())[:120]}"
+    finally:
+        client.close()
+    return None
+
+
+def _start_container() -> Server:
+    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # we stop it ourselves; the reaper is one more image
+    from testcontainers.postgres import PostgresContainer  # noqa: PLC0415
+
+    settings = " ".join(f"-c {name}={value}" for name, value in QUICK.items())
+    container = PostgresContainer(
+        IMAGE, username="hybrid_runner", password="hybrid_runner", dbname="hybrid_runner", driver=None
+    ).with_command(f"postgres {settings}")
+    container.start()
+    return Server(container.get_connection_url(), container.stop)

