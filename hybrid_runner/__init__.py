@@ -23,7 +23,7 @@ from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.registry import JobKind
 from hybrid_runner.runner import Runner
 from hybrid_runner.settings import Settings
-from hybrid_runner.version import VERSION as __version__
+from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import QueueStatus, WorkerStatus
 

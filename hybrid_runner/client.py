@@ -16,7 +16,7 @@ from hybrid_runner.errors import (
     JobNotFound,
     WaitTimeout,
 )
-from hybrid_runner.jsontext import NotStorable, encode
+from hybrid_runner.jsontext import NotStorable, decode, encode
 from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.storage import statements
@@ -45,9 +45,7 @@ class JobHandle(Generic[R]):
     def __repr__(self) -> str:
         return f"JobHandle(id={self.id}, outcome={self.outcome!r})"
 
-    async def wait(
-        self, timeout: Duration | None = None, *, on_status: Callable[[JobStatus], None] | None = None
-    ) -> R:
+    async def wait(self, timeout: Duration | None = None, *, on_status: Callable[[JobStatus], None] | None = None) -> R:
         """The job's result once it has ended; JobFailed, JobCancelled or WaitTimeout otherwise."""
         status = await self._client.wait_ended(self.id, timeout, on_status)
         if status.state is State.FAILED:
@@ -56,7 +54,7 @@ class JobHandle(Generic[R]):
             raise JobCancelled(f"job {self.id} ({status.kind}) was cancelled: {status.last_error}")
         kind = self._kind or self._client.registry.get(status.kind)
         if kind is None:
-            result: R = statements.decode(status.result)
+            result: R = decode(status.result)
         else:
             result = kind.decode_result(status.result)
         return result
@@ -170,9 +168,7 @@ class Client:
         """Run a finished job again, a waiting one now."""
         return await statements.retry_job(await self._on(), job_id)
 
-    async def amend(
-        self, job_id: int, version: int, payload: Any, priority: int | None, run_at: datetime | None, data: Any
-    ) -> str:
+    async def amend(self, job_id: int, version: int, payload: Any, priority: int | None, run_at: datetime | None, data: Any) -> str:
         """Change a queued job if it is still at this version."""
         texts = [None if value is None else encode(value, what) for value, what in ((payload, "payload"), (data, "data"))]
         return await statements.amend_job(await self._on(), job_id, version, texts[0], priority, run_at, texts[1])
@@ -188,17 +184,16 @@ class Client:
 
     # --- waiting: one watcher asks for all awaited jobs at once
 
-    async def wait_ended(
-        self, job_id: int, timeout: Duration | None, on_status: Callable[[JobStatus], None] | None
-    ) -> JobStatus:
+    async def wait_ended(self, job_id: int, timeout: Duration | None, on_status: Callable[[JobStatus], None] | None) -> JobStatus:
         """The status of the job once it has ended."""
         future: asyncio.Future[JobStatus] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(job_id, []).append((future, on_status))
         if self._watcher is None or self._watcher.done():
             self._watcher = asyncio.create_task(self._watch(), name="hybrid-runner watcher")
         limit = None if timeout is None else parse_duration(timeout).total_seconds()
+        scope = asyncio.timeout(limit)
         try:
-            async with asyncio.timeout(limit) as scope:
+            async with scope:
                 return await future
         except TimeoutError:
             if not scope.expired():

@@ -30,7 +30,9 @@ def encode(value: Any, what: str) -> str:
 def check(text: bytes, what: str) -> str:
     """The JSON text as `str` when Postgres will take it, otherwise NotStorable."""
     if len(text) > LARGEST:
-        raise NotStorable(f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere and keep a reference")
+        raise NotStorable(
+            f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere and keep a reference"
+        )
     if b"\\u0000" in text and _NUL.search(text):
         raise NotStorable(f"{what} contains a NUL character, which Postgres cannot store in JSON: remove or escape it")
     return text.decode()

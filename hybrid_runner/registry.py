@@ -24,6 +24,7 @@ Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}")
 _OUTCOMES = (Snooze, Retry, Fail, Cancel)
+Said = Snooze | Retry | Fail | Cancel
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -77,16 +78,16 @@ class JobKind(Generic[P, R]):
 
 
 class JobDecorator(Protocol):
-    """What `Runner.job(...)` returns: takes handlers of (payload) or (payload, job), `async def` or `def`."""
+    """What `Runner.job(...)` returns: takes handlers of (payload) or (payload, job), `async def` or `def`; R leaves outcomes out."""
 
     @overload
-    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R]], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R | Said]], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R]], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R | Said]], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P], R], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P], R | Said], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], R], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P, Job], R | Said], /) -> JobKind[P, R]: ...
 
 
 class Registry:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast, overload
 
 from hybrid_runner.client import Client, JobHandle
 from hybrid_runner.durations import Duration, parse_duration
@@ -70,9 +70,23 @@ class Runner:
 
     # --- putting jobs in
 
+    @overload
+    async def enqueue(
+        self, kind: JobKind[P, R], payload: P, *, queue: str | None = ..., key: str | None = ..., priority: int = ...,
+        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
+        timeout: Duration | None = ..., finish_by: datetime | None = ..., data: Any = ...,
+        on_conflict: OnConflict = ..., connection: Fetches | None = ...,
+    ) -> JobHandle[R]: ...  # fmt: skip
+    @overload
+    async def enqueue(
+        self, kind: str, payload: Any = ..., *, queue: str | None = ..., key: str | None = ..., priority: int = ...,
+        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
+        timeout: Duration | None = ..., finish_by: datetime | None = ..., data: Any = ...,
+        on_conflict: OnConflict = ..., connection: Fetches | None = ...,
+    ) -> JobHandle[Any]: ...  # fmt: skip
     async def enqueue(
         self,
-        kind: JobKind[P, R] | str,
+        kind: JobKind[Any, Any] | str,
         payload: Any = None,
         *,
         queue: str | None = None,
@@ -86,17 +100,31 @@ class Runner:
         data: Any = None,
         on_conflict: OnConflict = "exists",
         connection: Fetches | None = None,
-    ) -> JobHandle[R]:
+    ) -> JobHandle[Any]:
         """Store one job; with `connection` (asyncpg) in the caller's transaction. `handle.outcome` says what became of its key."""
         return await self._client.enqueue(
             kind, payload, on_conflict, connection, queue=queue, key=key, priority=priority, run_at=run_at, delay=delay,
             max_attempts=max_attempts, timeout=timeout, finish_by=finish_by, data=data,
         )  # fmt: skip
 
+    @overload
+    async def enqueue_many(
+        self, kind: JobKind[P, R], payloads: Iterable[P | NewJob], *, queue: str | None = ..., priority: int = ...,
+        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
+        timeout: Duration | None = ..., finish_by: datetime | None = ..., on_conflict: OnConflict = ...,
+        connection: Fetches | None = ...,
+    ) -> list[Enqueued]: ...  # fmt: skip
+    @overload
+    async def enqueue_many(
+        self, kind: str, payloads: Iterable[Any], *, queue: str | None = ..., priority: int = ...,
+        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
+        timeout: Duration | None = ..., finish_by: datetime | None = ..., on_conflict: OnConflict = ...,
+        connection: Fetches | None = ...,
+    ) -> list[Enqueued]: ...  # fmt: skip
     async def enqueue_many(
         self,
-        kind: JobKind[P, R] | str,
-        payloads: Iterable[P | NewJob | Mapping[str, Any]],
+        kind: JobKind[Any, Any] | str,
+        payloads: Iterable[Any],
         *,
         queue: str | None = None,
         priority: int = 5,
@@ -220,7 +248,7 @@ class Runner:
             self._dsn = self.settings.dsn
             embedded.close()
 
-    async def __aenter__(self) -> Runner:
+    async def __aenter__(self) -> Self:
         await self.open()
         return self
 
@@ -264,7 +292,11 @@ class Runner:
     async def _start_embedded(self) -> None:
         self.embedded = await asyncio.to_thread(use_embedded, self.settings.data_dir)
         self._dsn = self.embedded.dsn
-        log.warning("no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s", self.embedded.directory, self.embedded.psql)
+        log.warning(
+            "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",
+            self.embedded.directory,
+            self.embedded.psql,
+        )
         connection = await connect(self._dsn)
         try:
             await migrate(connection)

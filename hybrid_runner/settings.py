@@ -34,48 +34,40 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dsn: Annotated[str | None, Field(description="Postgres to use; absent: an embedded one in the data directory.")] = None
-    listen_dsn: Annotated[
-        str | None, Field(description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")
-    ] = None
-    data_dir: Annotated[
-        Path | None, Field(description="Where the embedded Postgres lives; absent: the user's data folder.")
-    ] = None
+    listen_dsn: Annotated[str | None, Field(description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")] = (
+        None
+    )
+    data_dir: Annotated[Path | None, Field(description="Where the embedded Postgres lives; absent: the user's data folder.")] = None
     worker_id: Annotated[
         str | None, Field(min_length=1, max_length=200, description="Name of this worker (WORKER_ID); absent: made up.")
     ] = None
     slots: Annotated[
         int, Field(ge=1, le=100_000, description="Jobs that one worker runs at a time, per queue, unless said there.")
     ] = 100
-    process_slots: Annotated[
-        int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')
-    ] = max(1, os.cpu_count() or 1)
+    process_slots: Annotated[int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')] = max(
+        1, os.cpu_count() or 1
+    )
     heartbeat: Annotated[Duration, Field(description="How often a worker says that it lives.")] = timedelta(seconds=10)
     lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
     grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
         seconds=25
     )
-    poll_base: Annotated[Duration, Field(description="First fallback poll while the event path is down.")] = timedelta(
-        seconds=5
-    )
-    poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while the event path is down.")] = timedelta(
-        seconds=30
-    )
+    poll_base: Annotated[Duration, Field(description="First fallback poll while the event path is down.")] = timedelta(seconds=5)
+    poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while the event path is down.")] = timedelta(seconds=30)
     poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5
-    hybrid_poll_base: Annotated[Duration, Field(description="First fallback poll while events arrive.")] = timedelta(
-        seconds=30
-    )
-    hybrid_poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while events arrive.")] = timedelta(
-        seconds=60
-    )
+    hybrid_poll_base: Annotated[Duration, Field(description="First fallback poll while events arrive.")] = timedelta(seconds=30)
+    hybrid_poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while events arrive.")] = timedelta(seconds=60)
     start_timeout: Annotated[
         Duration, Field(description="How long `worker` and `migrate` wait for a server that does not answer yet.")
     ] = timedelta(seconds=60)
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
+        Literal["debug", "info", "warning", "error"],
+        BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
         Field(description="What is logged: debug, info, warning or error."),
     ] = "info"
     log_format: Annotated[
-        Literal["console", "json"], BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
+        Literal["console", "json"],
+        BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
         Field(description="How it is logged: console or json."),
     ] = "console"
 

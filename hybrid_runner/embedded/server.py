@@ -125,7 +125,7 @@ def spawn(command: list[str], account: Account, *, log: Folder, lock: int, at_ou
             for number in (signal.SIGINT, signal.SIGPIPE):  # a background job inherits an ignored SIGINT
                 signal.signal(number, signal.SIG_DFL)
             os.execve(command[0], command, environment)  # noqa: S606 - a shell is not wanted
-        except BaseException as error:  # noqa: BLE001 - a child never returns into its parent's code
+        except BaseException as error:
             os.write(output, f"keeper: cannot run {command[0]}: {error}\n".encode())
         finally:
             os._exit(127)

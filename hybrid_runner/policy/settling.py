@@ -52,9 +52,7 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             assert_never(outcome)
 
 
-def _again(
-    claim: Claim, error: str, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float
-) -> Settlement:
+def _again(claim: Claim, error: str, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float) -> Settlement:
     if claim.attempt >= claim.max_attempts:
         return Finished(claim, State.FAILED, error=error)
     delay = policy.delay(claim.attempt, chance) if pause is None else pause

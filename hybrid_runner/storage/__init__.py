@@ -1,0 +1,1 @@
+"""The only package that talks to Postgres: connections, statements by name, migrations, errors translated."""

@@ -39,10 +39,11 @@ def translate(error: BaseException) -> RunnerError:
             return ConfigurationError(f"the DSN cannot be used: {_line(error)}")
         case asyncpg.PostgresError():
             return _from_postgres(error)
-        case _ if isinstance(error, _LOST):
-            return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
+        # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.
         case ValueError() | TypeError():
             return DatabaseError(f"Postgres cannot take this value: {_line(error)}")
+        case _ if isinstance(error, _LOST):
+            return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
         case _:
             return DatabaseError(f"{type(error).__name__}: {_line(error)}")
 

@@ -1,0 +1,1 @@
+"""What a runner says about itself: log lines and trace context."""

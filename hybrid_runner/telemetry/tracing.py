@@ -28,13 +28,11 @@ def current_traceparent() -> str | None:
 def run_span(claim: Claim) -> Iterator[None]:
     """The consumer span of one attempt, a child of the job's traceparent."""
     parent = _propagator.extract({"traceparent": claim.traceparent}) if claim.traceparent else None
-    attributes = {
+    attributes: dict[str, str | int] = {
         "messaging.system": "hybrid_runner",
         "messaging.destination.name": claim.queue,
         "messaging.message.id": str(claim.id),
         "hybrid_runner.attempt": claim.attempt,
     }
-    with _tracer.start_as_current_span(
-        f"run {claim.kind}", context=parent, kind=SpanKind.CONSUMER, attributes=attributes
-    ):
+    with _tracer.start_as_current_span(f"run {claim.kind}", context=parent, kind=SpanKind.CONSUMER, attributes=attributes):
         yield

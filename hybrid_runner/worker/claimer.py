@@ -38,7 +38,7 @@ class Claimer:
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
-        looked: Callable[[Reason, int], None],
+        looked: Callable[[Reason, int | None], None],
         set_timer: Callable[[timedelta | None], None],
     ) -> None:
         self.queue = queue
@@ -51,14 +51,22 @@ class Claimer:
         self._room = room
         self._looked = looked
         self._set_timer = set_timer
+        self._stopped = False
         self._more = False  # the last look was full: what a free slot means
         self._outage = Outage(f"claiming from {queue}")
         slots.freed = self._on_free_slot
 
+    def stop(self) -> None:
+        """Look no more; a look that is on its way is waited for, since what it claims must not be lost."""
+        self._stopped = True
+        self._wake.up(Reason.SLOT)
+
     async def run(self) -> None:
-        """Look for ever."""
+        """Look until stopped."""
         while True:
             reason = await self._wake.wait()
+            if self._stopped:
+                return
             try:
                 await self._look_until_drained(reason)
             except Exception as error:
@@ -67,10 +75,10 @@ class Claimer:
                 self._wake.up(Reason.SWEEP)
 
     async def _look_until_drained(self, reason: Reason) -> None:
-        found = 0
-        while free := min(self._slots.free(), self._room()):
+        found: int | None = None  # None: no slot was free, so nothing was looked at
+        while not self._stopped and (free := min(self._slots.free(), self._room())):
             claims = await self._look(reason, free)
-            found += len(claims)
+            found = (found or 0) + len(claims)
             if claims:
                 self._start(claims, self._slots)
             self._more = len(claims) == free
@@ -79,7 +87,7 @@ class Claimer:
         else:
             self._more = True  # full: whatever woke us waits for a slot
         self._looked(reason, found)
-        if reason.sets_timer:
+        if reason.sets_timer and not self._stopped:
             self._set_timer(await self._next_due(self.queue))
 
     async def _look(self, reason: Reason, free: int) -> list[Claim]:

@@ -20,7 +20,8 @@ from hybrid_runner.policy.settling import decide
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.logs import current_job
 from hybrid_runner.telemetry.tracing import run_span
-from hybrid_runner.worker.calling import Callers, name_outcome
+from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -51,9 +52,7 @@ class Attempt:
 class Executor:
     """All attempts that run in this worker."""
 
-    def __init__(
-        self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report
-    ) -> None:
+    def __init__(self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report) -> None:
         self._registry = registry
         self._callers = callers
         self._settle = settle
@@ -154,7 +153,8 @@ class Executor:
                 return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
             return _raised(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
-            return _raised(error)
+            # A handler that was stopped and raised while it cleaned up was stopped all the same.
+            return _raised(error) if attempt.stop is None else _stopped(attempt.stop)
         finally:
             attempt.entered = False
 

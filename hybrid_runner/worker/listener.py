@@ -23,7 +23,7 @@ class Listener:
         dsn: str,
         queues: Iterable[str],
         heard: Callable[[str, str], None],
-        changed: Callable[[bool], None],
+        changed: Callable[[], None],
     ) -> None:
         self._dsn = dsn
         self._queues = tuple(queues)
@@ -48,11 +48,11 @@ class Listener:
             if not await self._prove(ear):
                 return
             self._outage.over()
-            self._set(True)
+            self._set(hearing=True)
             await ear.lost.wait()
             log.warning("listener: the connection was lost; polling until it is back")
         finally:
-            self._set(False)
+            self._set(hearing=False)
             await ear.close()
 
     async def _prove(self, ear: Ear) -> bool:
@@ -75,7 +75,7 @@ class Listener:
     def _ring(self, channel: str, payload: str) -> None:
         self._heard(channel.removeprefix(CHANNEL), payload)
 
-    def _set(self, hearing: bool) -> None:
+    def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:
             self.hearing = hearing
-            self._changed(hearing)
+            self._changed()

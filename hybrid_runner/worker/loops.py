@@ -45,9 +45,10 @@ async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await run()
-            return
         except Exception as error:
             await outage.pause(error)
+        else:
+            return
 
 
 async def every(what: str, interval: timedelta, call: Callable[[], Awaitable[object]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.worker.wake import Reason, Wake
@@ -17,6 +18,7 @@ class Poller:
         self._hearing = hearing
         self._pace = deaf
         self._changed = asyncio.Event()
+        self._answered = asyncio.Event()
         self.empty_polls = 0
         self.polls = 0
 
@@ -25,14 +27,17 @@ class Poller:
         """Seconds until the next poll, from the last change."""
         return self._pace.poll(self.empty_polls).total_seconds()
 
-    def hears(self, hearing: bool) -> None:
+    def hears(self, *, hearing: bool) -> None:
         """The event path came or went."""
         self._pace = self._hearing if hearing else self._deaf
         self.empty_polls = 0
         self._changed.set()
 
-    def looked(self, reason: Reason, found: int) -> None:
-        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it."""
+    def looked(self, reason: Reason, found: int | None) -> None:
+        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it; None: all slots are taken."""
+        self._answered.set()
+        if found is None:
+            return
         if found:
             if self.empty_polls:
                 self.empty_polls = 0
@@ -48,14 +53,13 @@ class Poller:
                 async with asyncio.timeout(self.pause):
                     await self._changed.wait()
             except TimeoutError:
-                self.polls += 1
-                self._wake.up(Reason.SWEEP)
-                # The poll's outcome decides the next pause: give the look a moment to end.
-                await self._settle_down()
+                await self._poll()
 
-    async def _settle_down(self) -> None:
-        polled, empty = self._changed, self.empty_polls
-        for _ in range(100):
-            if polled.is_set() or self.empty_polls != empty:
-                return
-            await asyncio.sleep(0.01)
+    async def _poll(self) -> None:
+        self.polls += 1
+        self._answered.clear()
+        self._wake.up(Reason.SWEEP)
+        # What the poll finds decides the next pause. While Postgres is away no answer comes: go on by the clock.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pause):
+                await self._answered.wait()

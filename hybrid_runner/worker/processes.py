@@ -16,6 +16,7 @@ from hybrid_runner.job import Job, Report, Reported
 from hybrid_runner.models import Claim
 from hybrid_runner.outcomes import Fail, Outcome, Raised
 from hybrid_runner.registry import JobKind
+from hybrid_runner.worker.naming import name_outcome
 
 log = logging.getLogger("hybrid_runner.worker")
 _spawn = multiprocessing.get_context("spawn")
@@ -68,7 +69,8 @@ class _Child:
         theirs.close()
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
-        self._pipe.send((kind.function.__module__, kind.function.__qualname__, claim))
+        # In a thread: a large payload fills the pipe while the child still starts.
+        await asyncio.to_thread(self._pipe.send, (kind.function.__module__, kind.function.__qualname__, claim))
         while True:
             try:
                 word, said = await self._receive()
@@ -83,7 +85,12 @@ class _Child:
     async def _receive(self) -> Any:
         loop = asyncio.get_running_loop()
         readable = loop.create_future()
-        loop.add_reader(self._pipe.fileno(), lambda: readable.done() or readable.set_result(None))
+
+        def on_readable() -> None:
+            if not readable.done():
+                readable.set_result(None)
+
+        loop.add_reader(self._pipe.fileno(), on_readable)
         try:
             await readable
         finally:
@@ -117,8 +124,6 @@ def serve(pipe: Connection) -> None:
 
 
 def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
-    from hybrid_runner.worker.calling import name_outcome  # calling imports this module
-
     try:
         kind = importlib.import_module(module)
         for part in name.split("."):

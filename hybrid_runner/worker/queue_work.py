@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from hybrid_runner.models import Claim
-from hybrid_runner.settings import Settings
 from hybrid_runner.policy.pace import Pace
+from hybrid_runner.settings import Settings
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.slots import Slots

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import State
+from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Settlement
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
@@ -39,9 +39,7 @@ _PARTITIONS_AHEAD = 7
 class Worker:
     """Claims from its queues and runs what it claims, until it is stopped."""
 
-    def __init__(
-        self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str
-    ) -> None:
+    def __init__(self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str) -> None:
         self.id = worker_id
         self._dsn = dsn
         self._settings = settings
@@ -80,7 +78,7 @@ class Worker:
         self._stopping = True
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
-        await self._end_tasks(*(t for t in self._tasks if t.get_name().startswith(("claimer", "poller", "listener"))))
+        await self._stop_claiming()
         if not await _within(deadline, self._executor.idle()):
             log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
             self._executor.stop_all()
@@ -91,12 +89,19 @@ class Worker:
         await self._retire()
         log.info("worker %s has stopped", self.id)
 
-    async def __aenter__(self) -> Worker:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    async def _stop_claiming(self) -> None:
+        for work in self._work.values():
+            work.claimer.stop()
+        claimers = self._named("claimer")
+        await asyncio.wait(claimers, timeout=5)
+        await self._end_tasks(*claimers, *self._named("poller"))
 
     # --- what others see
 
@@ -140,6 +145,7 @@ class Worker:
             finish=partial(statements.finish_jobs, self._settles),
             requeue=partial(statements.requeue_jobs, self._settles),
             settled=self._on_settled,
+            written=self._on_written,
         )
         self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
         self._work = {
@@ -164,10 +170,11 @@ class Worker:
         if queue in self._work:
             self._work[queue].heard(payload)
 
-    def _on_hearing(self, hearing: bool) -> None:
+    def _on_hearing(self) -> None:
+        hearing = self._listener.hearing
         self._changed.set()
         for work in self._work.values():
-            work.poller.hears(hearing)
+            work.poller.hears(hearing=hearing)
             if hearing:
                 work.wake.up(Reason.SWEEP)  # whatever rang while nobody listened
         if hearing:
@@ -175,21 +182,23 @@ class Worker:
 
     def _on_settled(self, settlement: Settlement) -> None:
         claim = settlement.claim
-        about = {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
         if isinstance(settlement, Finished):
             self._settled[settlement.state.value] += 1
             level = logging.DEBUG if settlement.state is State.COMPLETED else logging.WARNING
-            log.log(level, "%s, archived after attempt %d", settlement.state.value, claim.attempt, extra=about)
+            if log.isEnabledFor(level):
+                log.log(level, "%s, archived after attempt %d", settlement.state.value, claim.attempt, extra=_about(claim))
         else:
             self._settled[settlement.why] += 1
-            log.info("%s: queued again, due in %.1f s", settlement.why, settlement.delay.total_seconds(), extra=about)
+            delay = settlement.delay.total_seconds()
+            log.info("%s: queued again, due in %.1f s", settlement.why, delay, extra=_about(claim))
             work = self._work.get(claim.queue)
             if work is not None and not self._listener.hearing:
                 work.wake.up(Reason.LATER)  # nobody will ring us for it
+
+    def _on_written(self) -> None:
         self._changed.set()
         for work in self._work.values():
-            if work.slots.free() and self._settler.pending <= work.slots.total:
-                work.slots.freed()
+            work.slots.freed()  # a claimer that had no room for outcomes has some now
 
     def _cancel(self, job_id: int) -> None:
         if self._executor.stop(job_id, Stop.CANCEL):
@@ -219,6 +228,9 @@ class Worker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _named(self, word: str) -> list[asyncio.Task[None]]:
+        return [task for task in self._tasks if task.get_name().startswith(word)]
+
     async def _retire(self) -> None:
         for work in self._work.values():
             work.timer.clear()
@@ -239,6 +251,10 @@ async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _about(claim: Claim) -> dict[str, object]:
+    return {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
 
 
 def _described(queues: Mapping[str, int]) -> str:

@@ -27,10 +27,12 @@ class Settler:
         finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
         settled: Callable[[Settlement], None],
+        written: Callable[[], None],
     ) -> None:
         self._finish = finish
         self._requeue = requeue
         self._settled = settled
+        self._written = written
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
@@ -64,6 +66,7 @@ class Settler:
                 self._in_flight = len(batch)
                 await self._write(batch)
                 self._in_flight = 0
+                self._written()
             self._none.set()
 
     async def _write(self, batch: list[Settlement]) -> None:

@@ -5,7 +5,7 @@ CREATE TABLE hybrid_runner.queues (
     name text PRIMARY KEY,
     number integer GENERATED ALWAYS AS IDENTITY UNIQUE,
     -- a sequence: "muted until" in server-clock milliseconds, read and written outside MVCC
-    doorbell text GENERATED ALWAYS AS ('hybrid_runner.doorbell_' || number) STORED,
+    doorbell text GENERATED ALWAYS AS ('hybrid_runner.doorbell_' || number::text) STORED,
     -- the longest fallback poll any worker has announced: later jobs need no ring, a sweep sees them in time
     ring_within interval NOT NULL DEFAULT '60 seconds',
     paused_at timestamptz,
