@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -22,6 +23,8 @@ from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.tracing import current_traceparent
+
+log = logging.getLogger("hybrid_runner")
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -88,6 +91,7 @@ class Client:
         _check_on_conflict(on_conflict)
         on = connection if connection is not None else await self._on()
         enqueued = await statements.enqueue_job(on, job, on_conflict)
+        log.debug("enqueued %s in %s: %s", job.kind, job.queue, enqueued.outcome, extra={"job": enqueued.id})
         return JobHandle(self, enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -39,8 +40,16 @@ def check(text: bytes, what: str) -> str:
 
 
 def decode(text: str | None) -> Any:
-    """The value of a JSON text from Postgres; None stays None."""
-    return None if text is None else orjson.loads(text)
+    """The value of a JSON text from Postgres; None stays None. What no parser here can hold stays text: others wrote it by SQL."""
+    if text is None:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # a number beyond a double, or nested deeper than it goes
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
 
 
 def printable(text: str, most: int = 4096) -> str:

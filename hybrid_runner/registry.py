@@ -78,7 +78,7 @@ class JobKind(Generic[P, R]):
 
 
 class JobDecorator(Protocol):
-    """What `Runner.job(...)` returns: takes handlers of (payload) or (payload, job), `async def` or `def`; R leaves outcomes out."""
+    """What `Runner.job(...)` returns: takes (payload) or (payload, job), `async def` or `def`; outcomes are no part of R."""
 
     @overload
     def __call__(self, function: Callable[[P], Coroutine[Any, Any, R | Said]], /) -> JobKind[P, R]: ...

@@ -44,6 +44,15 @@ class Runner:
         self._opening = asyncio.Lock()
         self._client = Client(self._opened_pool, self.registry)
 
+    def use(self, **settings: Any) -> None:
+        """Replace settings of a runner that is not open yet; another `dsn` also forgets the `listen_dsn` of the old one."""
+        if self._pool is not None or self.embedded is not None:
+            raise ConfigurationError("the runner is open already: its settings can no longer be replaced")
+        given = {name: value for name, value in settings.items() if value is not None}
+        kept = self.settings.model_dump(exclude={"listen_dsn"} if "dsn" in given else None)
+        self.settings = Settings.load({}, **(kept | given))
+        self._dsn = self.settings.dsn
+
     # --- handlers
 
     def job(

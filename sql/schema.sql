@@ -18,6 +18,10 @@ CREATE FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb DE
 DECLARE
     job hybrid_runner.jobs;
 BEGIN
+    IF amend.priority NOT BETWEEN 0 AND 9 THEN
+        RAISE EXCEPTION 'priority must be 0 to 9, not %', amend.priority
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
+    END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id) THEN 'finished' ELSE 'unknown' END;
@@ -261,7 +265,8 @@ BEGIN
 
     SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN 'unknown';
+        -- Somebody else may have retried it while this call waited.
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id) THEN 'queued' ELSE 'unknown' END;
     END IF;
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
@@ -481,7 +486,7 @@ CREATE TABLE hybrid_runner.migrations (
 CREATE TABLE hybrid_runner.queues (
     name text NOT NULL,
     number integer NOT NULL,
-    doorbell text GENERATED ALWAYS AS (('hybrid_runner.doorbell_'::text || number)) STORED,
+    doorbell text GENERATED ALWAYS AS (('hybrid_runner.doorbell_'::text || (number)::text)) STORED,
     ring_within interval DEFAULT '00:01:00'::interval NOT NULL,
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,

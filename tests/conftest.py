@@ -25,7 +25,7 @@ KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITH
 def pytest_configure(config: pytest.Config) -> None:
     """Forget the developer's own settings, and choose a server."""
     for name in list(os.environ):
-        if name == "WORKER_ID" or name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT):
+        if name == "WORKER_ID" or (name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)):
             del os.environ[name]
     config.stash[CHOICE] = choose_server()
 

@@ -29,7 +29,13 @@ _NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\(un)?restr
 
 def dump(dsn: str) -> str:
     """The schema of a database, without what differs from day to day and from server to server."""
-    command = [str(find_binaries().directory / "pg_dump"), "--schema-only", "--schema=hybrid_runner", "--no-owner", f"--dbname={dsn}"]
+    command = [
+        str(find_binaries().directory / "pg_dump"),
+        "--schema-only",
+        "--schema=hybrid_runner",
+        "--no-owner",
+        f"--dbname={dsn}",
+    ]
     return normalised(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -81,7 +87,9 @@ def main(arguments: list[str]) -> int:
         TARGET.write_text(wanted, encoding="utf-8")
         return 0
     found = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-    difference = list(difflib.unified_diff(found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm=""))
+    difference = list(
+        difflib.unified_diff(found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm="")
+    )
     if difference:
         print("\n".join([*difference, "sql/schema.sql is not what the migrations make: run `make schema`"]))
     return 1 if difference else 0

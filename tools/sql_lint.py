@@ -22,7 +22,7 @@ KEYWORDS = frozenset(
     lock locked loop materialized not notice nothing null offset on or order outer perform primary raise references
     referencing returning returns revoke rollback schema security select sequence set skip slice statement stored strict table
     then to union unique update using values view when where with
-    """.split()
+    """.split()  # noqa: SIM905 - words read best as words
 )
 """Words that are never names here, so they are upper case."""
 

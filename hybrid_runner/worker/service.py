@@ -127,9 +127,15 @@ class Worker:
             await self._changed.wait()
 
     async def idle(self) -> None:
-        """Wait until nothing runs and everything is written down."""
-        await self._executor.idle()
-        await self._settler.drained()
+        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        resting = [work.wake.resting for work in self._work.values()]
+        while True:
+            for event in resting:
+                await event.wait()
+            await self._executor.idle()
+            await self._settler.drained()
+            if all(event.is_set() for event in resting) and not self._executor.running:
+                return
 
     # --- wiring
 

@@ -32,15 +32,20 @@ class Wake:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._reason: Reason | None = None
+        self.resting = asyncio.Event()
+        """Set while the claimer waits and nobody gave it a reason."""
 
     def up(self, reason: Reason) -> None:
         """Give a reason to look."""
         if self._reason is None or reason > self._reason:
             self._reason = reason
         self._event.set()
+        self.resting.clear()
 
     async def wait(self) -> Reason:
         """Wait for a reason, and lower the flag."""
+        if not self._event.is_set():
+            self.resting.set()
         await self._event.wait()
         self._event.clear()
         reason, self._reason = self._reason, None

@@ -55,7 +55,8 @@ BEGIN
 
     SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN 'unknown';
+        -- Somebody else may have retried it while this call waited.
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id) THEN 'queued' ELSE 'unknown' END;
     END IF;
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
@@ -81,6 +82,10 @@ AS $$
 DECLARE
     job hybrid_runner.jobs;
 BEGIN
+    IF amend.priority NOT BETWEEN 0 AND 9 THEN
+        RAISE EXCEPTION 'priority must be 0 to 9, not %', amend.priority
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
+    END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id) THEN 'finished' ELSE 'unknown' END;

@@ -1,0 +1,95 @@
+"""Jobs as people read them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from hybrid_runner.cli.output import STATE_COLOURS, ago, as_text, harmless, in_colour, one_line, paint, print_table, span
+from hybrid_runner.models import JobView, State
+
+_LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
+
+
+def print_jobs(jobs: Sequence[JobView]) -> None:
+    """One line a job."""
+    if not jobs:
+        print("no jobs")
+        return
+    rows = [
+        (str(job.id), job.state.value, job.queue, job.kind, _attempts(job), _when(job), one_line(_note(job)))
+        for job in jobs
+    ]  # fmt: skip
+    print_table(_LIST, rows, [STATE_COLOURS[job.state] for job in jobs])
+
+
+def print_job(job: JobView) -> None:
+    """Every column that says something, one a line; then what went wrong, attempt by attempt."""
+    coloured = in_colour(sys.stdout)
+    names = [field.name for field in fields(job) if field.name != "errors"]
+    width = max(map(len, names))
+    for name in names:
+        value = getattr(job, name)
+        if value is None:
+            continue
+        text = harmless(_shown(name, value))
+        shown = paint(text, STATE_COLOURS[job.state], on=coloured) if name == "state" else text
+        print(f"{paint(name.ljust(width), 'dim', on=coloured)}  {shown}")
+    for error in job.errors or ():
+        _print_error(error, coloured=coloured)
+
+
+def _print_error(error: Any, *, coloured: bool) -> None:
+    if not isinstance(error, dict):
+        print(f"\n{as_text(error)}")
+        return
+    head = f"attempt {error.get('attempt')} at {error.get('at')}"
+    what = f"{error.get('kind')}: {error.get('message')}"
+    print(f"\n{paint(one_line(head), 'dim', on=coloured)}  {paint(one_line(what), 'red', on=coloured)}")
+    for line in _lines(error.get("traceback")):
+        print(f"    {line}")
+
+
+def _lines(text: object) -> Iterator[str]:
+    if text:
+        yield from (harmless(line) for line in str(text).rstrip().splitlines())
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value.astimezone().isoformat(sep=' ', timespec='milliseconds')} ({ago(value)})"
+    if isinstance(value, timedelta):
+        return span(value)
+    if name in ("payload", "data", "progress", "result"):
+        return as_text(value)
+    return str(value)
+
+
+def _attempts(job: JobView) -> str:
+    return f"{job.attempt}/{job.max_attempts}" if job.max_attempts else str(job.attempt)
+
+
+def _when(job: JobView) -> str:
+    match job.state:
+        case State.QUEUED:
+            return f"due {ago(job.run_at)}"
+        case State.RUNNING:
+            return f"started {ago(job.started_at)}"
+        case _:
+            return f"ended {ago(job.finished_at)}"
+
+
+def _note(job: JobView) -> str:
+    """The newest error of what has not succeeded; how far it is; what it came to."""
+    if job.state is State.COMPLETED:
+        return "" if job.result is None else as_text(job.result)
+    if job.state is State.RUNNING and isinstance(job.progress, dict):
+        fraction, message = job.progress.get("fraction"), job.progress.get("message")
+        done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
+        return " ".join(part for part in (done, message or "") if part)
+    if job.errors and isinstance(job.errors[-1], dict):
+        return f"{job.errors[-1].get('kind')}: {job.errors[-1].get('message')}"
+    return ""

@@ -1,0 +1,158 @@
+"""What a command line may say: one line for what is wrong, and the words that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import itertools
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.errors import ConfigurationError
+
+T = TypeVar("T")
+
+LARGEST_ID = 2**63 - 1
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser whose errors are one line, and name the help that helps."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+        self._commands: argparse._SubParsersAction[Parser] | None = None
+
+    def add_commands(self) -> argparse._SubParsersAction[Parser]:
+        """Commands below this one; one of them must be given."""
+        self._commands = commands = self.add_subparsers(metavar="COMMAND", parser_class=Parser)
+
+        def none_given(_: argparse.Namespace) -> int:
+            self.error(f"name a command: {', '.join(commands.choices)}")
+
+        self.set_defaults(run=none_given, parser=self)
+        return commands
+
+    def run_by(self, run: Callable[[argparse.Namespace], int]) -> None:
+        """What to do once the arguments are there."""
+        self.set_defaults(run=run, parser=self)
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse everything; what is left over is the chosen command's error."""
+        arguments: argparse.Namespace
+        arguments, strangers = self.parse_known_args(argv)
+        if strangers:
+            where: Parser = arguments.parser
+            where.error(f"{strangers[0]!r} is one argument too many")
+        return arguments
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Unknown options first: left in place they make argparse complain of something else."""
+        for word in itertools.takewhile(self._is_ours, args or ()):
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in self._option_string_actions:
+                hint = (
+                    "; other options come after a command"
+                    if self._commands
+                    else did_you_mean(option, [*self._option_string_actions])
+                )
+                self.error(f"there is no option {option}{hint}")
+        return super().parse_known_args(args, namespace)
+
+    def _is_ours(self, word: str) -> bool:
+        """Whether the word is neither behind `--` nor for a command below this one."""
+        return word != "--" and not (self._commands and word in self._commands.choices)
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2 and one line."""
+        self.exit(2, f"hybrid-runner: {' '.join(message.split())}; see {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(choice) for choice in action.choices]
+            what = f"command {value!r}" if action.metavar == "COMMAND" else repr(value)
+            guess = did_you_mean(str(value), names) or f" (there are: {', '.join(names)})"
+            raise argparse.ArgumentError(None if action.metavar == "COMMAND" else action, f"there is no {what}{guess}")
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A hint to append, or nothing."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def add_common(parser: Parser) -> None:
+    """What every command takes."""
+    parser.add_argument("--dsn", type=_dsn, help="Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one)")
+    parser.add_argument("--json", action="store_true", help="write JSON to stdout, and nothing else")
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        help="what to log to stderr (default: HYBRID_RUNNER_LOG_LEVEL, else info)",
+    )
+    parser.add_argument(
+        "--log-format", choices=("console", "json"), help="how to log it (default: HYBRID_RUNNER_LOG_FORMAT, else console)"
+    )
+
+
+def checked(convert: Callable[[str], T]) -> Callable[[str], T]:
+    """A type for add_argument: what it refuses is explained in its own words."""
+
+    def converted(text: str) -> T:
+        try:
+            return convert(text)
+        except (ConfigurationError, ValueError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return converted
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """A whole number between two bounds."""
+
+    def converted(text: str) -> int:
+        number = int(text) if text.strip().lstrip("+-").isdecimal() and len(text) < 25 else None
+        if number is None or not low <= number <= high:
+            most = f"from {low} up" if high == LARGEST_ID else f"{low} to {high}"
+            raise ValueError(f"{text[:40]!r} is not a whole number {most}")
+        return number
+
+    return checked(converted)
+
+
+def job_id(text: str) -> int:
+    """The number of a job."""
+    return whole(1, LARGEST_ID)(text)
+
+
+@checked
+def duration(text: str) -> timedelta:
+    """30, 30s, 5m; zero is fine."""
+    return parse_duration(text)
+
+
+@checked
+def positive_duration(text: str) -> timedelta:
+    """30, 30s, 5m; not zero."""
+    if not (length := parse_duration(text)):
+        raise ValueError("it must be more than zero")
+    return length
+
+
+@checked
+def moment(text: str) -> datetime:
+    """An ISO date and time; without a zone it is local time."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(
+            f"{text[:60]!r} is not a date and time: write it like 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
+        ) from None
+
+
+@checked
+def _dsn(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty: leave it out to use the embedded Postgres")
+    return text

@@ -1,0 +1,41 @@
+"""A runner for the length of one command."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hybrid_runner.runner import Runner
+from hybrid_runner.settings import Settings
+from hybrid_runner.telemetry.logs import configure_logs
+
+
+def start_logs(arguments: argparse.Namespace, settings: Settings) -> None:
+    """Log as the arguments say, else as the settings do."""
+    configure_logs(arguments.log_level or settings.log_level, arguments.log_format or settings.log_format)
+
+
+def make_runner(arguments: argparse.Namespace) -> Runner:
+    """A runner without handlers, not open yet."""
+    app = Runner(arguments.dsn)
+    start_logs(arguments, app.settings)
+    return app
+
+
+@asynccontextmanager
+async def opened(arguments: argparse.Namespace) -> AsyncIterator[Runner]:
+    """An open runner; a server that does not answer is an error at once."""
+    app = make_runner(arguments)
+    try:
+        await app.open()
+        yield app
+    finally:
+        await app.close()
+
+
+def run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a command to its exit code."""
+    return asyncio.run(work)

@@ -1,0 +1,42 @@
+"""A progress bar for one job, while somebody waits for it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from hybrid_runner.cli.output import clip, one_line
+from hybrid_runner.models import JobStatus
+
+_BAR = 24
+
+
+@contextmanager
+def waiting(stream: TextIO) -> Iterator[Callable[[JobStatus], None] | None]:
+    """Show each status on a terminal, on one line that is gone afterwards; elsewhere show nothing."""
+    if not stream.isatty():
+        yield None
+        return
+
+    def show(status: JobStatus) -> None:
+        if not status.state.final:
+            stream.write("\r" + clip(describe(status), shutil.get_terminal_size().columns - 1) + "\x1b[K")
+            stream.flush()
+
+    try:
+        yield show
+    finally:
+        stream.write("\r\x1b[K")
+        stream.flush()
+
+
+def describe(status: JobStatus) -> str:
+    """The bar, the share that is done, and what the handler said last."""
+    said = status.progress if isinstance(status.progress, dict) else {}
+    fraction, message = said.get("fraction"), one_line(str(said.get("message") or ""))
+    if not isinstance(fraction, (int, float)):
+        return f"job {status.id} is {status.state.value} {message}".rstrip()
+    full = round(min(1.0, max(0.0, fraction)) * _BAR)
+    return f"job {status.id} {'█' * full}{'░' * (_BAR - full)} {fraction:4.0%} {message}".rstrip()

@@ -1,0 +1,100 @@
+"""The command as a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMAND = (sys.executable, "-m", "hybrid_runner")
+NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
+"""Where no server answers."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours, with the package on the path wherever the process starts."""
+    return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | more
+
+
+def hybrid_runner(*arguments: str, cwd: Path = ROOT, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `more` goes into its environment."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(**more),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=45,
+        check=False,
+    )
+
+
+def succeeds(*arguments: str, **more: Any) -> str:
+    """What it writes to stdout; nothing may be on stderr."""
+    ended = hybrid_runner(*arguments, **more)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    return ended.stdout
+
+
+def fails(*arguments: str, code: int = 1, **more: Any) -> str:
+    """Its one line on stderr, without our name in front."""
+    ended = hybrid_runner(*arguments, **more)
+    return the_line(ended.returncode, ended.stderr, code)
+
+
+def the_line(returned: int, stderr: str, code: int) -> str:
+    """Exactly one line, and the exit code that was expected."""
+    assert returned == code, stderr
+    assert "Traceback" not in stderr
+    assert stderr.count("\n") == 1, stderr
+    assert stderr.startswith("hybrid-runner: "), stderr
+    return stderr.removeprefix("hybrid-runner: ").rstrip("\n")
+
+
+class WorkerProcess:
+    """A worker whose log lines are read as they come."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[dict[str, Any]] = []
+
+    async def says(self, text: str, job: int | None = None) -> dict[str, Any]:
+        """Read on until a line (about that job) contains the text."""
+        assert self.process.stderr is not None
+        while line := await self.process.stderr.readline():
+            self.lines.append(json.loads(line))
+            if text in self.lines[-1]["message"] and job in (None, self.lines[-1].get("job")):
+                return self.lines[-1]
+        raise AssertionError(f"it ended without saying {text!r}: {self.lines}")
+
+    async def ends(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal; the exit code."""
+        self.process.send_signal(number)
+        out, err = await self.process.communicate()
+        self.lines += [json.loads(line) for line in err.decode().splitlines()]
+        assert out == b""
+        return self.process.returncode if self.process.returncode is not None else -1
+
+
+@asynccontextmanager
+async def worker(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[WorkerProcess]:
+    """`hybrid-runner worker … --json`, ended at the latest here."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "worker", *arguments, "--json", cwd=cwd, env=environment(**more),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield WorkerProcess(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()

@@ -1,0 +1,132 @@
+"""hybrid-runner demo: plain, live, interrupted; it leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import struct
+import sys
+from collections import Counter
+
+import pytest
+
+from hybrid_runner.cli.demo.figures import Burst, Ended, Figures
+from hybrid_runner.cli.demo.summary import as_document
+from hybrid_runner.cli.demo.view import draw, histogram, sparkline
+from hybrid_runner.cli.output import visible_length
+from hybrid_runner.storage.connections import Connection
+from tests.cli.running import COMMAND, environment, fails, succeeds
+
+
+async def left(database: Connection) -> int:
+    count: int = await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs")
+    return count
+
+
+async def test_it_tells_its_story_in_plain_lines_and_ends_by_itself(empty_dsn: str) -> None:
+    out = await asyncio.to_thread(succeeds, "demo", "--dsn", empty_dsn)
+    for part in (
+        "greeting completed", "payment retry: queued again", "payment completed at attempt 2", "upload snooze: queued again",
+        "exists already: its key is held", "reminder completed", "one INSERT brings 5,000 jobs", "What happened",
+        "one INSERT each (ring)", "jobs/s", "found by", "Try next", "INSERT INTO hybrid_runner.jobs",
+    ):  # fmt: skip
+        assert part in out
+    assert "\x1b" not in out
+
+
+async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(dsn: str, database: Connection) -> None:
+    foreign = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('mine', 'elsewhere') RETURNING id")
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "demo", "--json", "--log-level", "info", "--log-format", "json", "--dsn", dsn,
+        env=environment(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while "snooze" not in json.loads(await process.stderr.readline())["message"]:
+        pass
+    process.send_signal(signal.SIGINT)
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    document = json.loads(out)
+    assert document["sent"] == sum(document["outcomes"].values())
+    assert document["burst"] is None
+    assert [row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.jobs")] == [foreign]
+
+
+async def test_two_demos_in_one_database_would_confuse_each_other(dsn: str, database: Connection) -> None:
+    await database.execute("SELECT pg_advisory_lock(hashtextextended('hybrid_runner demo', 0))")
+    assert "another demo is running" in await asyncio.to_thread(fails, "demo", "--json", "--dsn", dsn)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(dsn: str, database: Connection) -> None:
+    import fcntl  # noqa: PLC0415  # not on every system
+    import termios  # noqa: PLC0415
+
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    before = termios.tcgetattr(theirs)
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "demo", "--dsn", dsn, env=environment(TERM="xterm"), stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    seen = ""
+
+    async def read_until(text: str) -> None:
+        nonlocal seen
+        while text not in seen:
+            seen += (await asyncio.to_thread(os.read, ours, 65536)).decode(errors="replace")
+
+    await read_until("greeting completed")
+    os.write(ours, b"q")
+    await read_until("Try next")
+    await read_until("README.md")
+    assert await process.wait() == 0
+    assert seen.index("\x1b[?1049h") < seen.index("\x1b[?1049l")
+    assert seen.index("\x1b[?25l") < seen.index("\x1b[?25h")
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
+    assert await left(database) == 0
+
+
+def figures() -> Figures:
+    seen = Figures(sent=5_100, ticks=5_000, live=Counter(queued=12_345, running=200), statement="INSERT INTO " + "x" * 500)
+    seen.ended = {n: Ended(n, "greeting", "completed", n / 10, 1.0, 1) for n in range(1, 100)}
+    seen.ended[100] = Ended(100, "payment", "failed", 3.0, 1.0, 2)
+    seen.settled, seen.found = {"retry": 1, "completed": 5_100}, {"ring": 90, "slot": 5_010}
+    seen.burst = Burst(5_000, 0.5, 100.0, 200.0)
+    for n in range(300):
+        seen.add_event(f"event {n} " + "y" * 300)
+    return seen
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (170, 50), (60, 14), (30, 8), (20, 3)])
+def test_a_frame_fits_its_terminal(width: int, height: int, coloured: bool) -> None:
+    lines = draw(figures(), width, height, coloured=coloured, until=18)
+    assert len(lines) == height
+    if width >= 60:
+        assert max(visible_length(line) for line in lines) <= width
+    assert "\x1b" in "".join(lines) or not coloured
+
+
+def test_a_frame_of_nothing_yet() -> None:
+    lines = draw(Figures(), 80, 24, coloured=False, until=18)
+    assert len(lines) == 24
+    assert "p50" not in "".join(lines)
+
+
+def test_the_summary_for_programs() -> None:
+    document = as_document(figures(), left=2)
+    assert document["outcomes"] == {"completed": 5_099, "failed": 1}
+    assert document["burst"]["jobs_per_second"] == 10_000
+    assert [row["jobs"] for row in document["pickup"]] == [99, 1, 5_000]
+    assert document["pickup"][0]["p50_ms"] == 5.0
+
+
+def test_bars_follow_the_values() -> None:
+    assert sparkline([0.1, 0.6, 0.8, 1.2, 1.8, 3, 10, 100], 80) == "▁▂▃▄▅▆▇█"
+    assert sparkline([0.1] * 10 + [100], 3) == "▁▁█"
+    assert histogram([0.1, 0.2, 30], 16) == ["██████████ 2", "", "", "", "", "█████ 1"]
+    assert histogram([], 16) == [""] * 6

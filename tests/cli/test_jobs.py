@@ -1,0 +1,123 @@
+"""jobs list, show, cancel, retry; queues pause, resume."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from hybrid_runner.models import State
+from hybrid_runner.outcomes import Finished
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection
+from tests.cli.running import fails, succeeds
+from tests.support.jobs import ended, enqueue, running
+
+ERROR = {
+    "at": "2026-01-01T00:00:00+00:00",
+    "attempt": 1,
+    "kind": "ValueError",
+    "message": "a \x1b[2J bad\nthing",
+    "traceback": "Trace\n  line 1",
+}
+
+
+async def succeeds_(*arguments: str) -> str:
+    return await asyncio.to_thread(succeeds, *arguments)
+
+
+async def fails_(*arguments: str) -> str:
+    return await asyncio.to_thread(fails, *arguments)
+
+
+async def failed(database: Connection) -> int:
+    claim = await running(database)
+    await statements.finish_jobs(database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))])
+    return claim.id
+
+
+async def test_list_shows_live_and_archived_jobs_newest_first(dsn: str, database: Connection) -> None:
+    first, second = await ended(database), await failed(database)
+    third = await enqueue(database, queue="other")
+    lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert lines[0].split() == ["ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE"]
+    assert [line.split()[:3] for line in lines[1:]] == [
+        [str(third), "queued", "other"],
+        [str(second), "failed", "default"],
+        [str(first), "completed", "default"],
+    ]
+    assert "ValueError: a \ufffd[2J bad thing" in lines[2]
+    assert lines[3].endswith('"done"')
+
+
+async def test_list_is_narrowed_by_state_queue_kind_and_limit(dsn: str, database: Connection) -> None:
+    done = await ended(database)
+    other = await enqueue(database, queue="other", kind="other")
+
+    async def listed(*options: str) -> list[int]:
+        return [job["id"] for job in json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn, *options))]
+
+    assert await listed() == [other, done]
+    assert await listed("--state", "completed") == [done]
+    assert await listed("--queue", "other") == [other]
+    assert await listed("--kind", "work") == [done]
+    assert await listed("--limit", "1") == [other]
+    assert await listed("--state", "failed") == []
+    assert await succeeds_("jobs", "list", "--dsn", dsn, "--state", "failed") == "no jobs\n"
+
+
+async def test_show_tells_everything_and_errors_are_readable(dsn: str, database: Connection) -> None:
+    job = await failed(database)
+    text = await succeeds_("jobs", "show", str(job), "--dsn", dsn)
+    assert "state                failed" in text
+    assert "attempt 1 at 2026-01-01T00:00:00+00:00  ValueError: a \ufffd[2J bad thing" in text
+    assert "\n    Trace\n      line 1\n" in text
+    assert "\x1b" not in text
+    document = json.loads(await succeeds_("jobs", "show", str(job), "--dsn", dsn, "--json"))
+    assert document["errors"] == [ERROR]
+    assert set(document) >= {"id", "payload", "result", "finished_at", "progress", "traceparent"}
+
+
+async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: Connection) -> None:
+    taken = await running(database)
+    queued = await enqueue(database)
+    text = await succeeds_("jobs", "cancel", str(queued), str(taken.id), "--reason", "no longer wanted", "--dsn", dsn)
+    assert text.splitlines() == [f"job {queued} is cancelled", f"job {taken.id} runs, and was told to stop"]
+    view = await statements.get_job(database, queued)
+    assert view is not None
+    assert view.errors[-1]["message"] == "no longer wanted"
+    assert await succeeds_("jobs", "retry", str(queued), "--dsn", dsn) == f"job {queued} is queued again\n"
+    assert json.loads(await succeeds_("jobs", "retry", str(queued), "--json", "--dsn", dsn)) == [
+        {"id": queued, "outcome": "queued"}
+    ]
+    assert f"job {taken.id} is running" in await fails_("jobs", "retry", str(taken.id), "--dsn", dsn)
+
+
+async def test_jobs_that_cannot_be_found_or_changed_are_one_line(dsn: str, database: Connection) -> None:
+    done = await ended(database, key="mine")
+    holder = await enqueue(database, key="mine")
+    assert await fails_("jobs", "show", "12345", "--dsn", dsn) == "there is no job 12345"
+    assert await fails_("jobs", "cancel", "12345", "54321", "--dsn", dsn) == "there is no job 12345; there is no job 54321"
+    assert await fails_("jobs", "retry", "12345", "--dsn", dsn) == "there is no job 12345"
+    assert await fails_("jobs", "cancel", str(done), "--dsn", dsn) == f"job {done} has ended already"
+    assert "another live job has its key" in await fails_("jobs", "retry", str(done), "--dsn", dsn)
+    assert await statements.get_job(database, holder) is not None
+
+
+async def test_queues_are_paused_and_resumed(dsn: str) -> None:
+    assert await succeeds_("queues", "pause", "images", "--dsn", dsn) == "queue images is paused\n"
+    assert await succeeds_("queues", "pause", "images", "--dsn", dsn) == "queue images was paused already\n"
+    answer = json.loads(await succeeds_("queues", "resume", "images", "other", "--json", "--dsn", dsn))
+    assert answer == [
+        {"queue": "images", "paused": False, "changed": True},
+        {"queue": "other", "paused": False, "changed": False},
+    ]
+
+
+async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(dsn: str, database: Connection) -> None:
+    done = await ended(database)
+    for payload in ("[1e400]", "[1e5000]", "[" * 900 + "]" * 900, "[" * 3000 + "]" * 3000):
+        await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', $1::jsonb)", payload)
+    lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert len(lines) == 6
+    assert lines[-1].split()[0] == str(done)
+    assert len(json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn))) == 5

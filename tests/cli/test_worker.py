@@ -1,0 +1,102 @@
+"""hybrid-runner worker, from INSERT to archive."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection
+from tests.cli.running import NOBODY, worker
+
+TASKS = """
+import time
+from hybrid_runner import Job, Runner
+
+app = Runner("postgresql://nobody@127.0.0.1:1/the-command-line-wins")
+
+@app.job("double", queue="numbers")
+async def double(payload: dict, job: Job) -> int:
+    await job.progress(0.5, "half of it")
+    return payload["n"] * 2
+
+@app.job("hang")
+def hang(payload: dict) -> None:
+    time.sleep(300)
+"""
+INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ($1, $2, $3::jsonb) RETURNING id"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tasks.py").write_text(TASKS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_inserted_job_is_archived_and_a_signal_ends_in_order(
+    number: signal.Signals, dsn: str, database: Connection, folder: Path
+) -> None:
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
+        await process.says("listening on default, numbers")
+        job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
+        await process.says("archived", job)
+        view = await statements.get_job(database, job)
+        assert view is not None
+        assert (view.state, view.result) == ("completed", 42)
+        assert await process.ends(number) == 0
+    assert "has stopped" in process.lines[-1]["message"]
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
+
+
+async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Connection, folder: Path) -> None:
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
+        await process.says("listening")
+        job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
+        await process.says("archived", job)
+        assert await process.ends() == 0
+    story = [line["message"] for line in process.lines if line.get("job") == job]
+    assert len(story) == 4
+    claimed, started, progress, completed = story
+    assert "claimed by" in claimed
+    assert "attempt 1 of 5" in claimed
+    assert started == "double starts"
+    assert "half of it" in progress
+    assert completed == "completed, archived after attempt 1"
+
+
+async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: Path) -> None:
+    async with worker(
+        "tasks:app", "--queue", "numbers=3", "--queue", "letters", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_SLOTS="7"
+    ) as process:
+        assert "runs numbers (3 slots), letters (100 slots)" in (await process.says("slots"))["message"].replace("(7 ", "(100 ")
+        assert await process.ends() == 0
+
+
+async def test_thread_that_never_ends_does_not_keep_the_process(dsn: str, database: Connection, folder: Path) -> None:
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, HYBRID_RUNNER_GRACE="0.2") as process:
+        await process.says("listening")
+        job = await database.fetchval(INSERT, "default", "hang", "{}")
+        await process.says("hang starts", job)
+        assert await process.ends() == 0
+    view = await statements.get_job(database, job)
+    assert view is not None
+    assert (view.state, view.attempt) == ("queued", 0)
+
+
+async def test_second_signal_ends_at_once(dsn: str, database: Connection, folder: Path) -> None:
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
+        await process.says("listening")
+        job = await database.fetchval(INSERT, "default", "hang", "{}")
+        await process.says("hang starts", job)
+        process.process.send_signal(signal.SIGTERM)
+        await process.says("1 jobs are running")
+        assert await process.ends() == 128 + signal.SIGTERM
+
+
+async def test_signal_while_waiting_for_the_server_ends_in_order(folder: Path) -> None:
+    async with worker("tasks:app", "--dsn", NOBODY, cwd=folder) as process:
+        await process.says("trying again")
+        assert await process.ends() == 0

@@ -1,0 +1,70 @@
+"""docs/settings.md, written from Settings: `python -m tests.docs.settings_page`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from hybrid_runner.settings import PREFIX, Settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+_HEAD = """\
+# Settings
+
+Written from `hybrid_runner/settings.py` by `python -m tests.docs.settings_page`; a test keeps it current.
+
+Each is an argument of `Runner` and a variable in the environment; an argument wins, an empty variable counts as absent.
+Durations are seconds as a number, `"30s"`, `"5m"`, `"1h30m"` or a `timedelta`. A wrong value is a `ConfigurationError` that
+names the setting.
+
+| argument | environment | default | what it is |
+|---|---|---|---|
+"""
+
+_FOOT = """
+Notes
+
+- `worker_id` is read from `WORKER_ID` when `HYBRID_RUNNER_WORKER_ID` is not set. Absent both, a worker is called
+  `<host>-<pid>-<random>`.
+- `lease` is only checked against `heartbeat` so far: rescuing the jobs of dead workers is planned.
+- The fallback poll multiplies its pause by `poll_factor` after each empty poll, from the base to the cap, and goes back to
+  the base when work is found. The `hybrid_` pair holds while rings arrive, the other one while they do not.
+- The embedded Postgres looks for its programs in `HYBRID_RUNNER_POSTGRES_BIN` (a folder with `postgres` and `initdb`), then
+  in the wheel that `hybrid-runner[embedded]` installs, then by `pg_config`, then in `/usr/lib/postgresql`.
+- Without `data_dir` its data is in `$XDG_DATA_HOME/hybrid-runner/postgres`, or `~/.local/share/hybrid-runner/postgres`, or
+  on macOS `~/Library/Application Support/hybrid-runner/postgres`.
+- Spans go to whatever OpenTelemetry tracer provider the application has set up. Setting one up from the `OTEL_*` variables is
+  planned.
+"""
+
+
+def page() -> str:
+    """The page as it should be."""
+    rows = [
+        f"| `{name}` | `{PREFIX}{name.upper()}` | {_default(name, field.default)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return _HEAD + "\n".join(rows) + "\n" + _FOOT
+
+
+def _default(name: str, value: object) -> str:
+    if name == "process_slots":
+        return "one per CPU"
+    match value:
+        case None:
+            return "none"
+        case timedelta():
+            return f"`{_duration(value)}`"
+        case _:
+            return f"`{value}`"
+
+
+def _duration(value: timedelta) -> str:
+    seconds = value.total_seconds()
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:g}m" if minutes and not rest else f"{seconds:g}s"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

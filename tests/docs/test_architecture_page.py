@@ -1,0 +1,90 @@
+"""The drawing is compared with the code, arrow by arrow, in both directions."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import combinations
+
+import grimp
+
+from hybrid_runner.models import State
+from tests.docs.blocks import ROOT, blocks
+
+DRAWING, STATES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
+NAME = r"(\w+)(?:\[\(([\w.]+)\)\])?"
+QUERIES = ROOT / "sql" / "queries"
+
+Arrows = set[tuple[str, str]]
+
+
+@cache
+def code() -> grimp.ImportGraph:
+    """The imports of the package."""
+    return grimp.build_graph("hybrid_runner", cache_dir=None)
+
+
+def drawn(arrow: str) -> Arrows:
+    """The arrows of one kind in the drawing, from → to."""
+    return {(match[1], match[3]) for match in re.finditer(rf"^\s*{NAME} {arrow} {NAME}$", DRAWING, re.MULTILINE)}
+
+
+def imports_between_packages() -> Arrows:
+    """Who imports whom at the top level; the public names in __init__ and __main__ are no part."""
+    return {
+        (importer, imported)
+        for module in code().modules
+        for other in code().find_modules_directly_imported_by(module)
+        if (importer := top(module)) and (imported := top(other)) and importer != imported
+    }
+
+
+def top(module: str) -> str | None:
+    """The package or module right below hybrid_runner."""
+    name = ([*module.split("."), ""])[1]
+    return None if name in ("", "__main__") else name
+
+
+def without_implied(arrows: Arrows) -> Arrows:
+    """Only the arrows that do not follow from others."""
+    followers: dict[str, set[str]] = {}
+    for importer, imported in arrows:
+        followers.setdefault(importer, set()).add(imported)
+
+    @cache
+    def reachable(name: str) -> frozenset[str]:
+        return frozenset(followers.get(name, set())).union(*(reachable(next_one) for next_one in followers.get(name, ())))
+
+    return {(a, b) for a, b in arrows if not any(b in reachable(other) for other in followers[a] - {b})}
+
+
+def test_the_thin_arrows_are_the_imports_between_packages() -> None:
+    assert drawn("-->") == without_implied(imports_between_packages())
+
+
+def test_the_thick_arrows_join_real_modules_and_queries() -> None:
+    path = drawn(r"==>\|\w+\|")
+    assert path
+    for name in {name for arrow in path for name in arrow}:
+        module = {f"hybrid_runner.{name}", f"hybrid_runner.worker.{name}"} & code().modules
+        assert module or (QUERIES / f"{name}.sql").is_file(), name
+
+
+def test_every_arrow_of_the_drawing_was_read() -> None:
+    lines = [line for line in DRAWING.splitlines() if "-->" in line or "==>" in line]
+    assert len(lines) == len(drawn("-->")) + len(drawn(r"==>\|\w+\|"))
+
+
+def test_the_stages_of_the_worker_do_not_import_each_other() -> None:
+    stages = {name for arrow in drawn(r"==>\|\w+\|") for name in arrow if f"hybrid_runner.worker.{name}" in code().modules}
+    assert stages == {"listener", "claimer", "executor", "settler"}
+    for one, another in combinations(sorted(stages), 2):
+        modules = f"hybrid_runner.worker.{one}", f"hybrid_runner.worker.{another}"
+        assert not code().direct_import_exists(importer=modules[0], imported=modules[1])
+        assert not code().direct_import_exists(importer=modules[1], imported=modules[0])
+
+
+def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:
+    changes = re.findall(r"^\s*(\S+) --> (\S+) : (\w+)$", STATES, re.MULTILINE)
+    assert {name for change in changes for name in change[:2]} == {state.value for state in State} | {"[*]"}
+    assert all((QUERIES / f"{query}.sql").is_file() for _, _, query in changes)

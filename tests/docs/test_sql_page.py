@@ -1,0 +1,68 @@
+"""docs/sql.md is compared with a real database."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hybrid_runner.storage.connections import Connection
+from tests.docs.blocks import ROOT, blocks
+
+PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### `(\w+)`.*?\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE))
+SHORT = {"timestamp with time zone": "timestamptz"}
+
+
+def documented(table: str) -> list[tuple[str, str]]:
+    """Name and type of each column on the page."""
+    return re.findall(r"^\| `(\w+)` \| ([\w.]+) \|", SECTIONS[table], re.MULTILINE)
+
+
+async def actual(database: Connection, table: str) -> set[tuple[str, str]]:
+    """Name and type of each column in the database."""
+    rows = await database.fetch(
+        "SELECT attname, replace(format_type(atttypid, NULL), 'hybrid_runner.', '') AS type FROM pg_attribute "
+        "WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped",
+        f"hybrid_runner.{table}",
+    )
+    return {(row["attname"], SHORT.get(row["type"], row["type"])) for row in rows}
+
+
+@pytest.mark.parametrize("table", ["jobs", "queues", "workers"])
+async def test_the_columns_of_a_table_are_the_documented_ones(database: Connection, table: str) -> None:
+    assert set(documented(table)) == await actual(database, table)
+
+
+async def test_the_archive_has_the_columns_of_jobs_and_the_documented_two(database: Connection) -> None:
+    assert {*documented("jobs"), *documented("archive")} == await actual(database, "archive")
+    assert await actual(database, "archive") == await actual(database, "all_jobs")
+
+
+async def test_the_functions_and_their_arguments_are_the_documented_ones(database: Connection) -> None:
+    rows = await database.fetch(
+        "SELECT proname, proargnames, proargmodes FROM pg_proc "
+        "WHERE pronamespace = 'hybrid_runner'::regnamespace AND prorettype <> 'trigger'::regtype"
+    )
+    functions = {
+        row["proname"]: [
+            name for place, name in enumerate(row["proargnames"]) if not row["proargmodes"] or row["proargmodes"][place] == b"i"
+        ]
+        for row in rows
+    }
+    headings = re.findall(r"^### `(\w+)\((.*)\)`$", PAGE, re.MULTILINE)
+    assert {name: arguments.split(", ") for name, arguments in headings} == functions
+
+
+async def test_the_producers_columns_are_those_it_may_write(database: Connection) -> None:
+    rows = await database.fetch(
+        "SELECT column_name FROM information_schema.column_privileges "
+        "WHERE grantee = 'hybrid_runner_producer' AND table_name = 'jobs' AND privilege_type = 'INSERT'"
+    )
+    written = re.findall(r"^\| `(\w+)` \| [\w.]+ \| producer", SECTIONS["jobs"], re.MULTILINE)
+    assert {row["column_name"] for row in rows} == set(written)
+
+
+async def test_the_statements_of_the_page_run(database: Connection) -> None:
+    for block in blocks("docs/sql.md", "sql"):
+        await database.execute(block.text)

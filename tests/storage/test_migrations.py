@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
+from hybrid_runner.storage.queries import migrations
+from tests.support.jobs import claim, ended, enqueue
+from tests.support.server import Databases, embedded
+from tools.schema_dump import dump
+
+NEWEST = migrations()[-1].version
+MIGRATOR = """
+import asyncio, sys
+from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.migrating import migrate
+async def main():
+    connection = await connect(sys.argv[1])
+    print("connected", flush=True)
+    sys.stdin.readline()
+    print(*[step.version for step in await migrate(connection)])
+    await connection.close()
+asyncio.run(main())
+"""
+
+
+def test_four_processes_that_migrate_at_once_apply_each_step_once(empty_dsn: str) -> None:
+    """F3"""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", MIGRATOR, empty_dsn],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "connected\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    reports = [process.communicate(timeout=30) for process in processes]
+    assert [(process.returncode, errors) for process, (_, errors) in zip(processes, reports, strict=True)] == [(0, "")] * 4
+    assert sorted(int(version) for said, _ in reports for version in said.split()) == list(range(1, NEWEST + 1))
+
+
+async def test_a_second_run_changes_nothing(dsn: str, database: Connection) -> None:
+    before = dump(dsn)
+    assert await migrate(database) == []
+    assert dump(dsn) == before
+
+
+async def test_the_printed_script_makes_what_migrate_makes(dsn: str, empty_dsn: str) -> None:
+    """`hybrid-runner sql` is the truth."""
+    connection = await connect(empty_dsn)
+    await connection.execute(as_script())
+    assert await schema_version(connection) == NEWEST
+    await connection.close()
+    assert dump(empty_dsn) == dump(dsn)
+
+
+async def test_the_printed_script_can_start_in_the_middle(dsn: str, empty_dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    first = as_script().partition("-- ---- 0004")[0]
+    await connection.execute(first)
+    assert await schema_version(connection) == 3
+    await connection.execute(as_script(3))
+    await connection.close()
+    assert dump(empty_dsn) == dump(dsn)
+
+
+async def test_a_newer_schema_is_refused_with_one_line(dsn: str, database: Connection) -> None:
+    await database.execute("INSERT INTO hybrid_runner.migrations (version, name) VALUES (999, 'from_the_future')")
+    before = dump(dsn)
+    with pytest.raises(SchemaTooNew) as refusal:
+        await migrate(database)
+    assert str(refusal.value) == f"the database's schema is version 999, this version knows {NEWEST}: upgrade hybrid-runner"
+    with pytest.raises(SchemaTooNew):
+        as_script(999)
+    assert dump(dsn) == before
+    await require_schema(database)  # workers go on beside a newer one
+
+
+async def test_no_schema_and_an_older_one_are_told_apart(empty_dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    assert await schema_version(connection) == 0
+    with pytest.raises(SchemaMissing, match=r"no hybrid_runner schema: run `hybrid-runner migrate`"):
+        await require_schema(connection)
+    await connection.execute(as_script().partition("-- ---- 0002")[0])
+    with pytest.raises(SchemaMissing, match=rf"version 1, this version needs {NEWEST}"):
+        await require_schema(connection)
+    assert [step.version for step in await migrate(connection)] == list(range(2, NEWEST + 1))
+    await connection.close()
+
+
+@pytest.fixture
+def owner(databases: Databases) -> Iterator[str]:
+    """A role that may do nothing in particular."""
+    name = "hybrid_runner_test_owner"
+    databases.connection.execute(f"CREATE ROLE {name} NOLOGIN")
+    yield name
+    databases.connection.execute(f"DROP ROLE {name}")
+
+
+async def test_an_ordinary_role_that_owns_the_schema_can_migrate(owner: str, empty_dsn: str, dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    await connection.execute(f"CREATE SCHEMA hybrid_runner AUTHORIZATION {owner}; SET SESSION AUTHORIZATION {owner}")
+    assert len(await migrate(connection)) == NEWEST
+    await _works(connection)
+    await connection.execute("RESET SESSION AUTHORIZATION")
+    assert dump(empty_dsn) == dump(dsn)
+    await connection.execute(f"REASSIGN OWNED BY {owner} TO CURRENT_USER; DROP OWNED BY {owner}")
+    await connection.close()
+
+
+async def test_an_ordinary_role_without_a_schema_is_told_what_is_missing(owner: str, empty_dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    await connection.execute(f"SET SESSION AUTHORIZATION {owner}")
+    with pytest.raises(DatabaseError, match="permission denied for database"):
+        await migrate(connection)
+    await connection.close()
+
+
+async def test_without_createrole_the_roles_are_left_out_and_made_by_a_later_run() -> None:
+    """Roles belong to the whole cluster, so this one has a cluster of its own."""
+    with embedded() as postgres:
+        connection = await connect(postgres.dsn)
+        notices: list[str] = []
+        connection.add_log_listener(lambda _, message: notices.append(str(getattr(message, "message", message))))
+        await connection.execute(
+            "CREATE ROLE owner; CREATE SCHEMA hybrid_runner AUTHORIZATION owner; SET SESSION AUTHORIZATION owner"
+        )
+        assert len(await migrate(connection)) == NEWEST
+        assert len([notice for notice in notices if "was not made: CREATEROLE is needed" in notice]) == 4
+        await _works(connection)
+        await connection.execute("RESET SESSION AUTHORIZATION")
+        roles = "SELECT count(*) FROM pg_roles WHERE rolname ~ '^hybrid_runner_'"
+        assert await connection.fetchval(roles) == 0
+        assert await migrate(connection) == []
+        assert await connection.fetchval(roles) == 4
+        await connection.execute("SET ROLE hybrid_runner_producer; INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')")
+        await connection.close()
+
+
+async def test_every_right_a_worker_needs_is_the_worker_roles(database: Connection) -> None:
+    await database.execute("SET ROLE hybrid_runner_worker")
+    await _works(database)
+
+
+async def test_a_reader_reads_everything_and_changes_nothing(database: Connection) -> None:
+    job = await ended(database)
+    await database.execute("SET ROLE hybrid_runner_reader")
+    view = await statements.get_job(database, job)
+    assert view is not None
+    for statement in ("DELETE FROM hybrid_runner.archive", "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')"):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await database.execute(statement)
+
+
+async def test_an_administrator_can_do_all_that_people_do(database: Connection) -> None:
+    await database.execute("SET ROLE hybrid_runner_admin")
+    job = await enqueue(database)
+    assert await statements.pause_queue(database, "default")
+    assert await statements.resume_queue(database, "default")
+    assert await statements.cancel_job(database, job, None) == "cancelled"
+    assert await statements.retry_job(database, job) == "queued"
+
+
+async def _works(connection: Connection) -> None:
+    job = await ended(connection)
+    await enqueue(connection, key="second")
+    [taken] = await claim(connection)
+    assert await statements.cancel_job(connection, taken.id, None) == "requested"
+    await statements.make_archive_partitions(connection, 9)
+    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}")
+    assert await statements.beat(connection, "worker-1", [taken.id]) == [taken.id]
+    await statements.retire_worker(connection, "worker-1")
+    view = await statements.get_job(connection, job)
+    assert view is not None
+    assert view.result == "done"

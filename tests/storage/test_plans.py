@@ -1,0 +1,158 @@
+"""How much is read must depend on the batch, not on the backlog, whenever the plan was made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.queries import query
+from tests.support.server import Databases
+
+BATCH = 50
+BACKLOG = 200_000
+LANES = (2, 5, 8)
+FILL = """
+INSERT INTO hybrid_runner.jobs (kind, queue, priority, run_at)
+SELECT 'work', 'default', (ARRAY[2, 5, 8])[n % 3 + 1], now() + CASE WHEN n % 10 = 0 THEN 1 ELSE -1 END * make_interval(secs => n)
+FROM generate_series(1, 200000) AS n
+"""
+Plan = dict[str, Any]
+
+CLAIM = (
+    "claim_jobs",
+    "text, text[], int8, text, int4[], interval[]",
+    f"'default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval]",
+)
+DUE = ("next_due", "text", "'default'")
+
+
+@pytest.fixture(scope="module", params=["fresh statistics", "statistics of an empty table"])
+def deep_backlog(request: pytest.FixtureRequest, databases: Databases, template: str) -> Iterator[str]:
+    """A database with 200,000 queued jobs in three lanes, a tenth of them not due yet; autovacuum may not have looked at it."""
+    with databases.fresh(template) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("ANALYZE hybrid_runner.jobs")
+            connection.execute(FILL)
+            if request.param == "fresh statistics":
+                connection.execute("ANALYZE hybrid_runner.jobs")
+        yield dsn
+
+
+@pytest.fixture
+async def backlogged(deep_backlog: str) -> AsyncIterator[Connection]:
+    """A connection to it, set up as the product sets up its own; what it does is rolled back."""
+    connection = await connect(deep_backlog)
+    transaction = connection.transaction()
+    await transaction.start()
+    yield connection
+    await transaction.rollback()
+    await connection.close()
+
+
+async def explain(connection: Connection, name: str, types: str, arguments: str, *, prepare: bool = True) -> Plan:
+    """The plan of a query file, as it was executed."""
+    if prepare:
+        await connection.execute(f"PREPARE {name} ({types}) AS {query(name)}")
+    text = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name} ({arguments})")
+    plan: Plan = json.loads(text)[0]["Plan"]
+    return plan
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """A plan's nodes, from the top."""
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scans(plan: Plan) -> list[Plan]:
+    """The nodes that read the jobs."""
+    return [node for node in nodes(plan) if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]]
+
+
+def rows_read(node: Plan) -> float:
+    """Rows that a node touched, wanted or not."""
+    removed = sum(value for name, value in node.items() if name.startswith("Rows Removed by"))
+    return float((node["Actual Rows"] + removed) * node["Actual Loops"])
+
+
+def assert_reads_a_batch(plan: Plan, most: float, buffers: int) -> None:
+    """The law of this file."""
+    read = scans(plan)
+    assert read
+    assert not [node for node in read if node["Node Type"] == "Seq Scan"]
+    assert "jobs_due" in {node.get("Index Name") for node in nodes(plan)}
+    assert sum(rows_read(node) for node in read) <= most, read
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= buffers
+
+
+async def test_a_claim_reads_a_batch_whatever_the_backlog(backlogged: Connection) -> None:
+    """A8"""
+    plan = await explain(backlogged, *CLAIM)
+    assert plan["Actual Rows"] == BATCH
+    # Each job is read once to be picked and once to be claimed.
+    assert_reads_a_batch(plan, most=2 * BATCH + len(LANES), buffers=60 * BATCH)
+
+
+async def test_a_claim_that_crosses_lanes_reads_a_batch(backlogged: Connection) -> None:
+    """A7, A8"""
+    await backlogged.execute("DELETE FROM hybrid_runner.jobs WHERE priority = 2 AND id > 60")
+    plan = await explain(backlogged, *CLAIM)
+    assert plan["Actual Rows"] == BATCH
+    assert_reads_a_batch(plan, most=2 * BATCH + len(LANES), buffers=1_000_000)  # the deleted ones are still in the index
+
+
+async def test_the_next_due_time_reads_one_row_a_lane(backlogged: Connection) -> None:
+    """A1, A8"""
+    plan = await explain(backlogged, *DUE)
+    assert_reads_a_batch(plan, most=len(LANES), buffers=100)
+
+
+async def test_a_statement_prepared_on_an_empty_table_is_as_good(databases: Databases, template: str) -> None:
+    """A8: a plan from the day the table was empty must not ruin the day it is not."""
+    with databases.fresh(template) as dsn:
+        connection = await connect(dsn)
+        for name, types, arguments in (CLAIM, DUE):
+            await connection.execute(f"PREPARE {name} ({types}) AS {query(name)}")
+            for _ in range(10):  # Postgres considers a generic plan after five
+                await connection.fetch(f"EXECUTE {name} ({arguments})")
+        await connection.execute(FILL)
+        claim = await explain(connection, *CLAIM, prepare=False)
+        due = await explain(connection, *DUE, prepare=False)
+        await connection.close()
+    assert claim["Actual Rows"] == BATCH
+    assert_reads_a_batch(claim, most=2 * BATCH + len(LANES), buffers=60 * BATCH)
+    assert_reads_a_batch(due, most=len(LANES), buffers=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "arrays"),
+    [
+        ("finish_jobs", "int8[], int8[], text[], jsonb[], jsonb[]", ("'completed'::text", "NULL::jsonb", "NULL::jsonb")),
+        (
+            "requeue_jobs",
+            "int8[], int8[], interval[], bool[], jsonb[], jsonb[]",
+            ("interval '1s'", "false", "NULL::jsonb", "NULL::jsonb"),
+        ),
+        ("record_progress", "int8[], int8[], jsonb[]", ("'1'::jsonb",)),
+    ],
+)
+async def test_settling_reads_a_batch_whatever_the_backlog(
+    name: str, types: str, arrays: tuple[str, ...], backlogged: Connection
+) -> None:
+    """A8: prepared before anything ran, and with many jobs running beside those that are settled."""
+    await backlogged.execute(f"PREPARE {name} ({types}) AS {query(name)}")
+    await backlogged.execute("UPDATE hybrid_runner.jobs SET state = 'running', claim = 7 WHERE id % 4 = 0")
+    ids = await backlogged.fetchval(
+        "SELECT array_agg(id)::text FROM (SELECT id FROM hybrid_runner.jobs WHERE claim = 7 LIMIT 50) AS j"
+    )
+    filled = ", ".join(f"array_fill({value}, ARRAY[{BATCH}])" for value in ("7::int8", *arrays))
+    plan = await explain(backlogged, name, types, f"'{ids}'::int8[], {filled}", prepare=False)
+    read = scans(plan)
+    assert not [node for node in read if node["Node Type"] == "Seq Scan"]
+    assert 0 < sum(rows_read(node) for node in read) <= 4 * BATCH, read

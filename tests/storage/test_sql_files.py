@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.queries import query, sql_folder
+from tools import schema_dump, sql_lint
+
+QUERIES = sorted((sql_folder() / "queries").glob("*.sql"))
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, database: Connection) -> None:
+    header = sql_lint.read_header(path)
+    statement = await database.prepare(query(path.stem))
+    seen = [_name(kind.name) for kind in statement.get_parameters()]
+    assert [kind for kind, _ in header.parameters] == seen
+
+
+async def test_schema_sql_is_the_sum_of_the_migrations(dsn: str) -> None:
+    if (await _major(dsn)) != schema_dump.MAJOR:
+        pytest.skip(f"SKIPPED: schema.sql is worded by PostgreSQL {schema_dump.MAJOR}")
+    assert schema_dump.dump(dsn) == (sql_folder() / "schema.sql").read_text(encoding="utf-8")
+
+
+def test_a_dump_names_no_day_and_no_server() -> None:
+    text = (sql_folder() / "schema.sql").read_text(encoding="utf-8")
+    assert "archive_20" not in text
+    assert "Dumped" not in text
+    assert "CREATE TABLE hybrid_runner.jobs" in text
+    assert "GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer" in text
+
+
+def test_the_sql_files_have_no_complaints() -> None:
+    assert [str(complaint) for complaint in sql_lint.check_everything()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- look: look.\nselect 1\n", "keyword select is written SELECT"),
+        ("-- look: look.\nSELECT * FROM hybrid_runner.jobs\n", "SELECT names its columns, never *"),
+        ("-- look: look.\nSELECT now()::timestamp\n", "times are timestamptz, always"),
+        ("-- peek: look.\nSELECT 1\n", "the header names peek, the file look"),
+        ("SELECT 1\n", 'the first line is "-- look: what it does"'),
+        ("-- look: look.\n-- $1 int8 id\nSELECT 1\n", "the header declares $1, the statement uses no parameters"),
+        ("-- look: look.\nSELECT $1\n", "the header declares no parameters, the statement uses $1"),
+        ("-- look: look.\n-- $2 int8 id\nSELECT $1\n", 'parameter 1 is written "$1 type name", not "$2 int8 id"'),
+        ("-- look: look.\n-- by the way\nSELECT 1\n", 'after the first line come "-- $1 type name, …" and "-- odd: …" only'),
+        ("-- look: look.\nSELECT 1;\n", "one statement, no semicolon"),
+        ("-- look: look.\nSELECT 1", "a file ends with one line break"),
+    ],
+)
+def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "queries" / "look.sql"
+    path.parent.mkdir()
+    path.write_text(text)
+    assert [found.what for found in sql_lint.check_file(path)] == [complaint]
+
+
+def test_the_linter_ignores_words_in_comments_and_literals(tmp_path: Path) -> None:
+    path = tmp_path / "queries" / "look.sql"
+    path.parent.mkdir()
+    path.write_text("-- look: select where from.\nSELECT 'select * from; $1' AS said -- and update\n")
+    assert list(sql_lint.check_file(path)) == []
+
+
+def _name(kind: str) -> str:
+    return {"integer": "int4", "bigint": "int8"}.get(kind, kind)
+
+
+async def _major(dsn: str) -> str:
+    from hybrid_runner.storage.connections import connect  # noqa: PLC0415
+
+    connection = await connect(dsn)
+    version = str(connection.get_server_version().major)
+    await connection.close()
+    return version

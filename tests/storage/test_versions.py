@@ -1,0 +1,112 @@
+"""Every supported PostgreSQL: the schema, the path of a job, the ring, the functions. Versions that are absent are skipped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+
+from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
+from hybrid_runner.models import NewJob, State
+from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.queries import migrations, query, sql_folder
+from tests.support import versions
+from tests.support.jobs import KINDS, claim, enqueue
+from tests.support.rings import listening
+from tests.support.server import embedded
+
+
+@pytest.fixture(scope="module", params=versions.MAJORS)
+def version_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A migrated database on that version, shared by the tests here."""
+    programs = versions.find().get(request.param)
+    if programs is None:
+        pytest.skip(f"SKIPPED: {versions.why_absent(request.param)}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(BINARIES_VARIABLE, str(programs))
+        with embedded() as postgres:
+            assert asyncio.run(_migrated(postgres.dsn)) == request.param
+            yield postgres.dsn
+
+
+async def _migrated(dsn: str) -> int:
+    connection = await connect(dsn)
+    assert len(await migrate(connection)) == len(migrations())
+    assert await migrate(connection) == []
+    major = connection.get_server_version().major
+    await connection.close()
+    return major
+
+
+@pytest.fixture
+async def connection(version_dsn: str) -> AsyncIterator[Connection]:
+    """A connection to it; the jobs of earlier tests are gone."""
+    connection = await connect(version_dsn)
+    await connection.execute("TRUNCATE hybrid_runner.jobs, hybrid_runner.archive")
+    yield connection
+    await connection.close()
+
+
+async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None:
+    """A4, A6, D2, D7, F5"""
+    inserted = await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{}') RETURNING id")
+    many = await statements.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
+    taken = await claim(connection)
+    assert [c.id for c in taken] == [inserted, *(e.id for e in many)]
+    assert await statements.finish_jobs(connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]) == {
+        c.id for c in taken[:2]
+    }
+    again = Requeued(taken[2], timedelta(0), charged=True, error='{"message": "x"}')
+    assert await statements.requeue_jobs(connection, [again]) == {taken[2].id}
+    assert [c.attempt for c in await claim(connection)] == [2]
+    view = await statements.get_job(connection, inserted)
+    assert view is not None
+    assert (view.state, view.result) == (State.COMPLETED, 1)
+
+
+async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection: Connection) -> None:
+    """F3"""
+    bell = await connection.fetchval("SELECT hybrid_runner.open_queue('default')")
+    async with listening(version_dsn) as rings:
+        await enqueue(connection)
+        await enqueue(connection, delay=timedelta(seconds=30))
+        assert await rings.so_far() == ["", "later"]
+        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 60000)", bell)
+        await enqueue(connection)
+        assert await rings.so_far() == []
+        await connection.fetchval("SELECT setval($1::text::regclass, 0)", bell)
+        await enqueue(connection)
+        assert await rings.so_far() == [""]
+
+
+async def test_the_functions_answer(connection: Connection) -> None:
+    """A5, B6"""
+    first = await statements.enqueue_job(connection, NewJob("work", key="k"), "exists")
+    assert await statements.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
+    assert await statements.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
+    assert await connection.fetchval("SELECT hybrid_runner.enqueue('work', key => 'k')") == first.id
+    assert await statements.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
+    assert await statements.cancel_job(connection, first.id, None) == "cancelled"
+    assert await statements.retry_job(connection, first.id) == "queued"
+    assert await statements.pause_queue(connection, "default")
+    assert await statements.claim_jobs(connection, "default", KINDS, 10, "worker-1") == []
+    assert await statements.resume_queue(connection, "default")
+    assert await statements.next_due(connection, "default") is None
+    assert await statements.make_archive_partitions(connection, 9) >= 0
+
+
+async def test_every_query_can_be_prepared(connection: Connection) -> None:
+    for path in sorted((sql_folder() / "queries").glob("*.sql")):
+        await connection.prepare(query(path.stem))
+
+
+async def test_a_producer_has_the_producers_rights_only(connection: Connection) -> None:
+    """F5"""
+    await connection.execute("SET ROLE hybrid_runner_producer")
+    assert await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind) VALUES ('work') RETURNING id")
+    assert await connection.fetchval("SELECT has_table_privilege('hybrid_runner.jobs', 'UPDATE, DELETE, SELECT')") is False

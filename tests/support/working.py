@@ -1,0 +1,31 @@
+"""A runner and a worker on a test's own database, and a wait that does not poll."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hybrid_runner import Runner, Worker
+from hybrid_runner.registry import Registry
+
+
+def runner(dsn: str, registry: Registry | None = None, **settings: Any) -> Runner:
+    """A runner with quick settings; fallback polls are far away unless asked for."""
+    app = Runner(dsn, **({"grace": 5, "slots": 20} | settings))
+    for kind in registry or ():
+        app.registry.add(kind)
+    return app
+
+
+@asynccontextmanager
+async def working(
+    app: Runner, queues: Mapping[str, int] | None = None, *, deaf: bool = False, **options: Any
+) -> AsyncIterator[Worker]:
+    """A worker that runs and, unless `deaf`, hears rings."""
+    async with app, app.worker(queues, **options) as worker:
+        if not deaf:
+            await asyncio.wait_for(worker.hearing(), 10)
+            await worker.idle()
+        yield worker

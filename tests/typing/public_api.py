@@ -1,0 +1,206 @@
+"""What type checkers make of the public API; never run. A line with `type: ignore` is one that must not pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Never, assert_type
+
+import asyncpg
+from pydantic import BaseModel
+
+from hybrid_runner import (
+    Cancel,
+    Enqueued,
+    Fail,
+    Job,
+    JobHandle,
+    JobKind,
+    JobStatus,
+    JobView,
+    NewJob,
+    Retry,
+    RetryPolicy,
+    Runner,
+    Snooze,
+    State,
+    Worker,
+    WorkerStatus,
+)
+
+app = Runner()
+
+
+class Thumbnail(BaseModel):
+    url: str
+    width: int = 320
+
+
+class WideThumbnail(Thumbnail):
+    height: int = 200
+
+
+@dataclass
+class Report:
+    year: int
+
+
+# --- handlers: the payload and the result are read from the signature
+
+
+@app.job("thumbnail", queue="images", max_attempts=5, timeout=30, retry=RetryPolicy(cap=timedelta(minutes=1)))
+async def thumbnail(payload: Thumbnail, job: Job) -> dict[str, int]:
+    assert_type(job.id, int)
+    assert_type(job.attempt, int)
+    assert_type(job.key, str | None)
+    assert_type(job.run_at, datetime)
+    assert_type(job.cancel_requested, bool)
+    await job.progress(0.5, "resizing")
+    return {"bytes": payload.width}
+
+
+@app.job("brief", timeout="5m")
+async def brief(payload: Thumbnail) -> int:
+    return payload.width
+
+
+@app.job("report", executor="process", timeout=timedelta(minutes=5))
+def report(payload: Report, job: Job) -> str:
+    job.progress(0.1)
+    return str(payload.year)
+
+
+@app.job("quiet", executor="thread", timeout=None)
+def quiet(payload: dict[str, int]) -> None:
+    payload.clear()
+
+
+assert_type(thumbnail, JobKind[Thumbnail, dict[str, int]])
+assert_type(brief, JobKind[Thumbnail, int])
+assert_type(report, JobKind[Report, str])
+assert_type(quiet, JobKind[dict[str, int], None])
+
+
+# --- outcomes are no part of the result
+
+
+@app.job("poll")
+async def poll(payload: Report) -> str | Snooze:
+    return Snooze("2s", data={"seen": 1}) if payload.year else "done"
+
+
+@app.job("choosy")
+def choosy(payload: Report, job: Job) -> int | Snooze | Retry | Fail | Cancel | None:
+    return Retry(after=5, reason="busy") if job.attempt == 1 else None
+
+
+@app.job("hopeless")
+async def hopeless(payload: Report) -> Fail | Cancel:
+    return Fail("there is no way")
+
+
+assert_type(poll, JobKind[Report, str])
+assert_type(choosy, JobKind[Report, int | None])
+assert_type(hopeless, JobKind[Report, Never])
+
+
+# --- handlers that are none
+
+
+@app.job("no payload")  # type: ignore[arg-type]
+async def no_payload() -> None: ...
+
+
+@app.job("not a job")  # type: ignore[arg-type]
+async def not_a_job(payload: Report, job: str) -> None: ...
+
+
+@app.job("three")  # type: ignore[arg-type]
+def three(payload: Report, job: Job, more: int) -> None: ...
+
+
+app.job("nowhere", executor="fork")  # type: ignore[arg-type]
+
+
+# --- enqueue and wait
+
+
+async def enqueues(connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    handle = await app.enqueue(thumbnail, Thumbnail(url="a"), key="thumb:42", priority=3, delay="5s", queue="images")
+    assert_type(handle, JobHandle[dict[str, int]])
+    assert_type(handle.id, int)
+    assert_type(await handle.wait(timeout=10), dict[str, int])
+    assert_type(await handle.get(), JobView)
+    assert_type(await handle.cancel("changed my mind"), str)
+
+    assert_type(await app.enqueue(thumbnail, WideThumbnail(url="a")), JobHandle[dict[str, int]])
+    assert_type(await (await app.enqueue(brief, Thumbnail(url="a"))).wait(), int)
+    assert_type(await (await app.enqueue(report, Report(2026))).wait("1m", on_status=on_status), str)
+    assert_type(await app.enqueue(quiet, {"a": 1}), JobHandle[None])
+    assert_type(await app.enqueue(poll, Report(2026), run_at=datetime.now(UTC)), JobHandle[str])
+    assert_type(await app.enqueue(choosy, Report(2026)), JobHandle[int | None])
+
+    assert_type(await app.enqueue("thumbnail", {"url": "a"}), JobHandle[Any])
+    assert_type(await app.enqueue("tick"), JobHandle[Any])
+
+    await app.enqueue(brief, Thumbnail(url="a"), connection=connection, on_conflict="replace")
+    await app.enqueue(brief, Thumbnail(url="a"), connection=pool)
+
+    await app.enqueue(thumbnail, {"url": "a"})  # type: ignore[misc]
+    await app.enqueue(thumbnail, Report(2026))  # type: ignore[misc]
+    await app.enqueue(quiet, {"a": "one"})  # type: ignore[misc]
+    await app.enqueue(thumbnail)  # type: ignore[call-overload]
+    await app.enqueue(brief, Thumbnail(url="a"), on_conflict="ignore")  # type: ignore[call-overload]
+    await app.enqueue(brief, Thumbnail(url="a"), prioriti=3)  # type: ignore[call-overload]
+    await app.enqueue(brief, Thumbnail(url="a"), run_at="tomorrow")  # type: ignore[call-overload]
+
+
+def on_status(status: JobStatus) -> None:
+    assert_type(status.state, State)
+
+
+async def enqueues_many() -> None:
+    assert_type(await app.enqueue_many(brief, [Thumbnail(url="a"), Thumbnail(url="b")], priority=1), list[Enqueued])
+    assert_type(await app.enqueue_many(brief, [NewJob(kind="brief", payload='{"url": "a"}', key="one")]), list[Enqueued])
+    assert_type(await app.enqueue_many("brief", ({"url": str(n)} for n in range(3))), list[Enqueued])
+    for enqueued in await app.enqueue_many("brief", [{}]):
+        assert_type(enqueued.id, int)
+        assert_type(enqueued.outcome, str)
+
+    await app.enqueue_many(brief, [Report(2026)])  # type: ignore[misc]
+    await app.enqueue_many(brief, Thumbnail(url="a"))  # type: ignore[misc]
+
+
+# --- in the caller's transaction
+
+
+@app.job("transfer")
+async def transfer(payload: Report, job: Job) -> None:
+    connection = await asyncpg.connect()
+    async with connection.transaction():
+        await job.complete({"year": payload.year}, connection=connection)
+    await job.complete({"year": payload.year})  # type: ignore[call-arg]
+
+
+# --- everything else
+
+
+async def looks() -> None:
+    assert_type(await app.get(1), JobView | None)
+    for job in await app.list_jobs(state="failed", queue="images", kind="thumbnail", most=10):
+        assert_type(job, JobView)
+    assert_type(await app.cancel(1, "no longer wanted"), str)
+    assert_type(await app.retry(1), str)
+    assert_type(await app.amend(1, version=2, priority=0), str)
+    assert_type(await app.pause("images"), bool)
+    assert_type(await app.resume("images"), bool)
+    assert_type(app.handle(1), JobHandle[Any])
+
+    await app.amend(1, priority=0)  # type: ignore[call-arg]
+
+
+async def works() -> None:
+    async with app, app.worker(queues={"images": 10}, worker_id="one") as worker:
+        assert_type(worker, Worker)
+        assert_type(worker.status(), WorkerStatus)
+        await worker.idle()
