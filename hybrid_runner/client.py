@@ -133,7 +133,7 @@ class Client:
             raise ConfigurationError(f"{name[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
         queue = queue or (known.queue if known else "default")
         check_queue(queue)
-        if not 0 <= priority <= 9:
+        if priority not in range(10):
             raise ConfigurationError(f"priority must be 0 (first) to 9, not {priority}")
         if max_attempts is not None and not 1 <= max_attempts <= 1000:
             raise ConfigurationError(f"max_attempts must be 1 to 1000, not {max_attempts}")
@@ -146,7 +146,8 @@ class Client:
         if run_at is not None and delay is not None:
             raise ConfigurationError("give run_at or delay, not both")
         try:
-            text = known.encode(payload) if known else encode({} if payload is None else payload, "the payload")
+            given = {} if payload is None else payload
+            text = known.encode(given) if known else encode(given, "the payload")
             memory = None if data is None else encode(data, "the data")
         except NotStorable as error:
             raise ConfigurationError(f"{name}: {error}") from None
@@ -174,7 +175,10 @@ class Client:
 
     async def amend(self, job_id: int, version: int, payload: Any, priority: int | None, run_at: datetime | None, data: Any) -> str:
         """Change a queued job if it is still at this version."""
-        texts = [None if value is None else encode(value, what) for value, what in ((payload, "payload"), (data, "data"))]
+        try:
+            texts = [None if v is None else encode(v, what) for v, what in ((payload, "the payload"), (data, "the data"))]
+        except NotStorable as error:
+            raise ConfigurationError(f"job {job_id}: {error}") from None
         return await statements.amend_job(await self._on(), job_id, version, texts[0], priority, run_at, texts[1])
 
     async def pause(self, queue: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -25,6 +26,8 @@ def encode(value: Any, what: str) -> str:
         text = orjson.dumps(value, default=_other, option=orjson.OPT_NON_STR_KEYS)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(f"{what} cannot be written as JSON: {error}") from None
+    if b"null" in text and _holds_no_number(value):
+        raise NotStorable(f"{what} contains NaN or infinity, which JSON cannot hold: use None or a string")
     return check(text, what)
 
 
@@ -55,6 +58,14 @@ def decode(text: str | None) -> Any:
 def printable(text: str, most: int = 4096) -> str:
     """Text that Postgres can store whatever it was: no NUL, no lone surrogates, bounded."""
     return text[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _holds_no_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_holds_no_number, value.values()))
+    return isinstance(value, (list, tuple, set, frozenset)) and any(map(_holds_no_number, value))
 
 
 def _other(value: Any) -> Any:

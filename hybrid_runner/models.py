@@ -124,4 +124,7 @@ class JobStatus:
     @property
     def last_error(self) -> str:
         """The newest error message, or a word that says there is none."""
-        return str(self.errors[-1].get("message", "")) if self.errors else "no reason was recorded"
+        if not self.errors:
+            return "no reason was recorded"
+        newest = self.errors[-1]
+        return str(newest.get("message") or newest.get("kind") or "no reason was recorded")

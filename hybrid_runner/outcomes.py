@@ -69,13 +69,14 @@ class Raised:
     traceback: str = ""
 
 
-class Released(Enum):
-    """The worker stops: the job goes back uncharged."""
+class Stopped(Enum):
+    """The attempt was stopped from outside: the job goes back uncharged, or ends as cancelled."""
 
     SHUTDOWN = "shutdown"
+    CANCEL = "cancel"
 
 
-Outcome = Completed | Snooze | Retry | Fail | Cancel | Raised | Released
+Outcome = Completed | Snooze | Retry | Fail | Cancel | Raised | Stopped
 
 
 # --- written down by the settler

@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, Generic, Literal, Protocol, TypeVar, Union, overload
 
 import orjson
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.job import Job
@@ -74,7 +74,10 @@ class JobKind(Generic[P, R]):
         """A stored result as the handler's return type."""
         if text is None or self.result is None:
             return decode(text)
-        return self.result.validate_json(text)
+        try:
+            return self.result.validate_json(text)
+        except ValidationError as error:
+            raise ConfigurationError(f"the stored result does not fit the return type of {self.name}: {explain(error)}") from None
 
 
 class JobDecorator(Protocol):
@@ -167,11 +170,13 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:
         raise ConfigurationError(f"kind {name!r}: its annotations cannot be read: {error}") from error
+    signature = inspect.signature(function).parameters.values()
     parameters = [
-        p for p in inspect.signature(function).parameters.values()
+        p for p in signature
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and (p.default is p.empty or p.name == "job")
     ]  # fmt: skip
-    if not 1 <= len(parameters) <= 2:
+    named = [p.name for p in signature if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not 1 <= len(parameters) <= 2 or named:
         raise ConfigurationError(f"kind {name!r}: a handler takes (payload) or (payload, job)")
     return hints.get(parameters[0].name, Any), _without_outcomes(hints.get("return", Any)), len(parameters) == 2
 
@@ -188,7 +193,7 @@ def _without_outcomes(result: Any) -> Any:
 def _adapter(annotation: Any, name: str, what: str) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(annotation)
-    except PydanticSchemaGenerationError as error:
+    except PydanticUserError as error:
         raise ConfigurationError(
             f"kind {name!r}: its {what} type {annotation!r} is none that JSON can be read into: "
             "use a pydantic model, a dataclass, a dict or Any"

@@ -146,10 +146,8 @@ class Runner:
         connection: Fetches | None = None,
     ) -> list[Enqueued]:
         """Store many jobs in one statement, all or none; a `NewJob` among the payloads goes in as it is."""
-        if delay is not None:
-            run_at, delay = datetime.now().astimezone() + parse_duration(delay), None
         return await self._client.enqueue_many(
-            kind, payloads, on_conflict, connection, queue=queue, priority=priority, run_at=run_at,
+            kind, payloads, on_conflict, connection, queue=queue, priority=priority, run_at=run_at, delay=delay,
             max_attempts=max_attempts, timeout=timeout, finish_by=finish_by,
         )  # fmt: skip
 
@@ -299,7 +297,7 @@ class Runner:
         return self._pool
 
     async def _start_embedded(self) -> None:
-        self.embedded = await asyncio.to_thread(use_embedded, self.settings.data_dir)
+        self.embedded = await asyncio.to_thread(use_embedded, self.settings.embedded_directory)
         self._dsn = self.embedded.dsn
         log.warning(
             "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",

@@ -95,6 +95,11 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise ConfigurationError(_one_line(error)) from None
 
+    @property
+    def embedded_directory(self) -> Path | None:
+        """Where the embedded Postgres lives; None: its own default."""
+        return None if self.data_dir is None else self.data_dir / "postgres"
+
     def name_worker(self) -> str:
         """The configured worker id, or a new one that nobody else has."""
         return self.worker_id or f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -54,9 +54,13 @@ BEGIN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
     END IF;
     IF job.state = 'running' THEN
-        UPDATE hybrid_runner.jobs AS j
-        SET cancel_requested_at = coalesce(j.cancel_requested_at, clock_timestamp()), version = j.version + 1
-        WHERE j.id = cancel.id;
+        UPDATE hybrid_runner.jobs AS j SET
+            cancel_requested_at = clock_timestamp(),
+            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
+            version = j.version + 1
+        WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
         PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
         RETURN 'requested';
     END IF;

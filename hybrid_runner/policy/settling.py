@@ -17,11 +17,11 @@ from hybrid_runner.outcomes import (
     Finished,
     Outcome,
     Raised,
-    Released,
     Requeued,
     Retry,
     Settlement,
     Snooze,
+    Stopped,
 )
 from hybrid_runner.policy.pace import RetryPolicy
 
@@ -46,8 +46,10 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             return _again(claim, error_text(claim, now, "Retry", reason), pause, policy, now, chance)
         case Raised(kind, message, traceback):
             return _again(claim, error_text(claim, now, kind, message, traceback), None, policy, now, chance)
-        case Released():
+        case Stopped.SHUTDOWN:
             return Requeued(claim, timedelta(0), charged=False, why="release")
+        case Stopped.CANCEL:
+            return Finished(claim, State.CANCELLED)  # cancel() wrote the reason down
         case _:
             assert_never(outcome)
 

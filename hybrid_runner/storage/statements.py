@@ -75,6 +75,12 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued]) -> set[int]:
     return {row[0] for row in rows}
 
 
+async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
+    """The ids among these claims that are archived already: an earlier settle's answer was lost."""
+    rows = await _fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
+    return {row[0] for row in rows}
+
+
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
     """How long until the next job of the queue is due; None when none waits for its time."""
     delay: timedelta | None = await _value(on, "next_due", queue)
@@ -151,6 +157,7 @@ async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConfl
         [job.timeout for job in jobs],
         [job.finish_by for job in jobs],
         [job.data for job in jobs],
+        [job.delay for job in jobs],
     ]
     if any(job.key is not None for job in jobs):
         rows = await _fetch(on, "enqueue_many_keyed", *columns, [job.key for job in jobs], on_conflict)

@@ -50,12 +50,12 @@ class Callers:
             except BaseException as error:  # a StopIteration or SystemExit cannot travel through a future
                 return None, error
 
-        future = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        thread = self._threads.submit(call)
         try:
-            value, error = await asyncio.shield(future)
+            value, error = await asyncio.wrap_future(thread)
         except asyncio.CancelledError:
-            if not future.cancel() and not future.done():
-                self._lingering[job_id] = future
+            if thread.running():
+                self._lingering[job_id] = asyncio.wrap_future(thread)
             raise
         if error is not None:
             raise error

@@ -9,13 +9,12 @@ import random
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from enum import Enum
 
 from pydantic import ValidationError
 
 from hybrid_runner.job import Job, Report
 from hybrid_runner.models import Claim
-from hybrid_runner.outcomes import Cancel, Fail, Outcome, Raised, Released, Settlement
+from hybrid_runner.outcomes import Fail, Outcome, Raised, Settlement, Stopped
 from hybrid_runner.policy.settling import decide
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.logs import current_job
@@ -25,13 +24,6 @@ from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
 
 log = logging.getLogger("hybrid_runner.worker")
-
-
-class Stop(Enum):
-    """Why a running attempt is stopped from outside."""
-
-    CANCEL = "cancel"
-    SHUTDOWN = "shutdown"
 
 
 class Attempt:
@@ -44,7 +36,7 @@ class Attempt:
         self.kind = kind
         self.job = job
         self.slots = slots
-        self.stop: Stop | None = None
+        self.stop: Stopped | None = None
         self.entered = False
         self.task: asyncio.Task[None] | None = None
 
@@ -76,7 +68,7 @@ class Executor:
             self._running[claim.id] = attempt
             attempt.task = loop.create_task(self._run(attempt))
 
-    def stop(self, job_id: int, why: Stop) -> bool:
+    def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop one attempt; False when it does not run here."""
         attempt = self._running.get(job_id)
         if attempt is None or attempt.task is None:
@@ -90,7 +82,7 @@ class Executor:
     def stop_all(self) -> None:
         """Stop everything that runs, for the shutdown."""
         for job_id in self.running:
-            self.stop(job_id, Stop.SHUTDOWN)
+            self.stop(job_id, Stopped.SHUTDOWN)
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
@@ -117,7 +109,7 @@ class Executor:
     async def _attempt(self, attempt: Attempt) -> Outcome:
         claim, kind = attempt.claim, attempt.kind
         if attempt.stop is not None:
-            return _stopped(attempt.stop)
+            return attempt.stop
         if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
             return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
         try:
@@ -147,20 +139,17 @@ class Executor:
                 return _raised(error)
             if attempt.task is not None:
                 attempt.task.uncancel()
-            return _stopped(attempt.stop)
+            return attempt.stop
         except TimeoutError as error:
             if limit.expired():
+                attempt.job.cancel_requested = True  # a thread that goes on can see it
                 return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
             return _raised(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             # A handler that was stopped and raised while it cleaned up was stopped all the same.
-            return _raised(error) if attempt.stop is None else _stopped(attempt.stop)
+            return _raised(error) if attempt.stop is None else attempt.stop
         finally:
             attempt.entered = False
-
-
-def _stopped(why: Stop) -> Outcome:
-    return Cancel("cancelled while running") if why is Stop.CANCEL else Released.SHUTDOWN
 
 
 def _raised(error: BaseException) -> Raised:

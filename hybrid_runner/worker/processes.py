@@ -78,7 +78,8 @@ class _Child:
                 self.process.join(1)
                 return Raised("ProcessDied", f"the process of this attempt ended with exit code {self.process.exitcode}")
             if word == "outcome":
-                outcome: Outcome = said
+                outcome: Outcome
+                outcome, claim.completed_by_handler = said
                 return outcome
             report(claim, said)
 
@@ -118,7 +119,8 @@ def serve(pipe: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            pipe.send(("outcome", _run(module, name, claim, report)))
+            outcome = _run(module, name, claim, report)
+            pipe.send(("outcome", (outcome, claim.completed_by_handler)))
         except OSError:
             return
 

@@ -15,14 +15,14 @@ from typing import Any, Self
 
 from hybrid_runner.jsontext import encode
 from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Settlement
+from hybrid_runner.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Link
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.calling import Callers
-from hybrid_runner.worker.executor import Executor, Stop
+from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import every, keep
 from hybrid_runner.worker.progress import ProgressWriter
@@ -150,6 +150,7 @@ class Worker:
         self._settler = Settler(
             finish=partial(statements.finish_jobs, self._settles),
             requeue=partial(statements.requeue_jobs, self._settles),
+            archived_before=partial(statements.archived_before, self._settles),
             settled=self._on_settled,
             written=self._on_written,
         )
@@ -207,7 +208,7 @@ class Worker:
             work.slots.freed()  # a claimer that had no room for outcomes has some now
 
     def _cancel(self, job_id: int) -> None:
-        if self._executor.stop(job_id, Stop.CANCEL):
+        if self._executor.stop(job_id, Stopped.CANCEL):
             log.info("cancelling was asked for", extra={"job": job_id})
 
     # --- periodic work

@@ -26,11 +26,13 @@ class Settler:
         self,
         finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
+        archived_before: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         settled: Callable[[Settlement], None],
         written: Callable[[], None],
     ) -> None:
         self._finish = finish
         self._requeue = requeue
+        self._archived_before = archived_before
         self._settled = settled
         self._written = written
         self._waiting: deque[Settlement] = deque()
@@ -70,11 +72,13 @@ class Settler:
             self._none.set()
 
     async def _write(self, batch: list[Settlement]) -> None:
+        again = False
         while True:
             try:
-                await self._write_once(batch)
+                await self._write_once(batch, again=again)
             except DatabaseUnavailable as error:
                 await self._outage.pause(error)  # fenced: writing again what was written changes nothing
+                again = True
             except RunnerError as error:
                 if await self._isolate(batch, error):
                     return
@@ -82,7 +86,7 @@ class Settler:
                 self._outage.over()
                 return
 
-    async def _write_once(self, batch: list[Settlement]) -> None:
+    async def _write_once(self, batch: list[Settlement], *, again: bool) -> None:
         requeues = [s for s in batch if isinstance(s, Requeued)]
         finishes = [s for s in batch if isinstance(s, Finished)]
         if requeues:
@@ -90,9 +94,11 @@ class Settler:
             self._tell([s for s in requeues if s.claim.id in moved])
             # Not put back: stale, or somebody asked for its cancelling.
             left = [s for s in requeues if s.claim.id not in moved]
-            finishes += [Finished(s.claim, State.CANCELLED, error=s.error or _cancelled(s)) for s in left]
+            finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
         if finishes:
             moved = await self._finish(finishes)
+            if again and len(moved) < len(finishes):
+                moved |= await self._archived_before([s for s in finishes if s.claim.id not in moved])
             self._tell([s for s in finishes if s.claim.id in moved])
             for s in finishes:
                 if s.claim.id not in moved:
@@ -119,14 +125,10 @@ class Settler:
 
     def _stale(self, settlement: Finished) -> None:
         if settlement.claim.completed_by_handler:
-            self._settled(settlement)
+            self._settled(Finished(settlement.claim, State.COMPLETED))
             return
         self.stale += 1
         log.warning(
             "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
             extra={"job": settlement.claim.id},
         )  # fmt: skip
-
-
-def _cancelled(requeued: Requeued) -> str:
-    return error_text(requeued.claim, datetime.now(UTC), "Cancel", "cancelled while running")

@@ -1,12 +1,13 @@
 -- enqueue_many: store many jobs without keys in one statement; returns their ids in order.
--- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
--- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data
+-- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 text[] data,
+-- $11 interval[] delays
 INSERT INTO hybrid_runner.jobs (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
 SELECT
-    n.kind, n.payload, n.queue, n.priority, coalesce(n.run_at, clock_timestamp()), n.traceparent, n.max_attempts, n.timeout,
+    n.kind, n.payload, n.queue, n.priority, coalesce(n.run_at, clock_timestamp() + coalesce(n.delay, interval '0')), n.traceparent, n.max_attempts, n.timeout,
     n.finish_by, n.data
 FROM unnest(
-    $1::text[], $2::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-    $10::jsonb[]
-) AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
+    $1::text[], $2::text[]::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
+    $10::text[]::jsonb[], $11::interval[]
+) AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay)
 RETURNING id

@@ -1,14 +1,14 @@
 -- enqueue_many_keyed: store many jobs of which some have keys; says of each, in order, what became of it.
--- $1 text[] kinds, $2 jsonb[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
--- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 jsonb[] data,
--- $11 text[] keys, $12 text on_conflict
+-- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 text[] data,
+-- $11 interval[] delays, $12 text[] keys, $13 text on_conflict
 SELECT e.id, e.outcome
 FROM unnest(
-    $1::text[], $2::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-    $10::jsonb[], $11::text[]
+    $1::text[], $2::text[]::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
+    $10::text[]::jsonb[], $11::interval[], $12::text[]
 ) WITH ORDINALITY
-    AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, key, place)
+    AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
 CROSS JOIN LATERAL hybrid_runner.enqueue_job(
-    n.kind, n.payload, n.queue, n.key, n.priority, n.run_at, NULL, n.max_attempts, n.timeout, n.finish_by, n.data, n.traceparent, $12
+    n.kind, n.payload, n.queue, n.key, n.priority, n.run_at, n.delay, n.max_attempts, n.timeout, n.finish_by, n.data, n.traceparent, $13
 ) AS e
 ORDER BY n.place

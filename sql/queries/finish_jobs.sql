@@ -1,9 +1,9 @@
 -- finish_jobs: move ended jobs to the archive; returns the ids moved, a stale claim moves nothing.
--- $1 int8[] ids, $2 int8[] claims, $3 text[] states, $4 jsonb[] results, $5 jsonb[] errors
+-- $1 int8[] ids, $2 int8[] claims, $3 text[] states, $4 text[] results, $5 text[] errors
 -- odd: "id = ANY ($1)" stands beside the join so that no plan can choose to walk the table.
 WITH settled AS (
     SELECT s.id, s.claim, s.state, s.result, s.error
-    FROM unnest($1::int8[], $2::int8[], $3::text[], $4::jsonb[], $5::jsonb[]) AS s (id, claim, state, result, error)
+    FROM unnest($1::int8[], $2::int8[], $3::text[], $4::text[]::jsonb[], $5::text[]::jsonb[]) AS s (id, claim, state, result, error)
 ),
 gone AS (
     DELETE FROM hybrid_runner.jobs AS j USING settled AS s

@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Cancel, Completed, Fail, Finished, Outcome, Raised, Released, Requeued, Retry, Settlement, Snooze
+from hybrid_runner.outcomes import Cancel, Completed, Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, Snooze, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settling import decide
 
@@ -43,7 +43,7 @@ def test_a_final_outcome_ends_the_job_whatever_attempts_are_left(outcome: Outcom
         (Retry(), 2.0, True, "retry"),
         (Retry(after="10s"), 10.0, True, "retry"),
         (Snooze(3), 3.0, False, "snooze"),
-        (Released.SHUTDOWN, 0.0, False, "release"),
+        (Stopped.SHUTDOWN, 0.0, False, "release"),
     ],
 )
 def test_what_may_be_tried_again_goes_back(outcome: Outcome, delay: float, charged: bool, why: str) -> None:
@@ -59,7 +59,7 @@ def test_the_last_attempt_fails_the_job(outcome: Outcome) -> None:
     assert settlement.state is State.FAILED
 
 
-@pytest.mark.parametrize("outcome", [Snooze(3), Released.SHUTDOWN])
+@pytest.mark.parametrize("outcome", [Snooze(3), Stopped.SHUTDOWN])
 def test_what_is_not_charged_never_uses_up_the_attempts(outcome: Outcome) -> None:
     assert isinstance(settled(outcome, attempt=3), Requeued)
 

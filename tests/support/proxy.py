@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import urlsplit, urlunsplit, parse_qs
+from typing import Self
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 
 class Proxy:
@@ -24,7 +25,7 @@ class Proxy:
         password = f":{self._url.password}" if self._url.password else ""
         return urlunsplit(("postgresql", f"{user}{password}@127.0.0.1:{self.port}", self._url.path, "sslmode=disable", ""))
 
-    async def __aenter__(self) -> Proxy:
+    async def __aenter__(self) -> Self:
         await self.mend()
         return self
 

@@ -147,6 +147,6 @@ def _start_container() -> Server:
     container = PostgresContainer(
         IMAGE, username="hybrid_runner", password="hybrid_runner", dbname="hybrid_runner", driver=None
     ).with_command(f"postgres {settings}")
-    container.with_kwargs(tmpfs={"/var/lib/postgresql": "rw"})  # in memory: a new database is 300 files
+    container.with_tmpfs_mount("/var/lib/postgresql")  # in memory: a new database is 300 files
     container.start()
     return Server(container.get_connection_url(), container.stop)

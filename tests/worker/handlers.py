@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -51,8 +52,7 @@ def die_in_process(payload: dict[str, int]) -> None:
 
 @app.job("hang_in_process", executor="process", max_attempts=1, timeout=0.5)
 def hang_in_process(payload: dict[str, str]) -> None:
-    with open(payload["pid_file"], "w") as file:
-        file.write(str(os.getpid()))
+    Path(payload["pid_file"]).write_text(str(os.getpid()))
     threading.Event().wait()
 
 

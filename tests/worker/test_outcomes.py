@@ -1,5 +1,8 @@
 import asyncio
+import contextlib
+import json
 import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,11 +12,13 @@ from pydantic import BaseModel
 
 from hybrid_runner import (
     Cancel,
+    DatabaseUnavailable,
     Fail,
     Job,
     JobCancelled,
     JobFailed,
     JobView,
+    NewJob,
     Retry,
     RetryPolicy,
     Runner,
@@ -32,10 +37,8 @@ AT_ONCE = RetryPolicy(base=timedelta(0), cap=timedelta(milliseconds=20))
 async def outcome(app: Runner, kind: str, payload: Any = None, **options: Any) -> JobView:
     """How a job ended."""
     handle = await app.enqueue(kind, {} if payload is None else payload, **options)
-    try:
+    with contextlib.suppress(JobFailed, JobCancelled):
         await handle.wait(20)
-    except (JobFailed, JobCancelled):
-        pass
     return await handle.get()
 
 
@@ -135,7 +138,8 @@ async def test_retry_after_is_charged_and_comes_back(dsn: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError("own"), BaseException("odd"), MemoryError()]
+    "error",
+    [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError("own"), BaseException("odd"), MemoryError()],
 )
 async def test_whatever_a_handler_raises_ends_its_attempt_and_not_the_worker(dsn: str, error: BaseException) -> None:
     app = runner(dsn)
@@ -165,7 +169,7 @@ async def test_an_error_with_a_nul_in_it_is_kept(dsn: str) -> None:
         assert (await outcome(app, "nul")).errors[0]["message"] == "a\ufffdb?"
 
 
-@pytest.mark.parametrize("result", [object(), {"a": {1: object()}}, "\x00", float, "x" * 2_000_000])
+@pytest.mark.parametrize("result", [object(), {"a": {1: object()}}, "\x00", float, "x" * 2_000_000, float("nan")])
 async def test_a_result_that_cannot_be_stored_fails_the_job_at_once(dsn: str, result: Any) -> None:
     app = runner(dsn)
 
@@ -248,6 +252,72 @@ async def test_a_running_job_is_cancelled_by_its_ring(dsn: str) -> None:
             await handle.wait(10)
 
 
+async def test_the_reason_of_a_cancel_is_kept(dsn: str) -> None:
+    app = runner(dsn)
+    started = asyncio.Event()
+
+    @app.job("hang")
+    async def hang(payload: dict[str, int]) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with working(app):
+        handle = await app.enqueue(hang, {})
+        await started.wait()
+        await handle.cancel("the customer left")
+        await handle.cancel("twice is once")
+        with pytest.raises(JobCancelled, match="the customer left"):
+            await handle.wait(10)
+        assert len((await handle.get()).errors) == 1
+
+
+async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(dsn: str, database: Connection) -> None:
+    """The statement commits, then the connection dies before the answer arrives."""
+    app = runner(dsn)
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        pass
+
+    async with working(app) as worker:
+        finish = worker._settler._finish
+        lost: list[int] = []
+
+        async def finish_and_lose_the_answer(batch: Any) -> set[int]:
+            moved = await finish(batch)
+            if not lost:
+                lost.extend(moved)
+                raise DatabaseUnavailable("the connection was lost")
+            return moved
+
+        worker._settler._finish = finish_and_lose_the_answer
+        await app.enqueue(note, {})
+        await asyncio.wait_for(worker.settled(1), 10)
+        assert (worker.status().stale, worker.status().settled) == (0, {"completed": 1})
+
+
+async def test_a_caller_whose_connection_has_its_own_json_codec_stores_the_same(dsn: str) -> None:
+    app = runner(dsn)
+    connection = await connect(dsn)
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    async with app:
+        one = await app.enqueue("k", {"a": 1}, data={"b": 2}, connection=connection)
+        [many] = await app.enqueue_many("k", [{"a": 1}], connection=connection)
+        for job_id in (one.id, many.id):
+            job = await app.get(job_id)
+            assert job is not None
+            assert job.payload == {"a": 1}
+    await connection.close()
+
+
+async def test_many_jobs_for_later_are_later(dsn: str, database: Connection) -> None:
+    app = runner(dsn)
+    async with app:
+        await app.enqueue_many("k", [{}, NewJob("k"), NewJob("k", key="x")], delay="1h")
+        await app.enqueue_many("k", [NewJob("k", delay=timedelta(hours=1)), NewJob("k", key="y", delay=timedelta(hours=1))])
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > now() + interval '50 min'") == 3
+
+
 async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(dsn: str, database: Connection) -> None:
     app = runner(dsn, heartbeat="100ms")
     started = asyncio.Event()
@@ -294,7 +364,9 @@ async def test_a_late_outcome_changes_nothing_and_is_counted(dsn: str, database:
         handle = await app.enqueue(slow, {})
         await started.wait()
         # as a rescue would do it
-        await database.execute("UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, run_at = now() WHERE id = $1", handle.id)
+        await database.execute(
+            "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, run_at = now() WHERE id = $1", handle.id
+        )
         release.set()
         await worker.idle()
         assert worker.status().stale == 1
@@ -384,8 +456,6 @@ async def test_results_come_back_as_the_handlers_return_type(dsn: str) -> None:
 
 
 async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(dsn: str) -> None:
-    import threading
-
     app = runner(dsn)
     release = threading.Event()
 
@@ -394,9 +464,11 @@ async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(d
         release.wait()
 
     async with working(app, {"default": 2}) as worker:
-        job = await outcome(app, "stuck")
-        assert job.errors[0]["kind"] == "TimeoutError"
-        assert worker.status().queues[0].running == 1
-        release.set()
+        try:
+            job = await outcome(app, "stuck")
+            assert job.errors[0]["kind"] == "TimeoutError"
+            assert worker.status().queues[0].running == 1
+        finally:
+            release.set()
         while worker.status().queues[0].running:
             await asyncio.sleep(0.001)

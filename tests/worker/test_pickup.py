@@ -178,8 +178,8 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(dsn: str) -> Non
     noted = noting(app)
     async with working(app) as worker:
         assert await app.pause("default")
-        job_id = (await app.enqueue("note", {})).id
         looks = worker.status().queues[0].looks
+        job_id = (await app.enqueue("note", {})).id
         while worker.status().queues[0].looks == looks:
             await asyncio.sleep(0)
         assert noted.empty()

@@ -42,7 +42,9 @@ async def test_jobs_that_outlast_the_grace_go_back_uncharged_and_due_at_once(dsn
         handle = await app.enqueue(long, {})
         await started.wait()
     assert time.monotonic() - begun < 20
-    row = await database.fetchrow("SELECT state, attempt, claim, errors, run_at <= now() AS due FROM hybrid_runner.jobs WHERE id = $1", handle.id)
+    row = await database.fetchrow(
+        "SELECT state, attempt, claim, errors, run_at <= now() AS due FROM hybrid_runner.jobs WHERE id = $1", handle.id
+    )
     assert row is not None
     assert (row["state"], row["attempt"], row["claim"], row["errors"], row["due"]) == ("queued", 0, None, None, True)
 
