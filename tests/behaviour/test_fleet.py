@@ -36,7 +36,8 @@ def fleet(dsn: str, size: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def insert_by_psql(dsn: str) -> None:
-    sql = f"INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'square', jsonb_build_object('n', n) FROM generate_series(1, {EACH}) n;"
+    numbers = f"SELECT 'square', jsonb_build_object('n', n) FROM generate_series(1, {EACH}) AS n"
+    sql = f"INSERT INTO hybrid_runner.jobs (kind, payload) {numbers}"
     subprocess.run([*shlex.split(psql_command()), dsn, "-q", "-v", "ON_ERROR_STOP=1", "-c", sql], check=True)
 
 
