@@ -46,6 +46,7 @@ class Worker:
         self._registry = registry
         self._totals = dict(queues)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ended_loops: list[str] = []
         self._stopping = False
         self._settled: Counter[str] = Counter()
         self._changed = asyncio.Event()
@@ -110,7 +111,7 @@ class Worker:
         return WorkerStatus(
             id=self.id, hearing=self._listener.hearing, stopping=self._stopping,
             running=len(self._executor.running), pending_settlements=self._settler.pending,
-            settled=dict(self._settled), stale=self._settler.stale,
+            settled=dict(self._settled), stale=self._settler.stale, ended_loops=tuple(self._ended_loops),
             queues=tuple(work.status() for work in self._work.values()),
         )  # fmt: skip
 
@@ -228,7 +229,12 @@ class Worker:
     def _keep(self, what: str, run: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(run, name=what)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._on_loop_end)
+
+    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._stopping:
+            self._ended_loops.append(task.get_name())
 
     async def _end_tasks(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:

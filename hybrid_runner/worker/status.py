@@ -32,4 +32,6 @@ class WorkerStatus:
     pending_settlements: int
     settled: dict[str, int]
     stale: int
+    ended_loops: tuple[str, ...]
+    """Background loops that ended although nobody stopped the worker."""
     queues: tuple[QueueStatus, ...]

@@ -7,7 +7,9 @@ WITH settled AS (
 ),
 gone AS (
     DELETE FROM hybrid_runner.jobs AS j USING settled AS s
-    WHERE j.id = ANY ($1) AND j.id = s.id AND j.claim = s.claim AND j.state = 'running'
+    WHERE j.id = ANY ($1) AND j.id = s.id
+        -- No test of the state: a queued job has no claim, and the planner would expect one row and join in loops.
+        AND j.claim = s.claim
     RETURNING j.*, s.state AS final_state, s.result, s.error
 )
 INSERT INTO hybrid_runner.archive (
