@@ -21,6 +21,8 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections import Connection, Fetches, Pool, connect, open_pool
 from hybrid_runner.storage.migrating import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
+from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker.service import Worker
 
 log = logging.getLogger("hybrid_runner")
@@ -277,16 +279,18 @@ class Runner:
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
-        await self.open(wait=self.settings.start_timeout)
-        try:
-            pool = await self._opened_pool()
-            await require_schema(pool)
-            worker = self.worker(queues)
-            stop = _stop_on_signals()
-            async with worker:
-                await stop.wait()
-        finally:
-            await self.close()
+        async with HealthServer(self.settings.http_host, self.settings.http_port) as pages:
+            await self.open(wait=self.settings.start_timeout)
+            try:
+                pool = await self._opened_pool()
+                await require_schema(pool)
+                worker = self.worker(queues)
+                stop = _stop_on_signals()
+                async with exporting(worker.id), worker:
+                    pages.show(worker.status)
+                    await stop.wait()
+            finally:
+                await self.close()
 
     # --- inside
 

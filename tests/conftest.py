@@ -27,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name == "WORKER_ID" or (name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)):
             del os.environ[name]
+    os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
     config.stash[CHOICE] = choose_server()
 
 

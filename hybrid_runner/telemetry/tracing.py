@@ -24,9 +24,14 @@ def current_traceparent() -> str | None:
     return carrier.get("traceparent")
 
 
+def traces_go_somewhere() -> bool:
+    """Whether this process has a tracer provider; without one a span is nothing but time."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 @contextmanager
 def run_span(claim: Claim) -> Iterator[None]:
-    """The consumer span of one attempt, a child of the job's traceparent."""
+    """The consumer span of one attempt, a child of the job's traceparent; a job without one starts its own trace."""
     parent = _propagator.extract({"traceparent": claim.traceparent}) if claim.traceparent else None
     attributes: dict[str, str | int] = {
         "messaging.system": "hybrid_runner",

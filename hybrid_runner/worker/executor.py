@@ -18,7 +18,7 @@ from hybrid_runner.outcomes import Fail, Outcome, Raised, Settlement, Stopped
 from hybrid_runner.policy.settling import decide
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.logs import current_job
-from hybrid_runner.telemetry.tracing import run_span
+from hybrid_runner.telemetry.tracing import run_span, traces_go_somewhere
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
@@ -128,7 +128,7 @@ class Executor:
         attempt.entered = True
         try:
             async with limit:
-                with run_span(claim) if claim.traceparent else contextlib.nullcontext():
+                with run_span(claim) if claim.traceparent or traces_go_somewhere() else contextlib.nullcontext():
                     said = await self._callers.call(attempt.kind, payload, attempt.job, claim)
             return said if attempt.kind.executor == "process" else name_outcome(attempt.kind, said)
         except asyncio.CancelledError as error:

@@ -101,7 +101,8 @@ class Worker:
         for work in self._work.values():
             work.claimer.stop()
         claimers = self._named("claimer")
-        await asyncio.wait(claimers, timeout=5)
+        if claimers:  # none, if they ended by themselves
+            await asyncio.wait(claimers, timeout=5)
         await self._end_tasks(*claimers, *self._named("poller"))
 
     # --- what others see
@@ -235,6 +236,8 @@ class Worker:
         self._tasks.discard(task)
         if not self._stopping:
             self._ended_loops.append(task.get_name())
+            if not task.cancelled():
+                log.error("worker %s: its %s has ended: restart it", self.id, task.get_name(), exc_info=task.exception())
 
     async def _end_tasks(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:

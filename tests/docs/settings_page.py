@@ -34,8 +34,10 @@ Notes
   in the wheel that `hybrid-runner[embedded]` installs, then by `pg_config`, then in `/usr/lib/postgresql`.
 - Without `data_dir` its data is in `$XDG_DATA_HOME/hybrid-runner/postgres`, or `~/.local/share/hybrid-runner/postgres`, or
   on macOS `~/Library/Application Support/hybrid-runner/postgres`.
-- Spans go to whatever OpenTelemetry tracer provider the application has set up. Setting one up from the `OTEL_*` variables is
-  planned.
+- `http_host` and `http_port` are for `hybrid-runner worker` and `Runner.run_worker`; [http.md](http.md) says what is served.
+- Spans go to the OpenTelemetry tracer provider that the application has set up. If it has none, a worker sends them to
+  `OTEL_EXPORTER_OTLP_ENDPOINT` by OTLP/HTTP; the other `OTEL_*` variables hold too, `OTEL_SDK_DISABLED` among them, and
+  `OTEL_SERVICE_NAME` is `hybrid-runner` unless set. Without an endpoint (or `OTEL_TRACES_EXPORTER=otlp`) nothing is sent.
 """
 
 

@@ -1,0 +1,63 @@
+"""Serves the pages for as long as a worker lives; a port that is taken costs one warning, never the worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+from hybrid_runner.worker.status import WorkerStatus
+
+if TYPE_CHECKING:
+    from aiohttp.web import AppRunner
+
+log = logging.getLogger("hybrid_runner.web")
+
+
+class HealthServer:
+    """Listens from before its worker starts until it has stopped; port 0: not at all."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self._look: Callable[[], WorkerStatus] | None = None
+        self._runner: AppRunner | None = None
+        self._trouble: OSError | None = None
+
+    def show(self, look: Callable[[], WorkerStatus]) -> None:
+        """The worker has started: these are its snapshots. Said now, so that a start that fails stays one line."""
+        self._look = look
+        if self._trouble is not None:
+            log.warning(
+                "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to a free one, or to 0 for none",
+                self._port, self._host, self._trouble.strerror or self._trouble,
+            )  # fmt: skip
+        elif self._runner is not None:
+            log.info("health pages on port %d of %s", self._port, self._host)
+
+    async def __aenter__(self) -> Self:
+        if self._port:
+            await self._listen()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _listen(self) -> None:
+        from aiohttp import web  # noqa: PLC0415  # nearly as long as all of us, and only a worker needs it
+
+        from hybrid_runner.web.pages import make_application  # noqa: PLC0415  # the same
+
+        runner = web.AppRunner(make_application(self._snapshot), access_log=None, handle_signals=False, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self._port).start()
+        except OSError as error:
+            self._trouble = error
+            await runner.cleanup()
+        else:
+            self._runner = runner
+
+    def _snapshot(self) -> WorkerStatus | None:
+        return None if self._look is None else self._look()

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def parsed(name: str) -> Any:
+    """A YAML file of the repository."""
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def instructions(word: str) -> list[str]:
+    """What follows that word in the Dockerfile, in order."""
+    return re.findall(rf"^{word} (.+)$", DOCKERFILE, re.MULTILINE)
+
+
+def copied() -> list[str]:
+    """What the image is built from."""
+    return [source for line in instructions("COPY") if not line.startswith("--") for source in line.split()[:-1]]
+
+
+def test_the_image_is_built_from_all_that_a_wheel_needs(tmp_path: Path) -> None:
+    for name in copied():
+        source, target = ROOT / name, tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "out")]
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    [wheel] = (tmp_path / "out").glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"hybrid_runner/web/pages.py", "hybrid_runner/sql/queries/claim_jobs.sql", "hybrid_runner/py.typed"} <= names
+
+
+def test_docker_is_sent_what_the_image_is_built_from_and_nothing_else() -> None:
+    rules = [line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    assert rules[0] == "*"
+    let_through = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert {name if name in let_through else os.path.dirname(name) for name in copied()} == let_through  # noqa: PTH120
+
+
+def test_process_1_is_the_worker_and_not_root() -> None:
+    """A13: a shell in between would keep the signal to itself."""
+    assert [json.loads(line) for line in instructions("ENTRYPOINT")] == [["hybrid-runner"]]
+    assert instructions("USER") == ["worker"]
+    assert all(source.startswith("python:3.11-slim") for source in instructions("FROM"))
+
+
+def test_the_health_check_is_a_program_that_asks_the_health_page() -> None:
+    [check] = instructions("HEALTHCHECK")
+    _, _, command = check.partition("CMD ")
+    program, option, code = json.loads(command)
+    assert (program, option) == ("python", "-c")
+    compile(code, "HEALTHCHECK", "exec")
+    assert "/health" in code
+
+
+def test_the_composition_migrates_once_and_then_starts_two_workers_with_time_to_stop() -> None:
+    """F6"""
+    composition = parsed("deploy/compose.yaml")
+    services = composition["services"]
+    assert services["migrate"]["command"] == ["migrate"]
+    worker = services["worker"]
+    assert worker["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert worker["deploy"]["replicas"] == 2
+    assert worker["stop_grace_period"] == "40s"
+    assert "HYBRID_RUNNER_DSN" in worker["environment"]
+    assert worker["command"][:2] == ["worker", "thumbnail:app"]
+    mounts = [volume for service in services.values() for volume in service.get("volumes", ()) if volume.startswith(".")]
+    assert mounts
+    assert all((ROOT / "deploy" / mount.split(":")[0]).exists() for mount in mounts)
+
+
+def test_every_part_of_the_collectors_pipelines_is_declared_and_leads_to_jaeger() -> None:
+    """F1 F4"""
+    collector = parsed("otel-collector.yaml")
+    for pipeline in collector["service"]["pipelines"].values():
+        for part in ("receivers", "processors", "exporters"):
+            assert set(pipeline[part]) == set(collector[part])
+    assert set(collector["receivers"]["otlp"]["protocols"]) == {"http", "grpc"}
+    assert collector["exporters"]["otlp"]["endpoint"] == "jaeger:4317"

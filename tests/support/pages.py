@@ -1,0 +1,53 @@
+"""A client of a worker's own pages."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+
+
+class Answer(NamedTuple):
+    """What came back; every page speaks JSON."""
+
+    status: int
+    body: Any
+
+
+class Browser:
+    """Asks one server."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def get(self, path: str, method: str = "GET") -> Answer:
+        """One answer."""
+        async with self._session.request(method, path) as response:
+            assert response.content_type == "application/json"
+            return Answer(response.status, await response.json())
+
+    async def until(self, path: str, status: int) -> Answer:
+        """Ask until that status comes; the test's time-out bounds it."""
+        while True:
+            with contextlib.suppress(aiohttp.ClientConnectionError):
+                answer = await self.get(path)
+                if answer.status == status:
+                    return answer
+
+
+@asynccontextmanager
+async def browser(port: int) -> AsyncIterator[Browser]:
+    """A browser of that port on this host."""
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        yield Browser(session)
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
