@@ -127,22 +127,13 @@ class Client:
         data: Any = None,
     ) -> NewJob:
         """Check everything that can be checked before Postgres is asked."""
-        known = self.registry.get(kind) if isinstance(kind, str) else kind
-        name = kind if isinstance(kind, str) else kind.name
-        if not NAME.fullmatch(name):
-            raise ConfigurationError(f"{name[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+        known, name = self._known(kind)
         queue = queue or (known.queue if known else "default")
         check_queue(queue)
-        if priority not in range(10):
-            raise ConfigurationError(f"priority must be 0 (first) to 9, not {priority}")
-        if max_attempts is not None and not 1 <= max_attempts <= 1000:
-            raise ConfigurationError(f"max_attempts must be 1 to 1000, not {max_attempts}")
         limit = None if timeout is None else parse_duration(timeout)
-        if limit is not None and limit <= timedelta(0):
-            raise ConfigurationError("timeout must be more than zero")
+        _check_options(key=key, priority=priority, max_attempts=max_attempts, limit=limit)
         for what, moment in (("run_at", run_at), ("finish_by", finish_by)):
-            if moment is not None and moment.tzinfo is None:
-                raise ConfigurationError(f"{what} needs a time zone: use datetime.now(UTC) or .astimezone()")
+            _check_moment(what, moment)
         if run_at is not None and delay is not None:
             raise ConfigurationError("give run_at or delay, not both")
         try:
@@ -156,6 +147,15 @@ class Client:
             delay=None if delay is None else parse_duration(delay), max_attempts=max_attempts, timeout=limit,
             finish_by=finish_by, data=memory, traceparent=current_traceparent(),
         )  # fmt: skip
+
+    def _known(self, kind: object) -> tuple[JobKind[Any, Any] | None, str]:
+        if isinstance(kind, JobKind):
+            return kind, kind.name
+        if not isinstance(kind, str):
+            raise ConfigurationError(f"enqueue takes a kind's name or a handler of @app.job(…), not {type(kind).__name__}")
+        if not NAME.fullmatch(kind):
+            raise ConfigurationError(f"{kind[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+        return self.registry.get(kind), kind
 
     async def get(self, job_id: int) -> JobView | None:
         """One job, live or archived."""
@@ -264,3 +264,19 @@ class Client:
 def _check_on_conflict(on_conflict: str) -> None:
     if on_conflict not in ("exists", "replace", "error"):
         raise ConfigurationError(f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}")
+
+
+def _check_options(*, key: object, priority: object, max_attempts: object, limit: timedelta | None) -> None:
+    if key is not None and not (isinstance(key, str) and 1 <= len(key.encode()) <= 512):
+        raise ConfigurationError("key must be a text of 1 to 512 bytes")
+    if not isinstance(priority, int) or not 0 <= priority <= 9:
+        raise ConfigurationError(f"priority must be 0 (first) to 9, not {priority!r}")
+    if max_attempts is not None and not (isinstance(max_attempts, int) and 1 <= max_attempts <= 1000):
+        raise ConfigurationError(f"max_attempts must be 1 to 1000, not {max_attempts!r}")
+    if limit is not None and limit <= timedelta(0):
+        raise ConfigurationError("timeout must be more than zero")
+
+
+def _check_moment(what: str, moment: object) -> None:
+    if moment is not None and not (isinstance(moment, datetime) and moment.tzinfo is not None):
+        raise ConfigurationError(f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()")

@@ -68,6 +68,8 @@ class Runner:
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
     ) -> JobDecorator:
         """Make a function the handler of a kind. `timeout=None` lets it run for ever."""
+        if not isinstance(name, str):
+            raise ConfigurationError('the kind is missing: write @app.job("name") above the handler')
         limit = None if timeout is None else parse_duration(timeout)
 
         def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:

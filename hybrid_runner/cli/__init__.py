@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 done, 1 a failure explained in one line, 2 wrong use; there is never a traceback.
+"""The command line. It ends with one of EXIT_CODES; there is never a traceback.
 
 Each command is a module with `configure(parser)`, which declares the arguments and sets `run`; only the module of the
 command that was asked for is imported.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from importlib import import_module
 
 from hybrid_runner.cli.output import one_line
 from hybrid_runner.cli.parsing import Parser
+from hybrid_runner.cli.streams import prepare_streams, stdout_fails, write_nothing_more
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.version import VERSION
 
@@ -33,60 +33,80 @@ COMMANDS = {
 }
 """Name and help; hybrid_runner.cli.commands.<name> does it."""
 
+EXIT_CODES = {
+    0: "done; help or the version was shown",
+    1: "it failed, and one line on stderr says why",
+    2: "wrong use: the line on stderr names what, and the help that helps",
+    130: "ended by Ctrl-C",
+    141: "whoever read the output has gone",
+}
+"""What the process ends with."""
+
+_EPILOG = "Without --dsn and HYBRID_RUNNER_DSN, an embedded Postgres in your data folder is used.\n\nexit codes:\n" + "".join(
+    f"  {code:<9} {text}\n" for code, text in EXIT_CODES.items()
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    _write_what_the_terminal_can()
+    prepare_streams()
     try:
-        arguments = _parse(sys.argv[1:] if argv is None else list(argv))
-        code: int = arguments.run(arguments)
+        code = _run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
+    except BrokenPipeError:
+        write_nothing_more()
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if stdout_fails():
+            return _complain(f"cannot write to stdout: {error.strerror or error}")
+        return _unexpected(error)
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        arguments = make_parser(argv).parse(argv)
+        code: int = arguments.run(arguments)
     except RunnerError as error:
         log.debug("the command failed", exc_info=True)
         return _complain(str(error))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    except BrokenPipeError:
-        _write_nothing_more()
-        return 128 + signal.SIGPIPE
     except SystemExit as end:  # argparse has said why
         return end.code if isinstance(end.code, int) else 1
+    except OSError:
+        raise
     except Exception as error:  # a bug, and still no traceback unless it is wanted
-        log.debug("the command failed", exc_info=True)
-        return _complain(f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please report it)")
+        return _unexpected(error)
     return code
 
 
-def _parse(argv: list[str]) -> argparse.Namespace:
+def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
+    """The whole command line; the arguments of a command only if it is wanted."""
     parser = Parser(
         prog="hybrid-runner",
         description="A job runner that lives in Postgres: INSERT a row, and a worker runs it.",
-        epilog="Without --dsn and HYBRID_RUNNER_DSN, an embedded Postgres in your data folder is used.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hybrid-runner {VERSION}")
     commands = parser.add_commands()
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        if name in argv:
+        if name in wanted:
             import_module(f"hybrid_runner.cli.commands.{name}").configure(command)
-    return parser.parse(argv)
+    return parser
+
+
+def _unexpected(error: Exception) -> int:
+    log.debug("the command failed", exc_info=True)
+    return _complain(f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please report it)")
 
 
 def _complain(message: str) -> int:
+    """One line on stderr, behind what was printed before."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
-    print("hybrid-runner:", one_line(message), file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print("hybrid-runner:", one_line(message), file=sys.stderr)
     return 1
-
-
-def _write_what_the_terminal_can() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-
-
-def _write_nothing_more() -> None:
-    """Keep the interpreter's last flush from complaining about the closed pipe."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)

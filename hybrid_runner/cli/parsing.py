@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
@@ -22,6 +23,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # -5s is a value too, and its type says what is wrong with it
         self._commands: argparse._SubParsersAction[Parser] | None = None
 
     def add_commands(self) -> argparse._SubParsersAction[Parser]:
@@ -82,14 +84,17 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def add_common(parser: Parser) -> None:
+JSON_HELP = "write JSON to stdout, and nothing else"
+LOGS_OF_SHORT_COMMANDS = "HYBRID_RUNNER_LOG_LEVEL, else error"
+LOGS_OF_LONG_COMMANDS = "HYBRID_RUNNER_LOG_LEVEL, else info"
+
+
+def add_common(parser: Parser, *, json_help: str = JSON_HELP, logs: str = LOGS_OF_SHORT_COMMANDS) -> None:
     """What every command takes."""
     parser.add_argument("--dsn", type=_dsn, help="Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one)")
-    parser.add_argument("--json", action="store_true", help="write JSON to stdout, and nothing else")
+    parser.add_argument("--json", action="store_true", help=json_help)
     parser.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        help="what to log to stderr (default: HYBRID_RUNNER_LOG_LEVEL, else info)",
+        "--log-level", choices=("debug", "info", "warning", "error"), help=f"what to log to stderr (default: {logs})"
     )
     parser.add_argument(
         "--log-format", choices=("console", "json"), help="how to log it (default: HYBRID_RUNNER_LOG_FORMAT, else console)"
@@ -129,14 +134,21 @@ def job_id(text: str) -> int:
 @checked
 def duration(text: str) -> timedelta:
     """30, 30s, 5m; zero is fine."""
-    return parse_duration(text)
+    return _not_negative(text)
 
 
 @checked
 def positive_duration(text: str) -> timedelta:
     """30, 30s, 5m; not zero."""
-    if not (length := parse_duration(text)):
+    if not (length := _not_negative(text)):
         raise ValueError("it must be more than zero")
+    return length
+
+
+def _not_negative(text: str) -> timedelta:
+    length = parse_duration(text.removeprefix("-"))
+    if text.startswith("-") and length:
+        raise ValueError(f"duration {text!r} is out of range: use zero to ten years")
     return length
 
 

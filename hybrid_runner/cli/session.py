@@ -13,22 +13,23 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.logs import configure_logs
 
 
-def start_logs(arguments: argparse.Namespace, settings: Settings) -> None:
-    """Log as the arguments say, else as the settings do."""
-    configure_logs(arguments.log_level or settings.log_level, arguments.log_format or settings.log_format)
+def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:
+    """Log as the arguments say, else as the settings do; a quiet command logs errors only, unless a level was asked for."""
+    usual = "error" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
+    configure_logs(arguments.log_level or usual, arguments.log_format or settings.log_format)
 
 
-def make_runner(arguments: argparse.Namespace) -> Runner:
+def make_runner(arguments: argparse.Namespace, *, quiet: bool = False) -> Runner:
     """A runner without handlers, not open yet."""
     app = Runner(arguments.dsn)
-    start_logs(arguments, app.settings)
+    start_logs(arguments, app.settings, quiet=quiet)
     return app
 
 
 @asynccontextmanager
 async def opened(arguments: argparse.Namespace) -> AsyncIterator[Runner]:
-    """An open runner; a server that does not answer is an error at once."""
-    app = make_runner(arguments)
+    """An open runner for a short command; a server that does not answer is an error at once."""
+    app = make_runner(arguments, quiet=True)
     try:
         await app.open()
         yield app

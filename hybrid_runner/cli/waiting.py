@@ -8,28 +8,41 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from hybrid_runner.cli.output import clip, one_line
+from hybrid_runner.errors import JobFailed
 from hybrid_runner.models import JobStatus
 
 _BAR = 24
 
 
 @contextmanager
-def waiting(stream: TextIO) -> Iterator[Callable[[JobStatus], None] | None]:
-    """Show each status on a terminal, on one line that is gone afterwards; elsewhere show nothing."""
-    if not stream.isatty():
-        yield None
-        return
+def waiting(stream: TextIO, seen: list[JobStatus]) -> Iterator[Callable[[JobStatus], None]]:
+    """Keep each status; show it on a terminal, on one line that is gone afterwards."""
+    on_terminal = stream.isatty()
 
     def show(status: JobStatus) -> None:
-        if not status.state.final:
+        seen[:] = [status]
+        if on_terminal and not status.state.final:
             stream.write("\r" + clip(describe(status), shutil.get_terminal_size().columns - 1) + "\x1b[K")
             stream.flush()
 
     try:
         yield show
     finally:
-        stream.write("\r\x1b[K")
-        stream.flush()
+        if on_terminal:
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+
+def explain(error: BaseException, status: JobStatus | None) -> str:
+    """What the error says, with the exception's type where its message alone (`'x'`, `4`) says nothing."""
+    text = str(error) or "interrupted"
+    newest = status.errors[-1] if isinstance(error, JobFailed) and status and status.errors else None
+    if not isinstance(newest, dict) or not newest.get("kind"):
+        return text
+    kind, message = str(newest["kind"]), str(newest.get("message") or "")
+    if not message or len(message.split()) > 1 or kind in text or not text.endswith(message):
+        return text
+    return f"{text.removesuffix(message)}{kind}: {message}"
 
 
 def describe(status: JobStatus) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from hybrid_runner.durations import Duration, parse_duration
+from hybrid_runner.errors import ConfigurationError
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -35,15 +38,18 @@ OUTAGE = Pace(timedelta(seconds=1), timedelta(seconds=10), 2)
 class RetryPolicy:
     """Exponential backoff with full jitter between attempts; `max_attempts` bounds them."""
 
-    base: timedelta = timedelta(seconds=1)
-    cap: timedelta = timedelta(minutes=5)
+    base: Duration = timedelta(seconds=1)
+    cap: Duration = timedelta(minutes=5)
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        if not timedelta(0) <= self.base <= self.cap or self.factor < 1:
-            raise ValueError("a RetryPolicy needs 0 <= base <= cap and factor >= 1")
+        if parse_duration(self.base) > parse_duration(self.cap):
+            raise ConfigurationError("a RetryPolicy needs a base that is not longer than its cap")
+        if not 1 <= self.factor <= 100:
+            raise ConfigurationError(f"a RetryPolicy needs a factor between 1 and 100, not {self.factor!r}")
 
     def delay(self, attempt: int, chance: float) -> timedelta:
         """The pause after attempt number `attempt`, by `chance` between `base` and the grown ceiling."""
-        ceiling = Pace(self.base, self.cap, self.factor).poll(attempt + 1)
-        return self.base + (ceiling - self.base) * chance
+        base = parse_duration(self.base)
+        ceiling = Pace(base, parse_duration(self.cap), self.factor).poll(attempt + 1)
+        return base + (ceiling - base) * chance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
@@ -45,7 +46,18 @@ async def connect(dsn: str) -> Connection:
     except ValueError as error:
         raise ConfigurationError(f"the DSN cannot be used: {error}") from None
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        raise translate(error) from error
+        failure = translate(error)
+        if isinstance(failure, DatabaseUnavailable):
+            raise DatabaseUnavailable(f"{failure} (at {_place(dsn)}: does it run there?)") from error
+        raise failure from error
+
+
+def _place(dsn: str) -> str:
+    """Where a DSN points to, without its secrets."""
+    url = urlsplit(dsn)
+    named = parse_qs(url.query)
+    host = named["host"][0] if "host" in named else url.netloc.rpartition("@")[2]
+    return host or "the default socket"
 
 
 def check_dsn(dsn: str) -> None:

@@ -65,7 +65,9 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "42501":
         return DatabaseError(f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use another")
     if state in _MISSING and "hybrid_runner" in line:
-        return SchemaMissing(f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner migrate`")
+        return SchemaMissing(
+            f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner migrate` with the same DSN"
+        )
     if state in ("22P05", "22021"):
         return EnqueueError("Postgres cannot store a NUL character: remove or escape it")
     if state == "22023":

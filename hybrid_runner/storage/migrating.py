@@ -64,9 +64,11 @@ async def require_schema(on: Fetches) -> None:
     """SchemaMissing unless the database has every migration this version needs; newer ones are fine."""
     at, needed = await schema_version(on), migrations()[-1].version
     if at == 0:
-        raise SchemaMissing("the database has no hybrid_runner schema: run `hybrid-runner migrate`")
+        raise SchemaMissing("the database has no hybrid_runner schema: run `hybrid-runner migrate` with the same DSN")
     if at < needed:
-        raise SchemaMissing(f"the database's schema is version {at}, this version needs {needed}: run `hybrid-runner migrate`")
+        raise SchemaMissing(
+            f"the database's schema is version {at}, this version needs {needed}: run `hybrid-runner migrate` with the same DSN"
+        )
 
 
 def refuse_newer(at: int) -> None:

@@ -98,9 +98,9 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
     await _fetch(on, "open_queue", queue, ring_within)
 
 
-async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str) -> None:
+async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta) -> None:
     """Write down who works; `queues` is JSON text."""
-    await _fetch(on, "register_worker", worker_id, host, pid, version, queues)
+    await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
 
 
 async def beat(on: Fetches, worker_id: str, running: Sequence[int]) -> list[int]:

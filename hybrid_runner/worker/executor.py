@@ -153,5 +153,5 @@ class Executor:
 
 
 def _raised(error: BaseException) -> Raised:
-    log.warning("the handler raised %s: %s", type(error).__name__, error, exc_info=error if log.isEnabledFor(10) else None)
+    log.debug("the handler raised %s", type(error).__name__, exc_info=error)
     return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))

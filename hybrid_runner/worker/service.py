@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
-from hybrid_runner.jsontext import encode
+from hybrid_runner.jsontext import decode, encode
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.registry import Registry
@@ -59,7 +59,7 @@ class Worker:
         for queue in self._totals:
             await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
         await statements.register_worker(
-            self._claims, self.id, socket.gethostname(), os.getpid(), VERSION, encode(self._totals, "queues")
+            self._claims, self.id, socket.gethostname(), os.getpid(), VERSION, encode(self._totals, "queues"), self._settings.lease
         )
         self._keep("settler", self._settler.run())
         self._background("progress", self._progress.run)
@@ -195,11 +195,17 @@ class Worker:
             self._settled[settlement.state.value] += 1
             level = logging.DEBUG if settlement.state is State.COMPLETED else logging.WARNING
             if log.isEnabledFor(level):
-                log.log(level, "%s, archived after attempt %d", settlement.state.value, claim.attempt, extra=_about(claim))
+                why = _reason(settlement.error)
+                log.log(
+                    level, "%s %s, archived after attempt %d%s", claim.kind, settlement.state.value, claim.attempt, why,
+                    extra=_about(claim),
+                )  # fmt: skip
         else:
             self._settled[settlement.why] += 1
             delay = settlement.delay.total_seconds()
-            log.info("%s: queued again, due in %.1f s", settlement.why, delay, extra=_about(claim))
+            why = _reason(settlement.error)
+            level = logging.WARNING if settlement.error else logging.INFO
+            log.log(level, "%s %s: queued again, due in %.1f s%s", claim.kind, settlement.why, delay, why, extra=_about(claim))
             work = self._work.get(claim.queue)
             if work is not None and not self._listener.hearing:
                 work.wake.up(Reason.LATER)  # nobody will ring us for it
@@ -271,6 +277,15 @@ async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
 
 def _about(claim: Claim) -> dict[str, object]:
     return {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
+
+
+def _reason(error: str | None) -> str:
+    """What an entry of `errors` says, for one log line."""
+    if error is None:
+        return ""
+    entry = decode(error)
+    message = " ".join(str(entry.get("message", "")).split())
+    return f": {entry.get('kind')}: {message[:300]}"
 
 
 def _described(queues: Mapping[str, int]) -> str:

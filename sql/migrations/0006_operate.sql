@@ -13,7 +13,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
     END IF;
-    IF job.state = 'running' THEN
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    IF job.state = 'running' AND EXISTS (
+        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+    ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = coalesce(j.errors, '[]') || jsonb_build_object(
@@ -33,7 +36,7 @@ BEGIN
         'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
         coalesce(g.errors, '[]') || jsonb_build_object(
             'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
-            'message', coalesce(left(cancel.reason, 4096), 'cancelled while queued')),
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
         g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
     FROM gone AS g;
     RETURN 'cancelled';
@@ -49,8 +52,18 @@ DECLARE
     done hybrid_runner.archive;
 BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
-    IF job.state = 'running' THEN
+    IF job.state = 'running' AND EXISTS (
+        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+    ) THEN
         RETURN 'running';
+    ELSIF job.state = 'running' THEN
+        -- Its worker is dead. Should it live after all, its claim is void.
+        UPDATE hybrid_runner.jobs AS j SET
+            state = 'queued', run_at = clock_timestamp(), claim = NULL, worker_id = NULL, started_at = NULL,
+            cancel_requested_at = NULL, version = j.version + 1
+        WHERE j.id = retry.id;
+        PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
+        RETURN 'queued';
     ELSIF job.state = 'queued' THEN
         UPDATE hybrid_runner.jobs AS j SET run_at = least(j.run_at, clock_timestamp()), version = j.version + 1 WHERE j.id = retry.id;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());

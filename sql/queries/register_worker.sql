@@ -1,6 +1,6 @@
 -- register_worker: write down who works; a worker that comes back under its old name takes it over.
--- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues
-INSERT INTO hybrid_runner.workers (id, host, pid, version, queues) VALUES ($1, $2, $3, $4, $5)
+-- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues, $6 interval lease
+INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, lease) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (id) DO UPDATE SET
-    host = excluded.host, pid = excluded.pid, version = excluded.version, queues = excluded.queues,
+    host = excluded.host, pid = excluded.pid, version = excluded.version, queues = excluded.queues, lease = excluded.lease,
     started_at = clock_timestamp(), heartbeat_at = clock_timestamp()

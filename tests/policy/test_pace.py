@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 
+from hybrid_runner import ConfigurationError
 from hybrid_runner.policy.pace import OUTAGE, Pace, RetryPolicy
 
 DEAF = Pace(timedelta(seconds=5), timedelta(seconds=30), 1.5)
@@ -41,5 +42,11 @@ def test_retries_back_off_with_full_jitter_between_1_s_and_5_min(attempt: int, c
 
 
 def test_a_retry_policy_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 <= base <= cap"):
-        RetryPolicy(base=timedelta(seconds=10), cap=timedelta(seconds=1))
+    with pytest.raises(ConfigurationError, match="base that is not longer"):
+        RetryPolicy(base="10s", cap=1)
+    with pytest.raises(ConfigurationError, match="factor"):
+        RetryPolicy(factor=0.5)
+
+
+def test_a_retry_policy_takes_durations_as_people_write_them() -> None:
+    assert RetryPolicy(base="2s", cap=10, factor=3).delay(1, 1.0) == timedelta(seconds=6)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -183,7 +184,7 @@ async def _works(connection: Connection) -> None:
     [taken] = await claim(connection)
     assert await statements.cancel_job(connection, taken.id, None) == "requested"
     await statements.make_archive_partitions(connection, 9)
-    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}")
+    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}", timedelta(seconds=30))
     assert await statements.beat(connection, "worker-1", [taken.id]) == [taken.id]
     await statements.retire_worker(connection, "worker-1")
     view = await statements.get_job(connection, job)

@@ -257,3 +257,19 @@ async def test_waiters_see_states_and_results(database: Connection) -> None:
     waiting = await enqueue(database)
     seen = {status.id: (status.state, status.result) for status in await statements.watch_jobs(database, [done, waiting, UNKNOWN])}
     assert seen == {done: (State.COMPLETED, '"done"'), waiting: (State.QUEUED, None)}
+
+
+@pytest.mark.parametrize("gone", ["DELETE FROM hybrid_runner.workers", "UPDATE hybrid_runner.workers SET heartbeat_at = now() - lease"])
+async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(database: Connection, gone: str) -> None:
+    """Nobody is there to be told; and should the worker live after all, its claim is void."""
+    first = await jobs.running(database, key="first")
+    second = await jobs.running(database)
+    await database.execute(gone)
+    assert await statements.cancel_job(database, first.id, "stranded") == "cancelled"
+    assert await statements.retry_job(database, second.id) == "queued"
+    assert await statements.finish_jobs(database, [Finished(first, State.COMPLETED), Finished(second, State.COMPLETED)]) == set()
+    view = await statements.get_job(database, first.id)
+    assert view is not None
+    assert (view.state, view.errors[-1]["message"]) == (State.CANCELLED, "stranded")
+    [again] = await jobs.claim(database)
+    assert again.id == second.id

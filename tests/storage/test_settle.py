@@ -163,7 +163,7 @@ async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
 async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connection) -> None:
     """B6, D4"""
     first, second = await two_claims(database)
-    await statements.register_worker(database, "worker-1", "host", 1, "0.1.0", '{"default": 10}')
+    await statements.register_worker(database, "worker-1", "host", 1, "0.1.0", '{"default": 10}', timedelta(seconds=30))
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await statements.cancel_job(database, first.id, None)
     assert await statements.beat(database, "worker-1", [first.id, second.id]) == [first.id]
@@ -174,7 +174,7 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
 async def test_a_worker_registers_again_under_its_name_and_leaves(database: Connection) -> None:
     """A6"""
     for host in ("first", "second"):
-        await statements.register_worker(database, "worker-1", host, 1, "0.1.0", "{}")
+        await statements.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
     assert [row[0] for row in await database.fetch("SELECT host FROM hybrid_runner.workers")] == ["second"]
     await statements.retire_worker(database, "worker-1")
     assert await database.fetch("SELECT id FROM hybrid_runner.workers") == []

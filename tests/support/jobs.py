@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from hybrid_runner.models import Claim, NewJob, State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import statements
@@ -23,7 +25,8 @@ async def claim(connection: Connection, slots: int = 100, worker_id: str = "work
 
 
 async def running(connection: Connection, key: str | None = None) -> Claim:
-    """The claim of a new job that runs; no other may be due."""
+    """The claim of a new job that runs, on a worker that lives; no other may be due."""
+    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}", timedelta(seconds=30))
     await enqueue(connection, key)
     [taken] = await claim(connection)
     return taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from typing import Any, NoReturn
@@ -11,9 +12,10 @@ from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.output import as_text, print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked, duration, moment, positive_duration, whole
 from hybrid_runner.cli.session import opened, run
-from hybrid_runner.cli.waiting import waiting
+from hybrid_runner.cli.waiting import explain, waiting
 from hybrid_runner.client import JobHandle
-from hybrid_runner.errors import JobCancelled, JobFailed
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.models import JobStatus
 from hybrid_runner.registry import NAME
 
 _OPTIONS = ("queue", "key", "priority", "delay", "run_at", "max_attempts", "timeout", "on_conflict")
@@ -31,7 +33,12 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--priority", type=whole(0, 9), default=5, metavar="0-9", help="0 is first (default: 5)")
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--delay", type=duration, metavar="DURATION", help="not before so long from now: 30, 30s, 5m")
-    when.add_argument("--run-at", type=moment, metavar="TIME", help="not before this time: 2030-01-31T08:00+01:00")
+    when.add_argument(
+        "--run-at",
+        type=moment,
+        metavar="TIME",
+        help="not before this time: 2030-01-31T08:00+01:00; without +01:00 it is local time here",
+    )
     parser.add_argument("--max-attempts", type=whole(1, 1000), metavar="N", help="how often it may be tried")
     parser.add_argument("--timeout", type=positive_duration, metavar="DURATION", help="how long one attempt may take")
     parser.add_argument("--wait", action="store_true", help="wait for its end and print its result")
@@ -63,13 +70,18 @@ async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
 
 
 async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dict[str, Any]) -> None:
+    """Its result or its failure; with --json there is a document in any case, or the id would be lost."""
+    seen: list[JobStatus] = []
     try:
-        with waiting(sys.stderr) as on_status:
+        with waiting(sys.stderr, seen) as on_status:
             result = await handle.wait(arguments.wait_timeout, on_status=on_status)
-    except (JobFailed, JobCancelled) as error:
+    except (RunnerError, asyncio.CancelledError) as error:
+        text = explain(error, seen[-1] if seen else None)
         if arguments.json:
-            print_json(said | {"state": "failed" if isinstance(error, JobFailed) else "cancelled", "error": str(error)})
-        raise
+            print_json(said | {"state": seen[-1].state.value if seen else None, "error": text})
+        if isinstance(error, asyncio.CancelledError):  # Ctrl-C
+            raise
+        raise RunnerError(text) from error
     if arguments.json:
         print_json(said | {"state": "completed", "result": result})
     else:

@@ -22,7 +22,7 @@ _SAID = {
 _REFUSED = {
     "unknown": "there is no job {}",
     "finished": "job {} has ended already",
-    "running": "job {} is running: cancel it first",
+    "running": "job {} is running{}: cancel it first",
     "key_taken": "job {} cannot be queued again: another live job has its key",
 }
 
@@ -32,30 +32,34 @@ def configure(parser: Parser) -> None:
     commands = parser.add_commands()
 
     listing = commands.add_parser("list", help="the newest jobs first", description="The newest jobs first.")
-    listing.add_argument("--state", choices=[state.value for state in State])
-    listing.add_argument("--queue", type=queue_name)
-    listing.add_argument("--kind")
+    listing.add_argument("--state", choices=[state.value for state in State], help="only those in this state")
+    listing.add_argument("--queue", type=queue_name, help="only those of this queue")
+    listing.add_argument("--kind", help="only those of this kind")
     listing.add_argument("--limit", type=whole(1, 10_000), default=50, metavar="N", help="how many at most (default: 50)")
     add_common(listing)
     listing.run_by(lambda arguments: run(_list(arguments)))
 
     show = commands.add_parser("show", help="everything about one job", description="Everything about one job.")
-    show.add_argument("id", metavar="ID", type=job_id)
+    show.add_argument("id", metavar="ID", type=job_id, help="the number of the job")
     add_common(show)
     show.run_by(lambda arguments: run(_show(arguments)))
 
     cancel = commands.add_parser(
-        "cancel", help="end queued jobs, tell running ones to stop", description="End queued jobs, tell running ones to stop."
+        "cancel",
+        help="end queued jobs, tell running ones to stop",
+        description="End queued jobs, tell running ones to stop. A running job whose worker is dead ends at once.",
     )
-    cancel.add_argument("ids", metavar="ID", type=job_id, nargs="+")
+    cancel.add_argument("ids", metavar="ID", type=job_id, nargs="+", help="the numbers of the jobs")
     cancel.add_argument("--reason", help="kept with the job")
     add_common(cancel)
     cancel.run_by(lambda arguments: run(_change(arguments, lambda app, number: app.cancel(number, arguments.reason))))
 
     retry = commands.add_parser(
-        "retry", help="run ended jobs again, waiting ones now", description="Run ended jobs again, waiting ones now."
+        "retry",
+        help="run ended jobs again, waiting ones now",
+        description="Run ended jobs again, waiting ones now, and those that a dead worker left running.",
     )
-    retry.add_argument("ids", metavar="ID", type=job_id, nargs="+")
+    retry.add_argument("ids", metavar="ID", type=job_id, nargs="+", help="the numbers of the jobs")
     add_common(retry)
     retry.run_by(lambda arguments: run(_change(arguments, lambda app, number: app.retry(number))))
 
@@ -85,6 +89,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int], Awaitable[str]]) -> int:
     async with opened(arguments) as app:
         said = {number: await change(app, number) for number in dict.fromkeys(arguments.ids)}
+        workers = {number: await _on_worker(app, number) for number, outcome in said.items() if outcome == "running"}
     if arguments.json:
         print_json([{"id": number, "outcome": outcome} for number, outcome in said.items()])
     else:
@@ -92,8 +97,15 @@ async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int],
             if outcome in _SAID:
                 print(f"job {number} {_SAID[outcome]}")
     refused = [
-        _REFUSED.get(outcome, f"job {{}}: {outcome}").format(number) for number, outcome in said.items() if outcome not in _SAID
+        _REFUSED.get(outcome, f"job {{}}: {outcome}").format(number, workers.get(number, ""))
+        for number, outcome in said.items()
+        if outcome not in _SAID
     ]
     if refused:
         raise RunnerError("; ".join(refused))
     return 0
+
+
+async def _on_worker(app: Runner, number: int) -> str:
+    job = await app.get(number)
+    return f" on worker {job.worker_id}" if job is not None and job.worker_id else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hybrid_runner.cli.output import print_json
-from hybrid_runner.cli.parsing import Parser, add_common
+from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common
 from hybrid_runner.cli.session import make_runner, run
 from hybrid_runner.storage.queries import Migration, migrations
 
@@ -13,7 +13,7 @@ from hybrid_runner.storage.queries import Migration, migrations
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = "Safe to run from many processes at once; a server that does not answer is waited for (start_timeout)."
-    add_common(parser)
+    add_common(parser, logs=LOGS_OF_LONG_COMMANDS)
     parser.run_by(lambda arguments: run(_migrate(arguments)))
 
 

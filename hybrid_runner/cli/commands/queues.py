@@ -15,7 +15,7 @@ def configure(parser: Parser) -> None:
     commands = parser.add_commands()
     for name, text in (("pause", "let no worker claim from these queues"), ("resume", "let workers claim again")):
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        command.add_argument("queues", metavar="QUEUE", nargs="+", type=queue_name)
+        command.add_argument("queues", metavar="QUEUE", nargs="+", type=queue_name, help="the names of the queues")
         add_common(command)
         command.run_by(lambda arguments, name=name: run(_switch(arguments, name)))  # type: ignore[misc]  # binds the loop's name
 

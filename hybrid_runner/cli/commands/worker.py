@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from hybrid_runner.cli.parsing import Parser, add_common, checked, whole
+from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
 from hybrid_runner.cli.session import start_logs
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.registry import check_queue
@@ -29,14 +29,14 @@ def configure(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "Example: hybrid-runner worker tasks:app --queue images=20 --queue default. SIGTERM or Ctrl-C ends it in order, "
-        "a second one at once. --json is --log-format json; nothing is written to stdout."
+        "a second one at once. All it has to say is logged to stderr; stdout stays empty."
     )
     parser.add_argument("target", metavar="MODULE:APP", type=checked(split_target), help="the module, and the Runner in it")
     parser.add_argument(
         "--queue", metavar="QUEUE[=SLOTS]", type=_queue, action="append", default=[], dest="queues",
         help="work on this queue, so many jobs at a time (default: all queues of the handlers, and `default`)",
     )  # fmt: skip
-    add_common(parser)
+    add_common(parser, json_help="log as JSON: short for --log-format json", logs=LOGS_OF_LONG_COMMANDS)
     parser.run_by(_run)
 
 
@@ -48,6 +48,7 @@ def _run(arguments: argparse.Namespace) -> int:
     app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
     start_logs(arguments, app.settings)
+    _warn_of_strange_queues(app, queues)
     slots = {queue: count or app.settings.slots for queue, count in queues.items()}
     try:
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
@@ -97,6 +98,17 @@ def _end(code: int) -> int:
                 sys.stdout.flush()
                 os._exit(code)
     return code
+
+
+def _warn_of_strange_queues(app: Runner, queues: Iterable[str]) -> None:
+    """A queue that no handler names is most likely misspelled; `default` is where jobs go that name none."""
+    named = sorted({kind.queue for kind in app.registry})
+    for queue in (queue for queue in queues if named and queue not in (*named, "default")):
+        log.warning(
+            "no handler names the queue %r (they name: %s); jobs inserted into it still run if their kind is known",
+            queue,
+            ", ".join(named),
+        )
 
 
 def _without_duplicates(arguments: argparse.Namespace) -> dict[str, int | None]:
