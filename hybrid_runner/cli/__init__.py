@@ -99,7 +99,7 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
 
 
 def _unexpected(error: Exception) -> int:
-    log.debug("the command failed", exc_info=True)
+    log.debug("the command failed", exc_info=error)
     return _complain(f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please report it)")
 
 

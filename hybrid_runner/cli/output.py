@@ -85,6 +85,11 @@ def ago(moment: datetime | None) -> str:
     return f"{span(distance)} ago" if distance >= timedelta(0) else f"in {span(-distance)}"
 
 
+def counted(number: int, what: str, many: str | None = None) -> str:
+    """1 job, 2 jobs."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
 def span(length: timedelta) -> str:
     """A length of time, in its largest fitting unit."""
     seconds = length.total_seconds()

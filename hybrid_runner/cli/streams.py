@@ -14,7 +14,7 @@ def prepare_streams() -> None:
     for number, (name, mode) in enumerate(_STREAMS):
         _open_if_closed(number)
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115  # lasts as long as we do
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # lasts as long as we do
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

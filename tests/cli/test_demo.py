@@ -118,7 +118,7 @@ def test_a_frame_of_nothing_yet() -> None:
 
 
 def test_the_summary_for_programs() -> None:
-    document = as_document(figures(), left=2)
+    document = as_document(figures())
     assert document["outcomes"] == {"completed": 5_099, "failed": 1}
     assert document["burst"]["jobs_per_second"] == 10_000
     assert [row["jobs"] for row in document["pickup"]] == [99, 1, 5_000]

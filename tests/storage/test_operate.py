@@ -11,7 +11,7 @@ from hybrid_runner.models import JobView, State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
-from tests.support.jobs import claim, ended, enqueue, running
+from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.waiting import until_blocked
 
 Another = Callable[[], Awaitable[Connection]]
@@ -139,6 +139,7 @@ async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished
 
 async def test_whoever_cancels_a_job_that_is_claimed_meanwhile_asks_it_to_stop(database: Connection, another: Another) -> None:
     """B6"""
+    await living(database)
     job = await enqueue(database)
     worker, person = await another(), await another()
     transaction = worker.transaction()
@@ -192,6 +193,7 @@ async def test_two_who_amend_one_version_at_once_have_one_winner(database: Conne
 
 async def test_every_step_of_a_job_is_a_new_version(database: Connection) -> None:
     """A5"""
+    await living(database)
     job = await enqueue(database)
     versions = [(await view(database, job)).version]
     [taken] = await claim(database)
@@ -259,11 +261,13 @@ async def test_waiters_see_states_and_results(database: Connection) -> None:
     assert seen == {done: (State.COMPLETED, '"done"'), waiting: (State.QUEUED, None)}
 
 
-@pytest.mark.parametrize("gone", ["DELETE FROM hybrid_runner.workers", "UPDATE hybrid_runner.workers SET heartbeat_at = now() - lease"])
+@pytest.mark.parametrize(
+    "gone", ["DELETE FROM hybrid_runner.workers", "UPDATE hybrid_runner.workers SET heartbeat_at = now() - lease"]
+)
 async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(database: Connection, gone: str) -> None:
     """Nobody is there to be told; and should the worker live after all, its claim is void."""
-    first = await jobs.running(database, key="first")
-    second = await jobs.running(database)
+    first = await running(database, key="first")
+    second = await running(database)
     await database.execute(gone)
     assert await statements.cancel_job(database, first.id, "stranded") == "cancelled"
     assert await statements.retry_job(database, second.id) == "queued"
@@ -271,5 +275,5 @@ async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(databas
     view = await statements.get_job(database, first.id)
     assert view is not None
     assert (view.state, view.errors[-1]["message"]) == (State.CANCELLED, "stranded")
-    [again] = await jobs.claim(database)
+    [again] = await claim(database)
     assert again.id == second.id

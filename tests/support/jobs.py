@@ -24,9 +24,14 @@ async def claim(connection: Connection, slots: int = 100, worker_id: str = "work
     return await statements.claim_jobs(connection, queue, KINDS, slots, worker_id)
 
 
+async def living(connection: Connection, worker_id: str = "worker-1") -> None:
+    """A worker of that name is registered and lives."""
+    await statements.register_worker(connection, worker_id, "host", 1, "0", "{}", timedelta(seconds=30))
+
+
 async def running(connection: Connection, key: str | None = None) -> Claim:
     """The claim of a new job that runs, on a worker that lives; no other may be due."""
-    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}", timedelta(seconds=30))
+    await living(connection)
     await enqueue(connection, key)
     [taken] = await claim(connection)
     return taken

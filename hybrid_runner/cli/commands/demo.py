@@ -18,7 +18,7 @@ from hybrid_runner.cli.demo.screen import screen
 from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summary
 from hybrid_runner.cli.demo.view import draw
 from hybrid_runner.cli.demo.watcher import Watcher, WorkersWords
-from hybrid_runner.cli.output import in_colour, print_json
+from hybrid_runner.cli.output import counted, in_colour, print_json
 from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import run, start_logs
 from hybrid_runner.worker.service import Worker
@@ -33,9 +33,10 @@ _LAST_JOBS = 4.0
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = (
-        "On a terminal it shows itself live, until q or for 20 seconds; elsewhere it writes plain lines and ends by itself."
+        f"On a terminal it shows itself live, until q or for {LIVE_SECONDS:.0f} seconds; "
+        "elsewhere it writes plain lines and ends by itself."
     )
-    add_common(parser)
+    add_common(parser, logs="errors only")
     parser.run_by(lambda arguments: run(_demo(arguments)))
 
 
@@ -51,28 +52,30 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
     say("hybrid_runner demo")
     if app.settings.dsn is None:
-        say("  postgres  no DSN is set: starting an embedded one (the first time takes a few seconds)")
+        say("  postgres  no DSN is set: starting an embedded one")
+        say("            (the first time takes a few seconds)")
     await app.open()
     try:
         if app.embedded:
-            say(f"            it keeps its data in {app.embedded.directory}")
+            say("            it keeps its data in")
+            say(f"            {app.embedded.directory}")
         await app.migrate()
         figures = Figures()
         async with app.worker({"demo": SLOTS}) as worker:
-            say(f"  worker    this process: queue demo, {SLOTS} slots, {len(app.registry)} kinds of jobs")
-            left = await _watch(figures, worker, stop, live=live, silent=arguments.json)
+            say(f"  worker    this process: queue demo, {SLOTS} slots, {counted(len(app.registry), 'kind')} of jobs")
+            await _watch(figures, worker, stop, live=live, silent=arguments.json)
         if arguments.json:
-            print_json(as_document(figures, left=left))
+            print_json(as_document(figures))
         else:
-            print_summary(figures, left=left)
+            print_summary(figures)
             print_advice(app)
     finally:
         await app.close()
     return 0
 
 
-async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live: bool, silent: bool) -> int:
-    """Let the producer work and show what happens; how many jobs were left."""
+async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live: bool, silent: bool) -> None:
+    """Let the producer work and show what happens."""
     connection = await app.connect()
     watcher = Watcher(figures, connection, worker, BURST)
     seconds = LIVE_SECONDS if live else PLAIN_SECONDS
@@ -96,10 +99,9 @@ async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live:
             for failure in (end for end in ends if isinstance(end, Exception)):
                 raise failure
         logging.getLogger("hybrid_runner.worker").removeHandler(words)
-        left = await watcher.leave_nothing()
+        await watcher.leave_nothing()
         await worker.idle()
-        await watcher.look()
-        return left
+        await watcher.count()
     finally:
         await connection.close()
 

@@ -59,6 +59,8 @@ class Figures:
     events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=200))
     newest: datetime | None = None
     producing: bool = True
+    final: Counter[str] | None = None
+    """All jobs of this run by state, counted once everything has ended."""
 
     @property
     def elapsed(self) -> float:
@@ -84,6 +86,8 @@ class Figures:
 
     def outcomes(self) -> Counter[str]:
         """How many ended how."""
+        if self.final is not None:
+            return self.final
         return Counter(job.state for job in self.ended.values()) + Counter({"completed": self.ticks})
 
 

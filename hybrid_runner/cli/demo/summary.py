@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 
 from hybrid_runner.cli.demo.figures import Figures, percentile
 from hybrid_runner.cli.demo.view import describe_burst
-from hybrid_runner.cli.output import STATE_COLOURS, in_colour, paint
+from hybrid_runner.cli.output import STATE_COLOURS, counted, in_colour, paint
 from hybrid_runner.runner import Runner
 
+_NARROW = 74
+"""Of the usual 80 columns, behind the margin."""
 
-def print_summary(figures: Figures, *, left: int) -> None:
+
+def print_summary(figures: Figures) -> None:
     """Jobs by outcome, pickup by how they arrived, and the burst."""
     on = in_colour(sys.stdout)
     outcomes = ", ".join(
@@ -22,16 +26,16 @@ def print_summary(figures: Figures, *, left: int) -> None:
     )
     settled = figures.settled
     print(f"\n{paint('What happened', 'bold', on=on)}")
-    print(f"  {figures.sent:,} jobs arrived: {outcomes or 'none has ended'}")
-    print(f"  {settled.get('retry', 0)} retried after an error, {settled.get('snooze', 0)} times snoozed")
-    if left:
-        print(f"  {left:,} were still in the queue and are cancelled")
+    print(f"  {counted(figures.sent, 'job')} arrived: {outcomes or 'none has ended'}")
+    print(f"  {settled.get('retry', 0):,} retried after an error, {counted(settled.get('snooze', 0), 'snooze')}")
+    if left := figures.outcomes()["cancelled"]:
+        print(f"  the cancelled {'one was' if left == 1 else 'ones were'} not done yet when the demo ended")
     print(f"\n  {paint(f'''{'pickup: from due to handler':44}{'jobs':>8}{'p50':>12}{'p99':>12}''', 'dim', on=on)}")
     for name, jobs, p50, p99 in _pickups(figures):
-        print(f"  {name:44}{jobs:>8,}{p50:>9.1f} ms{p99:>9.1f} ms")
+        print(f"  {name:44}{jobs:>8,}{_milliseconds(p50):>12}{_milliseconds(p99):>12}")
     if figures.burst:
         print(f"  the burst: {describe_burst(figures)}")
-    print(f"  found by   {', '.join(f'{way} {count:,}' for way, count in sorted(figures.found.items()) if count)}")
+    print(f"  found by   {', '.join(f'{way} {count:,}' for way, count in sorted(figures.found.items()) if count) or '-'}")
 
 
 def print_advice(app: Runner) -> None:
@@ -40,16 +44,18 @@ def print_advice(app: Runner) -> None:
     psql = app.embedded.psql if app.embedded else 'psql "$HYBRID_RUNNER_DSN"'
     print(f"\n{paint('Try next', 'bold', on=on)}")
     _advise("start a worker, and leave it running" + (" (the embedded Postgres runs with it)" if app.embedded else ""))
-    _command(f"{_own_command()} worker hybrid_runner.cli.demo.app:app", on=on)
+    _shell(f"{_own_command()} worker hybrid_runner.cli.demo.app:app", on=on)
     _advise("in another shell, look into the database")
-    _command(psql, on=on)
+    _shell(psql, on=on)
     _advise("there, give the worker a job, and see what became of it")
-    _command("""INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('demo', 'greeting', '{"name": "me"}');""", on=on)
-    _command("SELECT id, kind, state, result FROM hybrid_runner.all_jobs ORDER BY id DESC LIMIT 5;", on=on)
+    _command("INSERT INTO hybrid_runner.jobs (queue, kind, payload)", on=on)
+    _command("""  VALUES ('demo', 'greeting', '{"name": "me"}');""", on=on)
+    _command("SELECT id, kind, state, result FROM hybrid_runner.all_jobs", on=on)
+    _command("  ORDER BY id DESC LIMIT 5;", on=on)
     _advise("then write a handler of your own: README.md shows how")
 
 
-def as_document(figures: Figures, *, left: int) -> dict[str, Any]:
+def as_document(figures: Figures) -> dict[str, Any]:
     """The summary for programs; times in milliseconds."""
     burst = figures.burst
     return {
@@ -57,7 +63,7 @@ def as_document(figures: Figures, *, left: int) -> dict[str, Any]:
         "outcomes": dict(figures.outcomes()),
         "retried": figures.settled.get("retry", 0),
         "snoozed": figures.settled.get("snooze", 0),
-        "left": left,
+        "left": figures.outcomes()["cancelled"],
         "pickup": [{"arrived": name, "jobs": jobs, "p50_ms": p50, "p99_ms": p99} for name, jobs, p50, p99 in _pickups(figures)],
         "burst": None
         if burst is None
@@ -66,14 +72,18 @@ def as_document(figures: Figures, *, left: int) -> dict[str, Any]:
     }
 
 
-def _pickups(figures: Figures) -> list[tuple[str, int, float, float]]:
-    rows = [
-        (name, len(values), percentile(values, 0.5), percentile(values, 0.99))
+def _pickups(figures: Figures) -> list[tuple[str, int, float | None, float | None]]:
+    rows: list[tuple[str, int, float | None, float | None]] = [
+        (name, len(values), *((percentile(values, 0.5), percentile(values, 0.99)) if values else (None, None)))
         for name, values in (("one INSERT each (ring)", figures.single()), ("scheduled, retried, snoozed (timer)", figures.later()))
     ]
     if figures.burst:
         rows.append(("the burst (ring, then free slots)", figures.burst.jobs, figures.burst.p50, figures.burst.p99))
     return rows
+
+
+def _milliseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} ms"
 
 
 def _advise(text: str) -> None:
@@ -82,6 +92,16 @@ def _advise(text: str) -> None:
 
 def _command(text: str, *, on: bool) -> None:
     print(f"    {paint(text, 'cyan', on=on)}")
+
+
+def _shell(text: str, *, on: bool) -> None:
+    """On one line, or if that is too long for most terminals, on several that a shell joins again."""
+    if len(text) <= _NARROW:
+        _command(text, on=on)
+        return
+    first, *others = shlex.split(text, posix=False)  # quotes are kept
+    for number, word in enumerate([first, *others]):
+        _command("  " * bool(number) + word + " \\" * (number < len(others)), on=on)
 
 
 def _own_command() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from datetime import datetime
 
 from hybrid_runner.cli.demo.figures import BURST_KIND, ROUTINE_KINDS, Burst, Ended, Figures
@@ -32,6 +33,7 @@ WHERE queue = 'demo' AND kind = $2 AND finished_at >= $1 AND created_at >= $1
 _CANCEL = """
 SELECT hybrid_runner.cancel(id, 'the demo has ended') FROM hybrid_runner.jobs WHERE queue = 'demo' AND created_at >= $1
 """
+_ALL = "SELECT state::text, count(*) FROM hybrid_runner.all_jobs WHERE queue = 'demo' AND created_at >= $1 GROUP BY state ORDER BY 2 DESC"
 _ALONE = "SELECT pg_try_advisory_lock(hashtextextended('hybrid_runner demo', 0))"
 
 
@@ -94,10 +96,16 @@ class Watcher:
                 figures.add_event("a reminder is inserted, due in 2 s")
         figures.producing = False
 
-    async def leave_nothing(self) -> int:
-        """Cancel what this run has left in the queue, if it was ended early; how many."""
-        rows = await self._connection.fetch(_CANCEL, self._since)
-        return len(rows)
+    async def leave_nothing(self) -> None:
+        """Cancel what this run has left, if it was ended early."""
+        await self._connection.execute(_CANCEL, self._since)
+
+    async def count(self) -> None:
+        """Look once more; what arrived is what the tables say, so that the summary adds up."""
+        await self.look()
+        figures = self._figures
+        figures.final = Counter({row[0]: row[1] for row in await self._connection.fetch(_ALL, self._since)})
+        figures.sent = figures.final.total()
 
     def _tell(self, job: Ended) -> None:
         tries = f" at attempt {job.attempt}" if job.attempt > 1 else ""
