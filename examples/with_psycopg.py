@@ -1,6 +1,10 @@
-"""Enqueue in your own psycopg transaction: the order and its job are committed together, or neither is."""
+"""Enqueue in your own psycopg transaction: the order and its job are committed together, or neither is.
+
+Needs: pip install "psycopg[binary]", and HYBRID_RUNNER_DSN, a Postgres after `hybrid-runner migrate`. It makes a table `orders`.
+"""
 
 import os
+import sys
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -10,27 +14,32 @@ class CardRefused(Exception):
     pass
 
 
-def place_order(connection: psycopg.Connection, number: int, *, refused: bool = False) -> int:
+def place_order(connection: psycopg.Connection, *, refused: bool = False) -> tuple[int, int]:
     with connection.transaction():
-        connection.execute("INSERT INTO orders (number) VALUES (%s)", (number,))
+        [number] = connection.execute("INSERT INTO orders DEFAULT VALUES RETURNING number").fetchone()
         [job_id] = connection.execute(
             "SELECT hybrid_runner.enqueue('receipt', %s, key => %s)", (Jsonb({"order": number}), f"receipt:{number}")
         ).fetchone()
         if refused:
-            raise CardRefused
-        return job_id
+            raise CardRefused(f"order {number}")
+        return number, job_id
 
 
 def main() -> None:
-    with psycopg.connect(os.environ["HYBRID_RUNNER_DSN"], autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS orders (number integer PRIMARY KEY)")
-        print(f"order 1 has job {place_order(connection, 1)}")
+    dsn = os.environ.get("HYBRID_RUNNER_DSN")
+    if not dsn:
+        sys.exit("set HYBRID_RUNNER_DSN to a Postgres in which `hybrid-runner migrate` was run")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS orders (number serial PRIMARY KEY)")
+        number, job_id = place_order(connection)
+        print(f"order {number} has job {job_id}")
         try:
-            place_order(connection, 2, refused=True)
-        except CardRefused:
-            print("order 2 was rolled back, and its job with it")
+            place_order(connection, refused=True)
+        except CardRefused as refusal:
+            print(f"{refusal} was rolled back, and its job with it")
         # enqueue_job() says what became of the key, as a column.
-        print(connection.execute("SELECT id, outcome FROM hybrid_runner.enqueue_job('receipt', key => 'receipt:1')").fetchone())
+        again = "SELECT id, outcome FROM hybrid_runner.enqueue_job('receipt', key => %s)"
+        print(connection.execute(again, (f"receipt:{number}",)).fetchone())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from importlib import import_module
 
 from hybrid_runner.cli.output import one_line
 from hybrid_runner.cli.parsing import Parser
-from hybrid_runner.cli.streams import prepare_streams, stdout_fails, write_nothing_more
+from hybrid_runner.cli.streams import is_of_writing, prepare_streams, write_nothing_more
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.version import VERSION
 
@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_nothing_more()
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if stdout_fails():
+        if is_of_writing(error):
+            write_nothing_more()
             return _complain(f"cannot write to stdout: {error.strerror or error}")
         return _unexpected(error)
     return code
@@ -105,7 +106,7 @@ def _unexpected(error: Exception) -> int:
 
 def _complain(message: str) -> int:
     """One line on stderr, behind what was printed before."""
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
         print("hybrid-runner:", one_line(message), file=sys.stderr)

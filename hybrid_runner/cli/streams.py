@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+_OF_WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 def prepare_streams() -> None:
@@ -32,18 +34,13 @@ def _open_if_closed(number: int) -> None:
             os.close(nothing)
 
 
-def stdout_fails() -> bool:
-    """Whether what was printed cannot be written; then nothing more will be, or the interpreter complains at its end."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        write_nothing_more()
-        return True
-    return False
+def is_of_writing(error: OSError) -> bool:
+    """Whether it says that something printed could not be written; an error of a file would name it."""
+    return error.filename is None and error.errno in _OF_WRITING
 
 
 def write_nothing_more() -> None:
-    """Send to nowhere what is still to be printed."""
+    """Send to nowhere what is still to be printed, or the interpreter complains at its end."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

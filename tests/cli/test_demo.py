@@ -9,13 +9,16 @@ import signal
 import struct
 import sys
 from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from hybrid_runner.cli.demo.figures import Burst, Ended, Figures
-from hybrid_runner.cli.demo.summary import as_document
+from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summary
 from hybrid_runner.cli.demo.view import draw, histogram, sparkline
 from hybrid_runner.cli.output import visible_length
+from hybrid_runner.runner import Runner
 from hybrid_runner.storage.connections import Connection
 from tests.cli.running import COMMAND, environment, fails, succeeds
 
@@ -50,6 +53,7 @@ async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(dsn: str, da
     assert process.returncode == 0
     document = json.loads(out)
     assert document["sent"] == sum(document["outcomes"].values())
+    assert document["left"] == document["outcomes"].get("cancelled", 0)
     assert document["burst"] is None
     assert [row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.jobs")] == [foreign]
 
@@ -123,6 +127,24 @@ def test_the_summary_for_programs() -> None:
     assert document["burst"]["jobs_per_second"] == 10_000
     assert [row["jobs"] for row in document["pickup"]] == [99, 1, 5_000]
     assert document["pickup"][0]["p50_ms"] == 5.0
+
+
+def test_the_summary_of_a_demo_that_was_ended_early_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(Figures(sent=5, final=Counter(completed=4, cancelled=1)))
+    lines = capsys.readouterr().out.splitlines()
+    assert "  5 jobs arrived: 4 completed, 1 cancelled" in lines
+    assert "  the cancelled one was not done yet when the demo ended" in lines
+    [single] = [line for line in lines if "one INSERT each" in line]
+    assert single.split()[-3:] == ["0", "-", "-"]
+    assert max(map(len, lines)) < 80
+
+
+def test_advice_fits_a_terminal_and_can_still_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    psql = '"/some/where/psql" "postgresql://hybrid_runner@/hybrid_runner?host=' + "%2Frun" * 2 + '&port=5432"'
+    print_advice(cast("Runner", SimpleNamespace(embedded=SimpleNamespace(psql=psql))))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) < 80
+    assert psql in " ".join(out.replace("\\\n", " ").split())
 
 
 def test_bars_follow_the_values() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.cli.waiting import describe
+from hybrid_runner.cli.waiting import describe, explain
+from hybrid_runner.errors import JobFailed
 from hybrid_runner.models import JobStatus, State
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
@@ -29,6 +30,10 @@ async def double(payload: dict) -> int:
 @app.job("fail", max_attempts=1)
 async def fail(payload: dict) -> None:
     raise ValueError("too bad")
+
+@app.job("lookup", max_attempts=1)
+async def lookup(payload: dict) -> None:
+    payload["x"]
 
 @app.job("cancel")
 async def cancel(payload: dict) -> Cancel:
@@ -82,7 +87,7 @@ def test_held_key_is_said(dsn: str) -> None:
 def test_what_postgres_cannot_store_is_one_line(dsn: str) -> None:
     assert "NUL character" in fails("enqueue", "double", '{"x": "\\u0000"}', "--dsn", dsn)
     assert "the most is 1,048,576" in fails("enqueue", "double", "-", "--dsn", dsn, stdin=json.dumps("x" * 2_000_000))
-    assert "key is 1 to 512 bytes" in fails("enqueue", "double", "--key", "", "--dsn", dsn)
+    assert "1 to 512 bytes" in fails("enqueue", "double", "--key", "", "--dsn", dsn)
     assert "cannot be written as JSON" in fails("enqueue", "double", str(10**30), "--dsn", dsn)
 
 
@@ -99,11 +104,21 @@ async def test_waiting_prints_the_result_or_fails_with_the_reason(dsn: str, fold
         assert json.loads(ended.stdout)["state"] == "failed"
         assert ended.stderr.count("\n") == 1
         assert "failed: too bad" in ended.stderr
+        assert await asyncio.to_thread(fails, "enqueue", "lookup", "--wait", "--dsn", dsn) == "job 4 (lookup) failed: KeyError: 'x'"
         assert "was cancelled: not today" in await asyncio.to_thread(fails, "enqueue", "cancel", "--wait", "--dsn", dsn)
 
 
 def test_waiting_ends_when_its_own_time_is_over(dsn: str) -> None:
     assert "has not ended after 0.2 s; it goes on" in fails("enqueue", "double", "--wait-timeout", "0.2", "--dsn", dsn)
+
+
+def test_the_id_is_told_also_when_waiting_ends_too_early(dsn: str) -> None:
+    ended = hybrid_runner("enqueue", "double", "--wait", "--wait-timeout", "1s", "--json", "--dsn", dsn)
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout) == {
+        "id": 1, "outcome": "inserted", "state": "queued", "error": "job 1 has not ended after 1 s; it goes on"
+    }  # fmt: skip
+    assert ended.stderr == "hybrid-runner: job 1 has not ended after 1 s; it goes on\n"
 
 
 async def test_a_terminal_shows_a_bar_while_waiting(dsn: str, folder: Path) -> None:
@@ -138,6 +153,20 @@ async def test_a_terminal_shows_a_bar_while_waiting(dsn: str, folder: Path) -> N
 )
 def test_the_bar_says_what_the_handler_said(progress: object, expected: str) -> None:
     assert describe(JobStatus(7, "slow", State.RUNNING, progress, None, None)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "expected"),
+    [
+        ("KeyError", "'x'", "job 7 (slow) failed: KeyError: 'x'"),
+        ("SystemExit", "4", "job 7 (slow) failed: SystemExit: 4"),
+        ("ValueError", "too bad", "job 7 (slow) failed: too bad"),
+        ("Timeout", "Timeout", "job 7 (slow) failed: Timeout"),
+    ],
+)
+def test_a_failure_names_its_type_where_the_message_says_nothing(kind: str, message: str, expected: str) -> None:
+    status = JobStatus(7, "slow", State.FAILED, None, [{"kind": kind, "message": message}], None)
+    assert explain(JobFailed(f"job 7 (slow) failed: {message}"), status) == expected
 
 
 async def test_enqueuing_is_the_first_line_of_a_jobs_story(dsn: str) -> None:

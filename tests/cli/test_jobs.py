@@ -89,7 +89,9 @@ async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: 
     assert json.loads(await succeeds_("jobs", "retry", str(queued), "--json", "--dsn", dsn)) == [
         {"id": queued, "outcome": "queued"}
     ]
-    assert f"job {taken.id} is running" in await fails_("jobs", "retry", str(taken.id), "--dsn", dsn)
+    assert f"job {taken.id} is running on worker worker-1: cancel it first" == await fails_(
+        "jobs", "retry", str(taken.id), "--dsn", dsn
+    )
 
 
 async def test_jobs_that_cannot_be_found_or_changed_are_one_line(dsn: str, database: Connection) -> None:

@@ -64,7 +64,7 @@ async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Co
     assert "attempt 1 of 5" in claimed
     assert started == "double starts"
     assert "half of it" in progress
-    assert completed == "completed, archived after attempt 1"
+    assert completed.endswith("completed, archived after attempt 1")
 
 
 async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: Path) -> None:
@@ -73,6 +73,18 @@ async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: P
     ) as process:
         assert "runs numbers (3 slots), letters (100 slots)" in (await process.says("slots"))["message"].replace("(7 ", "(100 ")
         assert await process.ends() == 0
+
+
+async def test_a_queue_that_no_handler_names_is_warned_of(dsn: str, folder: Path) -> None:
+    arguments = ("tasks:app", "--queue", "nonsense", "--queue", "numbers", "--queue", "default", "--dsn", dsn)
+    async with worker(*arguments, cwd=folder) as process:
+        await process.says("listening")
+        assert await process.ends() == 0
+    [warning] = [line["message"] for line in process.lines if line["level"] == "warning"]
+    assert warning == (
+        "no handler names the queue 'nonsense' (they name: default, numbers); "
+        "jobs inserted into it still run if their kind is known"
+    )
 
 
 async def test_thread_that_never_ends_does_not_keep_the_process(dsn: str, database: Connection, folder: Path) -> None:

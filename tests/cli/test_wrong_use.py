@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_runner.cli import COMMANDS, main
+from hybrid_runner.cli import COMMANDS, EXIT_CODES, main
 from tests.cli.running import fails, succeeds, the_line
 
 WRONG = [
@@ -40,6 +40,10 @@ WRONG = [
     (["enqueue", "k", "--max-attempts", "0"], "'0' is not a whole number 1 to 1000"),
     (["enqueue", "k", "--timeout", "0"], "it must be more than zero"),
     (["enqueue", "k", "--timeout", "-5"], "out of range"),
+    (["enqueue", "k", "--timeout", "-5s"], "'-5s' is out of range"),
+    (["enqueue", "k", "--delay", "-5"], "'-5' is out of range"),
+    (["enqueue", "k", "--delay", "-5s"], "'-5s' is out of range"),
+    (["enqueue", "k", "--delay", "-3y"], "'3y' is not a duration"),
     (["enqueue", "k", "--wait-timeout", "soon"], "'soon' is not a duration"),
     (["enqueue", "k", "--delay", "3y"], "'3y' is not a duration"),
     (["enqueue", "k", "--delay", "1", "--run-at", "2030-01-01"], "not allowed with"),
@@ -86,4 +90,5 @@ def test_help_reads_well(command: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_help_of_a_real_process_names_every_command() -> None:
     text = succeeds("--help")
     assert all(f"    {name} " in text for name in COMMANDS)
+    assert all(f"  {code:<9} {meaning}\n" in text for code, meaning in EXIT_CODES.items())
     assert succeeds("--version").startswith("hybrid-runner ")

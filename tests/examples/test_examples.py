@@ -86,3 +86,28 @@ async def test_psql_inserts_calls_and_rolls_back(dsn: str, database: Connection,
     said = await asyncio.to_thread(run, dsn, "sh", "with_psql.sh")
     assert [line.isdecimal() for line in said] == [True] * 3
     assert await receipts(dsn, 10) == list(range(1, 11))
+
+
+async def test_all_run_one_after_the_other_and_again_in_one_database(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Path(psql_command().strip('"')).parent
+    monkeypatch.setenv("PATH", f"{beside}{os.pathsep}{os.environ['PATH']}")
+    for name in sorted(TESTED) + sorted(TESTED, reverse=True):
+        await asyncio.to_thread(run, dsn, "sh" if name.endswith(".sh") else sys.executable, name)
+    assert len(await orders(database)) == 8
+
+
+@pytest.mark.parametrize("name", ["with_psycopg.py", "with_sqlalchemy.py", "with_psql.sh"])
+def test_without_a_dsn_there_is_one_line_that_says_so(name: str) -> None:
+    command = "sh" if name.endswith(".sh") else sys.executable
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([command, name], env=environment, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=40)
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert "HYBRID_RUNNER_DSN" in done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(TESTED))
+def test_the_first_lines_say_what_it_needs(name: str) -> None:
+    assert "Needs: " in "".join((EXAMPLES / name).read_text().splitlines()[:4])

@@ -33,7 +33,10 @@ WHERE queue = 'demo' AND kind = $2 AND finished_at >= $1 AND created_at >= $1
 _CANCEL = """
 SELECT hybrid_runner.cancel(id, 'the demo has ended') FROM hybrid_runner.jobs WHERE queue = 'demo' AND created_at >= $1
 """
-_ALL = "SELECT state::text, count(*) FROM hybrid_runner.all_jobs WHERE queue = 'demo' AND created_at >= $1 GROUP BY state ORDER BY 2 DESC"
+_ALL = """
+SELECT state::text, count(*) FROM hybrid_runner.all_jobs
+WHERE queue = 'demo' AND created_at >= $1 GROUP BY state ORDER BY count(*) DESC
+"""
 _ALONE = "SELECT pg_try_advisory_lock(hashtextextended('hybrid_runner demo', 0))"
 
 
