@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -82,6 +83,7 @@ class Client:
         self.registry = registry
         self._waiting: dict[int, list[tuple[asyncio.Future[JobStatus], Callable[[JobStatus], None] | None]]] = {}
         self._watcher: asyncio.Task[None] | None = None
+        self._joined = asyncio.Event()
 
     async def enqueue(
         self, kind: JobKind[P, R] | str, payload: Any, on_conflict: OnConflict, connection: Fetches | None, **options: Any
@@ -196,6 +198,7 @@ class Client:
         """The status of the job once it has ended."""
         future: asyncio.Future[JobStatus] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(job_id, []).append((future, on_status))
+        self._joined.set()
         if self._watcher is None or self._watcher.done():
             self._watcher = asyncio.create_task(self._watch(), name="hybrid-runner watcher")
         limit = None if timeout is None else parse_duration(timeout).total_seconds()
@@ -215,13 +218,17 @@ class Client:
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+        self._tell_all(ConfigurationError("the runner was closed while this job was awaited"))
 
     async def _watch(self) -> None:
         pause, seen = _FIRST_LOOK, dict[int, JobStatus]()
         known: set[int] = set()
         while self._waiting:
+            self._joined.clear()
             if not known.issuperset(self._waiting):
                 pause, known = _FIRST_LOOK, set(self._waiting)  # somebody new: look quickly again
+            known &= self._waiting.keys()
+            seen = {job_id: status for job_id, status in seen.items() if job_id in self._waiting}
             asked = list(self._waiting)
             try:
                 found = {status.id: status for status in await statements.watch_jobs(await self._on(), asked)}
@@ -230,7 +237,9 @@ class Client:
                 return
             for job_id in asked:
                 self._tell(job_id, found.get(job_id), seen)
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._joined.wait()
             pause = min(_LAST_LOOK, pause * 1.5)
 
     def _tell(self, job_id: int, status: JobStatus | None, seen: dict[int, JobStatus]) -> None:
@@ -241,7 +250,11 @@ class Client:
                 future.set_exception(JobNotFound(f"there is no job {job_id}: it was never committed, or is pruned already"))
                 continue
             if on_status is not None and seen.get(job_id) != status:
-                on_status(status)
+                try:
+                    on_status(status)
+                except Exception as error:  # the caller's own: it ends this wait and no other
+                    future.set_exception(error)
+                    continue
             if status.state.final:
                 future.set_result(status)
         if status is not None:

@@ -3,6 +3,7 @@
 RunnerError
 ├── ConfigurationError      settings, handler targets, names: fix the call or the environment
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
+│   ├── ValueRefused        this value cannot be stored, whoever asks
 │   ├── SchemaMissing       run `hybrid-runner migrate`
 │   └── SchemaTooNew        upgrade hybrid-runner
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
@@ -28,6 +29,10 @@ class ConfigurationError(RunnerError):
 
 class DatabaseError(RunnerError):
     """Postgres refused, and asking again will not help."""
+
+
+class ValueRefused(DatabaseError):
+    """Postgres refused this very value; another one would be taken."""
 
 
 class SchemaMissing(DatabaseError):

@@ -134,9 +134,17 @@ BEGIN
             RETURN;
         END IF;
 
-        SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key FOR UPDATE;
+        -- Locked only to replace it: a lock held until the caller commits hides a queued job from claims without a ring
+        -- afterwards, and on a running one it holds up its settling and all that settle with it.
+        IF enqueue_job.on_conflict = 'replace' THEN
+            SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
+            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+        END IF;
+        IF holder.id IS NULL THEN
+            SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
+        END IF;
         -- The holder ended between the two statements: the key is free again.
-        CONTINUE WHEN NOT FOUND;
+        CONTINUE WHEN holder.id IS NULL;
 
         IF enqueue_job.on_conflict = 'error' THEN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
@@ -385,6 +393,7 @@ CREATE TABLE hybrid_runner.jobs (
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT jobs_data_is_at_most_1_mib CHECK ((pg_column_size(data) <= 1048576)),
+    CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK ((kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'::text)),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
@@ -392,6 +401,8 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_payload_is_at_most_1_mib CHECK ((pg_column_size(payload) <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK ((queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text)),
+    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
+    CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK ((timeout <= '10 years'::interval)),
     CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
 )

@@ -75,7 +75,7 @@ def error_text(claim: Claim, now: datetime, kind: str, message: str, traceback: 
         "at": now.isoformat(),
         "attempt": claim.attempt,
         "kind": printable(kind, 200),
-        "message": printable(message),
+        "message": printable(str(message)),
     }
     if traceback:
         entry["traceback"] = printable(traceback[-8000:], 8000)

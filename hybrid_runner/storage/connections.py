@@ -22,7 +22,12 @@ Rows = list[asyncpg.Record]
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 60.0
 # Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
-_SERVER_SETTINGS = {"application_name": "hybrid-runner", "plan_cache_mode": "force_custom_plan", "jit": "off"}
+_SERVER_SETTINGS = {
+    "application_name": "hybrid-runner",
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+}
 
 
 class Fetches(Protocol):
@@ -43,9 +48,9 @@ async def connect(dsn: str) -> Connection:
             server_settings=_SERVER_SETTINGS,
             max_cached_statement_lifetime=0,
         )
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # a port beyond 65535
         raise ConfigurationError(f"the DSN cannot be used: {error}") from None
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except Exception as error:
         failure = translate(error)
         if isinstance(failure, DatabaseUnavailable):
             raise DatabaseUnavailable(f"{failure} (at {_place(dsn)}: does it run there?)") from error
@@ -95,7 +100,7 @@ class Link:
                 self._connection = await connect(self._dsn)
             try:
                 return await self._connection.fetch(query, *args)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+            except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable):
                     self._drop()

@@ -14,11 +14,13 @@ from hybrid_runner.errors import (
     KeyTaken,
     RunnerError,
     SchemaMissing,
+    ValueRefused,
 )
 
 # Later the same statement may work: connection lost, resources short, shutting down, read-only in a failover, conflicts.
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _TRANSIENT_STATES = {"25006", "55P03", "55006"}
+_OF_THE_VALUE = ("22", "23", "54")
 _MISSING = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"jobs_(\w+)")
 _LOST = (
@@ -27,6 +29,7 @@ _LOST = (
     OSError,
     TimeoutError,
     EOFError,
+    asyncpg.exceptions.InternalClientError,  # no host is what target_session_attrs asks for: a failover goes on
 )
 
 
@@ -40,8 +43,8 @@ def translate(error: BaseException) -> RunnerError:
         case asyncpg.PostgresError():
             return _from_postgres(error)
         # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.
-        case ValueError() | TypeError():
-            return DatabaseError(f"Postgres cannot take this value: {_line(error)}")
+        case ValueError() | TypeError() | OverflowError():
+            return ValueRefused(f"Postgres cannot take this value: {_line(error)}")
         case _ if isinstance(error, _LOST):
             return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
         case _:
@@ -72,7 +75,8 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         return EnqueueError("Postgres cannot store a NUL character: remove or escape it")
     if state == "22023":
         return EnqueueError(line)
-    return DatabaseError(f"{line} (SQLSTATE {state})")
+    said = f"{line} (SQLSTATE {state})"
+    return ValueRefused(said) if state[:2] in _OF_THE_VALUE else DatabaseError(said)
 
 
 def _line(error: BaseException) -> str:

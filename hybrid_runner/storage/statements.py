@@ -19,7 +19,7 @@ from hybrid_runner.storage.queries import query
 async def _fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
     try:
         return await on.fetch(query(name), *arguments)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+    except Exception as error:
         raise translate(error) from error
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from hybrid_runner.job import Job, Report
@@ -31,6 +33,10 @@ class Callers:
                 return await self._in_thread(claim.id, kind, arguments)
             case "process":
                 return await self._processes.run(kind, claim)
+
+    def place(self, kind: JobKind[Any, Any]) -> AbstractAsyncContextManager[object]:
+        """Where it can run: waiting for a process is no part of the attempt's time."""
+        return self._processes.places if kind.executor == "process" else contextlib.nullcontext()
 
     def lingering(self, job_id: int) -> asyncio.Future[Any] | None:
         """The future of a thread that outlived its attempt."""

@@ -75,6 +75,9 @@ class Claimer:
                 self._wake.up(Reason.SWEEP)
 
     async def _look_until_drained(self, reason: Reason) -> None:
+        if reason.sets_timer and not self._stopped:
+            # Before the look: a job that becomes due between the two is then found by the look, not by neither.
+            self._set_timer(await self._next_due(self.queue))
         found: int | None = None  # None: no slot was free, so nothing was looked at
         while not self._stopped and (free := min(self._slots.free(), self._room())):
             claims = await self._look(reason, free)
@@ -87,8 +90,6 @@ class Claimer:
         else:
             self._more = True  # full: whatever woke us waits for a slot
         self._looked(reason, found)
-        if reason.sets_timer and not self._stopped:
-            self._set_timer(await self._next_due(self.queue))
 
     async def _look(self, reason: Reason, free: int) -> list[Claim]:
         claims = await self._claim(self.queue, free)

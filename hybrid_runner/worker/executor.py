@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from hybrid_runner.job import Job, Report
-from hybrid_runner.models import Claim
-from hybrid_runner.outcomes import Fail, Outcome, Raised, Settlement, Stopped
-from hybrid_runner.policy.settling import decide
+from hybrid_runner.models import Claim, State
+from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped
+from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.logs import current_job
 from hybrid_runner.telemetry.tracing import run_span, traces_go_somewhere
@@ -49,14 +49,14 @@ class Executor:
         self._callers = callers
         self._settle = settle
         self._report = report
-        self._running: dict[int, Attempt] = {}
+        self._running: dict[tuple[int, int], Attempt] = {}  # (job, claim): an old attempt may still go on
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def running(self) -> list[int]:
         """The ids of the jobs that run now."""
-        return list(self._running)
+        return [job_id for job_id, _ in self._running]
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
         """Start these jobs."""
@@ -65,19 +65,19 @@ class Executor:
         loop = asyncio.get_running_loop()
         for claim in claims:
             attempt = Attempt(claim, self._registry[claim.kind], Job(claim, self._report), slots)
-            self._running[claim.id] = attempt
+            self._running[claim.id, claim.claim] = attempt
             attempt.task = loop.create_task(self._run(attempt))
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop one attempt; False when it does not run here."""
-        attempt = self._running.get(job_id)
-        if attempt is None or attempt.task is None:
-            return False
-        attempt.stop = attempt.stop or why
-        attempt.job.cancel_requested = True
-        if attempt.entered:
-            attempt.task.cancel()
-        return True
+        attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
+        for attempt in attempts:
+            if attempt.stop is None:
+                attempt.stop = why
+                attempt.job.cancel_requested = True
+                if attempt.entered and attempt.task is not None:
+                    attempt.task.cancel()
+        return bool(attempts)
 
     def stop_all(self) -> None:
         """Stop everything that runs, for the shutdown."""
@@ -91,12 +91,18 @@ class Executor:
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
         current_job.set(claim.id)
-        outcome = await self._attempt(attempt)
-        self._settle(decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()))
-        self._leave(attempt)
+        try:
+            outcome = await self._attempt(attempt)
+            self._settle(decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()))
+        except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
+            log.exception("what the handler said cannot be used")
+            reason = error_text(claim, datetime.now(UTC), type(error).__name__, "what the handler said cannot be used: see the log")
+            self._settle(Finished(claim, State.FAILED, error=reason))
+        finally:
+            self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
-        self._running.pop(attempt.claim.id, None)
+        self._running.pop((attempt.claim.id, attempt.claim.claim), None)
         lingering = self._callers.lingering(attempt.claim.id)
         if lingering is None:
             attempt.slots.release()
@@ -116,7 +122,7 @@ class Executor:
             payload = kind.decode(claim.payload)
         except ValidationError as error:
             return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
-        except ValueError as error:
+        except Exception as error:  # a validator of the user's may raise anything
             return Fail(f"the payload of {kind.name} cannot be read: {error}")
         log.debug("%s starts", kind.name, extra={"job": claim.id})
         return await self._call(attempt, payload)
@@ -124,18 +130,20 @@ class Executor:
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
         claim = attempt.claim
         seconds = None if claim.timeout is None else claim.timeout.total_seconds()
-        limit = asyncio.timeout(seconds)
+        limit = asyncio.timeout(None)
         attempt.entered = True
         try:
-            async with limit:
+            async with self._callers.place(attempt.kind), limit:
+                if seconds is not None:
+                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
                 with run_span(claim) if claim.traceparent or traces_go_somewhere() else contextlib.nullcontext():
                     said = await self._callers.call(attempt.kind, payload, attempt.job, claim)
             return said if attempt.kind.executor == "process" else name_outcome(attempt.kind, said)
         except asyncio.CancelledError as error:
             if attempt.stop is None:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    raise  # the loop itself ends
+                while task is not None and task.cancelling():
+                    task.uncancel()  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
                 return _raised(error)
             if attempt.task is not None:
                 attempt.task.uncancel()

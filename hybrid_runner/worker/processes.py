@@ -26,25 +26,24 @@ class ProcessPool:
     """Up to `size` child processes, started when needed and kept."""
 
     def __init__(self, size: int, report: Report) -> None:
-        self._places = asyncio.Semaphore(size)
+        self.places = asyncio.Semaphore(size)
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child; cancelling kills the child."""
-        async with self._places:
-            child = self._free.pop() if self._free else self._new()
-            try:
-                outcome = await child.run(kind, claim, self._report)
-            except BaseException:
-                self._end(child)
-                raise
-            if child.process.is_alive():
-                self._free.append(child)
-            else:
-                self._end(child)
-            return outcome
+        """Run one attempt in a child, in one of the `places`; cancelling kills the child."""
+        child = self._free.pop() if self._free else self._new()
+        try:
+            outcome = await child.run(kind, claim, self._report)
+        except BaseException:
+            self._end(child)
+            raise
+        if child.process.is_alive():
+            self._free.append(child)
+        else:
+            self._end(child)
+        return outcome
 
     async def close(self) -> None:
         """Kill all children."""

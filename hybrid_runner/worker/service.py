@@ -56,11 +56,21 @@ class Worker:
     async def start(self) -> None:
         """Open the queues, register, and start all loops; raises when Postgres refuses."""
         self._wire()
-        for queue in self._totals:
-            await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
-        await statements.register_worker(
-            self._claims, self.id, socket.gethostname(), os.getpid(), VERSION, encode(self._totals, "queues"), self._settings.lease
-        )
+        try:
+            for queue in self._totals:
+                await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
+            await statements.register_worker(
+                self._claims,
+                self.id,
+                socket.gethostname(),
+                os.getpid(),
+                VERSION,
+                encode(self._totals, "queues"),
+                self._settings.lease,
+            )
+        except BaseException:
+            await self._claims.close()
+            raise
         self._keep("settler", self._settler.run())
         self._background("progress", self._progress.run)
         self._background("listener", self._listener.run)
@@ -143,7 +153,7 @@ class Worker:
 
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
-        self._claims, self._settles, self._courtesies = Link(dsn), Link(dsn), Link(dsn)
+        self._claims, self._settles, self._courtesies, self._beats = Link(dsn), Link(dsn), Link(dsn), Link(dsn)
         kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
 
@@ -222,7 +232,7 @@ class Worker:
     # --- periodic work
 
     async def _beat(self) -> None:
-        for job_id in await statements.beat(self._courtesies, self.id, self._executor.running):
+        for job_id in await statements.beat(self._beats, self.id, self._executor.running):
             self._cancel(job_id)
 
     async def _make_partitions(self) -> None:
@@ -262,7 +272,7 @@ class Worker:
                 await statements.retire_worker(self._claims, self.id)
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)
-        for link in (self._claims, self._settles, self._courtesies):
+        for link in (self._claims, self._settles, self._courtesies, self._beats):
             await link.close()
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.errors import EnqueueError, RunnerError, ValueRefused
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.settling import error_text
@@ -17,6 +17,7 @@ from hybrid_runner.worker.loops import Outage
 log = logging.getLogger("hybrid_runner.worker")
 
 LARGEST_BATCH = 500
+MOST_TEXT = 8 * 1024 * 1024  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
 
 
 class Settler:
@@ -64,24 +65,35 @@ class Settler:
             await self._some.wait()
             self._some.clear()
             while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_BATCH))]
+                batch = self._next_batch()
                 self._in_flight = len(batch)
                 await self._write(batch)
                 self._in_flight = 0
                 self._written()
             self._none.set()
 
+    def _next_batch(self) -> list[Settlement]:
+        batch, text = [self._waiting.popleft()], 0
+        while self._waiting and len(batch) < LARGEST_BATCH:
+            newest = batch[-1]
+            text += len((newest.result if isinstance(newest, Finished) else newest.data) or "")
+            if text > MOST_TEXT:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
     async def _write(self, batch: list[Settlement]) -> None:
         again = False
         while True:
             try:
                 await self._write_once(batch, again=again)
-            except DatabaseUnavailable as error:
-                await self._outage.pause(error)  # fenced: writing again what was written changes nothing
-                again = True
-            except RunnerError as error:
+            except (EnqueueError, ValueRefused) as error:
                 if await self._isolate(batch, error):
                     return
+            except RunnerError as error:
+                # Not the outcome's fault: away, or a right or a table is missing. Fenced: writing it again changes nothing.
+                await self._outage.pause(error)
+                again = True
             else:
                 self._outage.over()
                 return

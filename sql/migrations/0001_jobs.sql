@@ -43,6 +43,10 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
     CONSTRAINT jobs_timeout_is_positive CHECK (timeout > interval '0'),
+    -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed with.
+    CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK (timeout <= interval '10 years'),
+    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
+    CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (finish_by >= '1970-01-01 UTC' AND finish_by < '9999-01-01 UTC'),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK (octet_length(traceparent) <= 256),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK (state IN ('queued', 'running'))
 ) WITH (

@@ -40,9 +40,17 @@ BEGIN
             RETURN;
         END IF;
 
-        SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key FOR UPDATE;
+        -- Locked only to replace it: a lock held until the caller commits hides a queued job from claims without a ring
+        -- afterwards, and on a running one it holds up its settling and all that settle with it.
+        IF enqueue_job.on_conflict = 'replace' THEN
+            SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
+            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+        END IF;
+        IF holder.id IS NULL THEN
+            SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
+        END IF;
         -- The holder ended between the two statements: the key is free again.
-        CONTINUE WHEN NOT FOUND;
+        CONTINUE WHEN holder.id IS NULL;
 
         IF enqueue_job.on_conflict = 'error' THEN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id

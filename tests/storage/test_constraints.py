@@ -33,6 +33,12 @@ REFUSED = [
     ("key", "repeat('é', 257)", "the job was refused: key is 1 to 512 bytes"),
     ("payload", "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))", "the job was refused: payload is at most 1 mib"),
     ("data", "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))", "the job was refused: data is at most 1 mib"),
+    ("timeout", "'1000 years'", "the job was refused: timeout is at most ten years"),
+    ("run_at", "'4713-01-01 BC'", "the job was refused: run at is between 1970 and 9999 or infinity"),
+    ("run_at", "'-infinity'", "the job was refused: run at is between 1970 and 9999 or infinity"),
+    ("run_at", "'294276-12-31'", "the job was refused: run at is between 1970 and 9999 or infinity"),
+    ("finish_by", "'infinity'", "the job was refused: finish by is between 1970 and 9999"),
+    ("finish_by", "'294276-12-31'", "the job was refused: finish by is between 1970 and 9999"),
     ("traceparent", "repeat('t', 257)", "the job was refused: traceparent is at most 256 bytes"),
     ("payload", 'E\'{"a": "\\\\u0000"}\'', "Postgres cannot store a NUL character: remove or escape it"),
 ]

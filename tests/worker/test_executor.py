@@ -1,0 +1,77 @@
+"""The executor alone: attempts that are stopped at awkward moments."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hybrid_runner import Fail
+from hybrid_runner.job import Reported
+from hybrid_runner.models import Claim, State
+from hybrid_runner.outcomes import Finished, Settlement, Stopped
+from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.registry import Registry, make_kind
+from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.slots import Slots
+
+
+def claim() -> Claim:
+    """The claim of one job."""
+    now = datetime.now(UTC)
+    return Claim(1, "default", "hang", "{}", None, None, now, 5, None, None, None, 1, 1, now)
+
+
+def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
+    """An executor whose one handler never returns, and what it settles."""
+
+    async def hang(payload: dict[str, Any]) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    registry, settled = Registry(), list[Settlement]()
+    registry.add(make_kind(hang, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
+    report = lambda _claim, _said: Reported()  # noqa: E731
+    return Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report), settled
+
+
+async def test_an_attempt_stopped_before_it_began_is_settled_and_gives_its_slot_back() -> None:
+    started, slots = asyncio.Event(), Slots(1)
+    executor, settled = executing(started)
+    executor.start([claim()], slots)
+    assert executor.stop(1, Stopped.CANCEL)
+    await asyncio.wait_for(executor.idle(), 5)
+    assert [s.state for s in settled if isinstance(s, Finished)] == [State.CANCELLED]
+    assert (slots.free(), started.is_set()) == (1, False)
+
+
+async def test_a_cancelled_job_stays_cancelled_when_the_worker_stops_as_well() -> None:
+    started, slots = asyncio.Event(), Slots(1)
+    executor, settled = executing(started)
+    executor.start([claim()], slots)
+    await asyncio.wait_for(started.wait(), 5)
+    executor.stop(1, Stopped.CANCEL)
+    executor.stop_all()
+    await asyncio.wait_for(executor.idle(), 5)
+    assert [s.state for s in settled if isinstance(s, Finished)] == [State.CANCELLED]
+
+
+@pytest.mark.parametrize("said", [None, Fail("no"), ValueError("odd"), SystemExit(3)], ids=repr)
+async def test_every_end_gives_the_slot_back(said: object) -> None:
+    slots, settled = Slots(1), list[Settlement]()
+
+    async def end(payload: dict[str, Any]) -> Any:
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    registry = Registry()
+    registry.add(make_kind(end, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
+    report = lambda _claim, _said: Reported()  # noqa: E731
+    executor = Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report)
+    executor.start([claim()], slots)
+    await asyncio.wait_for(executor.idle(), 5)
+    assert (len(settled), slots.free(), executor.running) == (1, 1, [])

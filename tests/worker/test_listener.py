@@ -1,0 +1,55 @@
+"""Listening is proved, not assumed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from hybrid_runner.worker import listener as module
+from hybrid_runner.worker.listener import Listener
+
+
+class PooledEar:
+    """As behind a pooler: LISTEN succeeds and nothing ever arrives."""
+
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+
+    @classmethod
+    async def open(cls, _dsn: str) -> PooledEar:
+        return cls()
+
+    async def listen(self, channel: str, heard: Callable[[str, str], None]) -> None:
+        pass
+
+    async def ring(self, channel: str) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A3"""
+    monkeypatch.setattr(module, "Ear", PooledEar)
+    monkeypatch.setattr(module, "_PROOF_TIMEOUT", 0.01)
+    said = asyncio.Queue[str]()
+
+    class Tell(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.put_nowait(record.getMessage())
+
+    tell = Tell()
+    module.log.addHandler(tell)
+    listener = Listener("postgresql://nobody", ["default"], lambda _queue, _payload: None, lambda: said.put_nowait("changed"))
+    task = asyncio.create_task(listener.run())
+    try:
+        assert "rings do not arrive" in await asyncio.wait_for(said.get(), 5)
+        assert not listener.hearing
+    finally:
+        module.log.removeHandler(tell)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
