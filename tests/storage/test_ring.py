@@ -9,7 +9,7 @@ from hybrid_runner.models import NewJob
 from hybrid_runner.outcomes import Requeued
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
-from tests.support.jobs import claim, enqueue, running
+from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
 
 MINUTE = timedelta(minutes=1)
@@ -168,6 +168,7 @@ async def test_jobs_put_back_ring_for_when_they_are_due(dsn: str, database: Conn
 async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> None:
     """B6"""
     job = await enqueue(database, run_at=None, delay=timedelta(hours=1))
+    await living(database)
     async with listening(dsn) as rings:
         await statements.retry_job(database, job)
         assert await rings.so_far() == [""]
