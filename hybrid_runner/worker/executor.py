@@ -72,11 +72,10 @@ class Executor:
         """Stop one attempt; False when it does not run here."""
         attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
         for attempt in attempts:
-            if attempt.stop is None:
-                attempt.stop = why
-                attempt.job.cancel_requested = True
-                if attempt.entered and attempt.task is not None:
-                    attempt.task.cancel()
+            attempt.stop = attempt.stop or why
+            attempt.job.cancel_requested = True
+            if attempt.entered and attempt.task is not None:
+                attempt.task.cancel()  # again, if the handler swallowed it the first time
         return bool(attempts)
 
     def stop_all(self) -> None:
@@ -145,7 +144,7 @@ class Executor:
                 while task is not None and task.cancelling():
                     task.uncancel()  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
                 return _raised(error)
-            if attempt.task is not None:
+            while attempt.task is not None and attempt.task.cancelling():
                 attempt.task.uncancel()
             return attempt.stop
         except TimeoutError as error:

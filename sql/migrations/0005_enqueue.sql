@@ -64,9 +64,11 @@ BEGIN
                 priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
                 timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
                 traceparent = trace, attempt = 0, errors = NULL, version = j.version + 1
-            WHERE j.id = holder.id;
-            PERFORM hybrid_runner.ring(enqueue_job.queue, due);
-            enqueue_job.outcome := 'replaced';
+            WHERE j.id = holder.id AND j.state = 'queued';
+            IF FOUND THEN -- else it was claimed meanwhile: it exists
+                PERFORM hybrid_runner.ring(enqueue_job.queue, due);
+                enqueue_job.outcome := 'replaced';
+            END IF;
         END IF;
         RETURN NEXT;
         RETURN;

@@ -79,7 +79,7 @@ async def test_a_process_past_its_time_out_is_killed(dsn: str, tmp_path: Path) -
     app = runner(dsn, handlers.app.registry)
     pid_file = tmp_path / "pid"
     async with working(app):
-        job = await outcome(app, "hang_in_process", {"pid_file": str(pid_file)}, timeout=2)
+        job = await outcome(app, "hang_in_process", {"pid_file": str(pid_file)}, timeout=6)
     assert job.errors[0]["kind"] == "TimeoutError"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
@@ -459,7 +459,7 @@ async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(d
     app = runner(dsn)
     release = threading.Event()
 
-    @app.job("stuck", max_attempts=1, timeout=0.05)
+    @app.job("stuck", max_attempts=1, timeout=0.5)
     def stuck(payload: dict[str, int]) -> None:
         release.wait()
 
