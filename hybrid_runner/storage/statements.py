@@ -81,6 +81,11 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     return {row[0] for row in rows}
 
 
+async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[int]) -> set[int]:
+    """Put back what a claim took whose answer was lost; `known` is what this worker does have."""
+    return {row[0] for row in await _fetch(on, "release_lost", queue, worker_id, known)}
+
+
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
     """How long until the next job of the queue is due; None when none waits for its time."""
     delay: timedelta | None = await _value(on, "next_due", queue)

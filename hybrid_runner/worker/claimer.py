@@ -35,6 +35,7 @@ class Claimer:
         wake: Wake,
         slots: Slots,
         claim: Callable[[str, int], Awaitable[list[Claim]]],
+        release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
@@ -46,12 +47,15 @@ class Claimer:
         self._wake = wake
         self._slots = slots
         self._claim = claim
+        self._release_lost = release_lost
         self._next_due = next_due
         self._start = start
         self._room = room
         self._looked = looked
         self._set_timer = set_timer
         self._stopped = False
+        self.in_doubt = False
+        """Whether a claim was sent whose answer has not arrived: what it took, if it did, would run nowhere."""
         self._more = False  # the last look was full: what a free slot means
         self._outage = Outage(f"claiming from {queue}")
         slots.freed = self._on_free_slot
@@ -74,7 +78,15 @@ class Claimer:
                 await self._outage.pause(error)
                 self._wake.up(Reason.SWEEP)
 
+    async def settle_doubt(self) -> None:
+        """After a claim whose answer was lost: put back what it took. Not while a claim is on its way."""
+        if self.in_doubt:
+            for job_id in await self._release_lost(self.queue):
+                log.warning("the answer to its claim was lost: queued again", extra={"job": job_id})
+            self.in_doubt = False
+
     async def _look_until_drained(self, reason: Reason) -> None:
+        await self.settle_doubt()
         if reason.sets_timer and not self._stopped:
             # Before the look: a job that becomes due between the two is then found by the look, not by neither.
             self._set_timer(await self._next_due(self.queue))
@@ -92,7 +104,9 @@ class Claimer:
         self._looked(reason, found)
 
     async def _look(self, reason: Reason, free: int) -> list[Claim]:
+        self.in_doubt = True
         claims = await self._claim(self.queue, free)
+        self.in_doubt = False
         self._outage.over()
         self.seen.consecutive_errors = 0
         self.seen.looks += 1

@@ -26,6 +26,7 @@ class QueueWork:
         settings: Settings,
         *,
         claim: Callable[[str, int], Awaitable[list[Claim]]],
+        release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
@@ -40,7 +41,8 @@ class QueueWork:
             hearing=Pace(settings.hybrid_poll_base, settings.hybrid_poll_cap, settings.poll_factor),
         )
         self.claimer = Claimer(
-            queue, wake=self.wake, slots=self.slots, claim=claim, next_due=next_due, start=start, room=room,
+            queue, wake=self.wake, slots=self.slots, claim=claim, release_lost=release_lost,
+            next_due=next_due, start=start, room=room,
             looked=self.poller.looked, set_timer=self.timer.set,
         )  # fmt: skip
 

@@ -171,6 +171,7 @@ class Worker:
             queue: QueueWork(
                 queue, slots, settings,
                 claim=lambda queue, free: statements.claim_jobs(self._claims, queue, kinds, free, self.id),
+                release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
                 # outcomes that Postgres has not taken yet are bounded too
@@ -179,6 +180,10 @@ class Worker:
             for queue, slots in self._totals.items()
         }  # fmt: skip
         self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
+
+    async def _release_lost(self, queue: str) -> set[int]:
+        known = [*self._executor.running, *self._settler.ids()]
+        return await statements.release_lost(self._claims, queue, self.id, known)
 
     def _on_ring(self, queue: str, payload: str) -> None:
         word, _, number = payload.partition(" ")
@@ -269,6 +274,8 @@ class Worker:
         await self._callers.close()
         try:
             async with asyncio.timeout(3):
+                for work in self._work.values():
+                    await work.claimer.settle_doubt()
                 await statements.retire_worker(self._claims, self.id)
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)

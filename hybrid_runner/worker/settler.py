@@ -41,13 +41,17 @@ class Settler:
         self._none = asyncio.Event()
         self._none.set()
         self._outage = Outage("settling")
-        self._in_flight = 0
+        self._in_flight: list[Settlement] = []
         self.stale = 0
 
     @property
     def pending(self) -> int:
         """Settlements that Postgres does not have yet."""
-        return len(self._waiting) + self._in_flight
+        return len(self._waiting) + len(self._in_flight)
+
+    def ids(self) -> list[int]:
+        """The jobs whose outcome Postgres does not have yet."""
+        return [settlement.claim.id for settlement in (*self._waiting, *self._in_flight)]
 
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
@@ -66,9 +70,9 @@ class Settler:
             self._some.clear()
             while self._waiting:
                 batch = self._next_batch()
-                self._in_flight = len(batch)
+                self._in_flight = batch
                 await self._write(batch)
-                self._in_flight = 0
+                self._in_flight = []
                 self._written()
             self._none.set()
 

@@ -16,6 +16,10 @@ from hybrid_runner.worker.wake import Reason, Wake
 Look = Callable[[str, int], Awaitable[list[Claim]]]
 
 
+async def _nothing_lost(_queue: str) -> set[int]:
+    return set()
+
+
 async def _nothing_later(_queue: str) -> timedelta | None:
     return None
 
@@ -24,7 +28,8 @@ async def _nothing_later(_queue: str) -> timedelta | None:
 async def claiming(wake: Wake, look: Look) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
     claimer = Claimer(
-        "default", wake=wake, slots=Slots(5), claim=look, next_due=_nothing_later, start=lambda _claims, _slots: None,
+        "default", wake=wake, slots=Slots(5), claim=look, release_lost=_nothing_lost,
+        next_due=_nothing_later, start=lambda _claims, _slots: None,
         room=lambda: 10, looked=lambda _reason, _found: None, set_timer=lambda _delay: None,
     )  # fmt: skip
     task = asyncio.create_task(claimer.run())

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner import Job, Runner
+from hybrid_runner import DatabaseUnavailable, Job, Runner
+from hybrid_runner.models import Claim
 from hybrid_runner.storage.connections import Connection
 from tests.support.proxy import Proxy
 from tests.support.working import runner, working
@@ -220,3 +221,37 @@ async def test_a_claim_records_state_time_and_worker(dsn: str, database: Connect
     async with working(app, worker_id="worker-7"):
         await app.enqueue(look, {})
         assert await seen.get() == ("running", "worker-7", True)
+
+
+async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, database: Connection) -> None:
+    """The claim commits, then the connection dies; what runs or waits to be written down meanwhile is left alone."""
+    app = runner(dsn)
+    noted = noting(app)
+    hold, started = asyncio.Event(), asyncio.Event()
+
+    @app.job("hold")
+    async def held(payload: dict[str, int], job: Job) -> int:
+        started.set()
+        await hold.wait()
+        return job.attempt
+
+    async with working(app) as worker:
+        other = await app.enqueue(held, {})
+        await started.wait()
+        claimer = worker._work["default"].claimer
+        claim, lost = claimer._claim, list[Claim]()
+
+        async def lose_the_answer(queue: str, free: int) -> list[Claim]:
+            claims = await claim(queue, free)
+            if claims and not lost:
+                lost.extend(claims)
+                raise DatabaseUnavailable("the connection was lost")
+            return claims
+
+        claimer._claim = lose_the_answer
+        job_id = (await app.enqueue("note", {})).id
+        assert await asyncio.wait_for(noted.get(), 10) == job_id
+        assert [claim.id for claim in lost] == [job_id]
+        hold.set()
+        assert await other.wait(10) == 1
+    assert await database.fetchval("SELECT attempt FROM hybrid_runner.archive WHERE id = $1", job_id) == 1
