@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hybrid_runner import Runner, Worker
+from hybrid_runner import JobCancelled, JobFailed, JobView, Runner, Worker
 from hybrid_runner.registry import Registry
 
 
@@ -29,3 +30,11 @@ async def working(
             await asyncio.wait_for(worker.hearing(), 10)
             await worker.idle()
         yield worker
+
+
+async def outcome(app: Runner, kind: str, payload: Any = None, **options: Any) -> JobView:
+    """How a job ended."""
+    handle = await app.enqueue(kind, {} if payload is None else payload, **options)
+    with contextlib.suppress(JobFailed, JobCancelled):
+        await handle.wait(20)
+    return await handle.get()
