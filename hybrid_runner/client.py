@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +33,9 @@ R = TypeVar("R")
 
 MOST_AT_ONCE = 100_000
 """Jobs of one `enqueue_many`."""
+
+MOST_BYTES_AT_ONCE = 1_000_000_000
+"""Bytes of their payloads and data: Postgres hangs up on a message of a gibibyte, which would look like an outage."""
 
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5
 
@@ -106,12 +110,30 @@ class Client:
     ) -> list[Enqueued]:
         """Store many jobs in one statement: all or none."""
         _check_on_conflict(on_conflict)
-        jobs = [p if isinstance(p, NewJob) else self.new_job(kind, p, **options) for p in payloads]
-        if len(jobs) > MOST_AT_ONCE:
-            raise EnqueueError(f"{len(jobs):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call")
-        if not jobs:
+        given = list(payloads)
+        if len(given) > MOST_AT_ONCE:
+            raise EnqueueError(f"{len(given):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call")
+        if not given:
             return []
+        bare = [payload for payload in given if not isinstance(payload, NewJob)]
+        if len(bare) == len(given):
+            pattern, texts = self._alike(kind, bare, options)
+            _check_size(texts)
+            return await statements.enqueue_alike(connection if connection is not None else await self._on(), pattern, texts)
+        jobs = self._in_their_places(kind, given, bare, options) if bare else given
+        _check_size([text for job in jobs for text in (job.payload, job.data) if isinstance(text, str)])
         return await statements.enqueue_many(connection if connection is not None else await self._on(), jobs, on_conflict)
+
+    def _alike(self, kind: JobKind[Any, Any] | str, payloads: Sequence[Any], options: dict[str, Any]) -> tuple[NewJob, list[str]]:
+        pattern = self.new_job(kind, payloads[0], **options)  # what all of them share is checked once
+        return pattern, [pattern.payload, *_payload_texts(*self._known(kind), payloads[1:])]
+
+    def _in_their_places(
+        self, kind: JobKind[Any, Any] | str, given: Sequence[Any], bare: Sequence[Any], options: dict[str, Any]
+    ) -> list[NewJob]:
+        pattern, texts = self._alike(kind, bare, options)
+        text = iter(texts)
+        return [job if isinstance(job, NewJob) else replace(pattern, payload=next(text)) for job in given]
 
     def new_job(
         self,
@@ -138,9 +160,8 @@ class Client:
             _check_moment(what, moment)
         if run_at is not None and delay is not None:
             raise ConfigurationError("give run_at or delay, not both")
+        [text] = _payload_texts(known, name, [payload])
         try:
-            given = {} if payload is None else payload
-            text = known.encode(given) if known else encode(given, "the payload")
             memory = None if data is None else encode(data, "the data")
         except NotStorable as error:
             raise ConfigurationError(f"{name}: {error}") from None
@@ -272,6 +293,20 @@ class Client:
             self._waiting[job_id] = left
         else:
             self._waiting.pop(job_id, None)
+
+
+def _payload_texts(known: JobKind[Any, Any] | None, name: str, payloads: Iterable[Any]) -> list[str]:
+    given = ({} if payload is None else payload for payload in payloads)
+    try:
+        return known.encode_all(given) if known else [encode(payload, "the payload") for payload in given]
+    except NotStorable as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+def _check_size(texts: Sequence[str]) -> None:
+    size = sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
+    if size > MOST_BYTES_AT_ONCE:
+        raise EnqueueError(f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,} a call")
 
 
 def _check_on_conflict(on_conflict: str) -> None:

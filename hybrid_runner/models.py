@@ -60,6 +60,7 @@ class Claim:
     id: int
     queue: str
     kind: str
+    priority: int
     payload: str
     data: str | None
     key: str | None
@@ -78,6 +79,22 @@ class Claim:
     def pickup(self) -> timedelta:
         """How long the job was due before this claim took it."""
         return self.started_at - self.run_at
+
+
+class Taken(NamedTuple):
+    """What one look came to."""
+
+    claims: list[Claim]
+    at: datetime
+    """The server's time of the look."""
+
+
+class Told(NamedTuple):
+    """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
+
+    what: str
+    queue: str
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

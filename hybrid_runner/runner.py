@@ -24,6 +24,7 @@ from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker.service import Worker
+from hybrid_runner.worker.status import WorkerStatus
 
 log = logging.getLogger("hybrid_runner")
 
@@ -282,17 +283,21 @@ class Runner:
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
         async with HealthServer(self.settings.http_host, self.settings.http_port) as pages:
-            await self.open(wait=self.settings.start_timeout)
-            try:
-                pool = await self._opened_pool()
-                await require_schema(pool)
-                worker = self.worker(queues)
-                stop = _stop_on_signals()
-                async with exporting(worker.id), worker:
-                    pages.show(worker.status)
-                    await stop.wait()
-            finally:
-                await self.close()
+            await self.work(queues, pages.show)
+
+    async def work(self, queues: Mapping[str, int] | None, show: Callable[[Callable[[], WorkerStatus]], None]) -> None:
+        """`run_worker` without its pages: `show` is given the worker's snapshots once it has started."""
+        await self.open(wait=self.settings.start_timeout)
+        try:
+            pool = await self._opened_pool()
+            await require_schema(pool)
+            worker = self.worker(queues)
+            stop = _stop_on_signals()
+            async with exporting(worker.id), worker:
+                show(worker.status)
+                await stop.wait()
+        finally:
+            await self.close()
 
     # --- inside
 

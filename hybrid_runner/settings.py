@@ -17,6 +17,15 @@ from hybrid_runner.errors import ConfigurationError
 
 PREFIX = "HYBRID_RUNNER_"
 
+_ORDERED = (
+    ("heartbeat", "lease"),
+    ("poll_base", "poll_cap"),
+    ("hybrid_poll_base", "hybrid_poll_cap"),
+    ("mute_renewal", "mute"),
+    ("look_pause_min", "look_pause_max"),
+)
+"""Pairs of which the first may not be longer."""
+
 
 def _duration(value: object) -> timedelta:
     try:
@@ -57,6 +66,49 @@ class Settings(BaseModel):
     poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5
     hybrid_poll_base: Annotated[Duration, Field(description="First fallback poll while events arrive.")] = timedelta(seconds=30)
     hybrid_poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while events arrive.")] = timedelta(seconds=60)
+    awake_from: Annotated[
+        float, Field(gt=0, description="Jobs a second on a queue from which a worker looks by itself and mutes the doorbell.")
+    ] = 150
+    awake_memory: Annotated[Duration, Field(description="Over how long that rate is measured; older jobs count less.")] = timedelta(
+        milliseconds=100
+    )
+    mute: Annotated[Duration, Field(description="How long a worker that looks by itself keeps inserts quiet at a time.")] = (
+        timedelta(milliseconds=300)
+    )
+    mute_renewal: Annotated[Duration, Field(description="How often it renews that.")] = timedelta(milliseconds=100)
+    look_share: Annotated[
+        float, Field(gt=0, le=1, description="Share of the time that an awake worker may spend on looks that find nothing.")
+    ] = 0.25
+    look_pause_min: Annotated[Duration, Field(description="Shortest pause of an awake worker after a look that found nothing.")] = (
+        timedelta(milliseconds=1)
+    )
+    look_pause_max: Annotated[Duration, Field(description="Longest pause of an awake worker after a look that found nothing.")] = (
+        timedelta(milliseconds=5)
+    )
+    gather_from: Annotated[
+        float,
+        Field(gt=0, description="Jobs a second from which it also pauses after a look that found some, so that looks find more."),
+    ] = 2000
+    gather: Annotated[Duration, Field(description="That pause.")] = timedelta(milliseconds=2)
+    frontier_margin: Annotated[
+        Duration,
+        Field(description="How long before a look an insert may have begun that commits after it and is still found by the next."),
+    ] = timedelta(milliseconds=250)
+    sweep_every: Annotated[Duration, Field(description="How often an awake worker looks from the start of its lanes.")] = timedelta(
+        milliseconds=100
+    )
+    sweep_factor: Annotated[
+        float, Field(ge=0, le=1000, description="The next such look comes no sooner than this many times what the last one cost.")
+    ] = 20
+    full_after: Annotated[
+        Duration, Field(description="How long all slots may be taken before workers that sleep are asked for help.")
+    ] = timedelta(milliseconds=20)
+    help_after: Annotated[
+        Duration, Field(description="How long looks may keep coming back full before workers that sleep are asked for help.")
+    ] = timedelta(milliseconds=250)
+    fall_pause_max: Annotated[
+        Duration, Field(description="Longest pause between looks while transactions that may hold a quiet insert are in flight.")
+    ] = timedelta(seconds=1)
     start_timeout: Annotated[
         Duration, Field(description="How long `worker` and `migrate` wait for a server that does not answer yet.")
     ] = timedelta(seconds=60)
@@ -77,7 +129,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:
-        for low, high in (("heartbeat", "lease"), ("poll_base", "poll_cap"), ("hybrid_poll_base", "hybrid_poll_cap")):
+        for low, high in _ORDERED:
             if getattr(self, low) > getattr(self, high):
                 raise ValueError(f"{low} must not be longer than {high}")
         return self

@@ -171,6 +171,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
+    IF is_muted THEN
+        PERFORM setval(q.doorbell::regclass, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    END IF;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -215,6 +228,56 @@ BEGIN
 
 END
 $_$;
+
+CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    bell regclass;
+    place integer;
+BEGIN
+    SELECT q.doorbell::regclass, q.number INTO STRICT bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    IF rise THEN
+        PERFORM pg_advisory_unlock_shared(1212371538, place);
+    END IF;
+    PERFORM setval(bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
+    -- Muted first, asked afterwards: whoever lies down in between opens the bell after us.
+    IF manner = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
+        RETURN false;
+    END IF;
+    -- Another worker that asks at this moment holds it too: look closely.
+    IF NOT EXISTS (
+        SELECT FROM pg_locks AS l
+        WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.granted
+            AND l.classid = 1212371538 AND l.objid = place::oid AND l.objsubid = 2
+            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+    ) THEN
+        RETURN false;
+    END IF;
+    IF manner = 'full' THEN
+        PERFORM setval(bell, 0);
+    END IF;
+    PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    bell regclass;
+    place integer;
+BEGIN
+    SELECT q.doorbell::regclass, q.number INTO STRICT bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    IF lie_down THEN
+        PERFORM pg_advisory_lock_shared(1212371538, place);
+    END IF;
+    PERFORM setval(bell, 0);
+END
+$$;
 
 CREATE FUNCTION hybrid_runner.open_queue(name text, ring_within interval DEFAULT '00:01:00'::interval) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
@@ -397,12 +460,12 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_data_is_at_most_1_mib CHECK ((pg_column_size(data) <= 1048576)),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
-    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK ((kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'::text)),
+    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
     CONSTRAINT jobs_payload_is_at_most_1_mib CHECK ((pg_column_size(payload) <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK ((queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text)),
+    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
     CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK ((timeout <= '10 years'::interval)),
     CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
@@ -608,11 +671,29 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 

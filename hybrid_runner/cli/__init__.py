@@ -30,6 +30,7 @@ COMMANDS = {
     "enqueue": "put a job in, and wait for it if you like",
     "jobs": "list, show, cancel and retry jobs",
     "queues": "pause and resume queues",
+    "bench": "measure it on this machine: speed, pickup, what it costs",
 }
 """Name and help; hybrid_runner.cli.commands.<name> does it."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -18,9 +19,11 @@ if TYPE_CHECKING:  # generic in the stubs alone
 else:
     Connection, Pool = asyncpg.Connection, asyncpg.Pool
 Rows = list[asyncpg.Record]
+T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 60.0
+BELL_TIMEOUT = 5.0
 # Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
 _SERVER_SETTINGS = {
     "application_name": "hybrid-runner",
@@ -30,6 +33,18 @@ _SERVER_SETTINGS = {
 }
 
 
+FOR_CLAIMS = {
+    # The claim's plan is the same for any table: planning it each time would cost more than running it.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+}
+"""Settings of a session that claims."""
+
+FOR_LISTENING = {"synchronous_commit": "off"}
+"""Settings of a session that listens and moves doorbells: nothing there must outlive a crash."""
+
+
 class Fetches(Protocol):
     """Whatever can run a statement: a Link, a pool, or the caller's own asyncpg connection."""
 
@@ -37,7 +52,7 @@ class Fetches(Protocol):
         """Run one statement and return its rows."""
 
 
-async def connect(dsn: str) -> Connection:
+async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
     """One new connection; failures come translated."""
     check_dsn(dsn)
     try:
@@ -45,7 +60,7 @@ async def connect(dsn: str) -> Connection:
             dsn,
             timeout=CONNECT_TIMEOUT,
             command_timeout=STATEMENT_TIMEOUT,
-            server_settings=_SERVER_SETTINGS,
+            server_settings=_SERVER_SETTINGS | dict(settings),
             max_cached_statement_lifetime=0,
         )
     except (ValueError, OverflowError) as error:  # a port beyond 65535
@@ -88,8 +103,9 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
 class Link:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._dsn = dsn
+        self._settings = settings
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
 
@@ -97,7 +113,7 @@ class Link:
         """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
         async with self._busy:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self._dsn)
+                self._connection = await connect(self._dsn, self._settings)
             try:
                 return await self._connection.fetch(query, *args)
             except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
@@ -122,29 +138,40 @@ class Link:
 
 
 class Ear:
-    """A connection that only listens; `heard(channel, payload)` is called for every ring until it is `lost`."""
+    """A connection that listens, and moves doorbells; `heard(channel, payload, pid)` is called for every ring until `lost`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._busy = asyncio.Lock()
         self.lost = asyncio.Event()
         connection.add_termination_listener(lambda _: self.lost.set())
 
     @classmethod
     async def open(cls, dsn: str) -> Ear:
         """Connect; nothing is listened to yet."""
-        return cls(await connect(dsn))
+        return cls(await connect(dsn, FOR_LISTENING))
 
-    async def listen(self, channel: str, heard: Callable[[str, str], None]) -> None:
+    async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
         """Subscribe to one channel."""
 
-        def on_ring(_connection: object, _pid: int, channel: str, payload: object) -> None:
-            heard(channel, str(payload))
+        def on_ring(_connection: object, pid: int, channel: str, payload: object) -> None:
+            heard(channel, str(payload), pid)
 
-        await self._translated(self._connection.add_listener(channel, on_ring))
+        async with self._busy:
+            await _translated(self._connection.add_listener(channel, on_ring))
 
-    async def ring(self, channel: str) -> None:
+    async def ring(self, channel: str, payload: str) -> None:
         """Ring a channel from this very connection."""
-        await self._translated(self._connection.execute("SELECT pg_notify($1, 'proof')", channel))
+        await self.fetch("SELECT pg_notify($1, $2)", channel, payload)
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one short statement; a connection that does not answer it in time is given up."""
+        async with self._busy:
+            try:
+                return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
+            except DatabaseUnavailable:
+                await self.close()
+                raise
 
     async def close(self) -> None:
         """Hang up."""
@@ -152,8 +179,9 @@ class Ear:
             self._connection.terminate()
             self.lost.set()
 
-    async def _translated(self, call: Awaitable[object]) -> None:
-        try:
-            await call
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise translate(error) from error
+
+async def _translated(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except Exception as error:
+        raise translate(error) from error

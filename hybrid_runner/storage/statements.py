@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 import asyncpg
 
 from hybrid_runner.jsontext import decode
-from hybrid_runner.models import Claim, Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.models import Claim, Enqueued, JobStatus, JobView, NewJob, OnConflict, State, Taken, Told
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.connections import Fetches, Rows
 from hybrid_runner.storage.failures import translate
@@ -40,10 +41,18 @@ class Kinds:
         self.timeouts = [timeout for _, _, timeout in kinds]
 
 
-async def claim_jobs(on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str) -> list[Claim]:
-    """Claim up to `slots` due jobs."""
-    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts)
-    return [Claim(*row) for row in rows]
+Lanes = tuple[Sequence[datetime], Sequence[int]]
+"""Where a look starts in each of the ten lanes: behind this run_at and id."""
+
+WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
+"""From the start of each lane: no run_at is before 1970."""
+
+
+async def claim_jobs(on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, lanes: Lanes = WHOLE_LANES) -> Taken:
+    """Claim up to `slots` due jobs that lie behind where the lanes start."""
+    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes)
+    at = rows[0]["looked_at"]
+    return Taken([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
 
 async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
@@ -92,6 +101,31 @@ async def next_due(on: Fetches, queue: str) -> timedelta | None:
     return delay
 
 
+async def open_bell(on: Fetches, queue: str, *, lie_down: bool) -> None:
+    """From now on every insert rings."""
+    await _fetch(on, "open_bell", queue, lie_down)
+
+
+async def mute_bell(on: Fetches, queue: str, lasting: timedelta, manner: str, *, rise: bool) -> bool:
+    """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
+    return bool(await _value(on, "mute_bell", queue, round(lasting.total_seconds() * 1000), manner, rise))
+
+
+async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
+    """Tell the others that this worker ends; if it may have muted the bell, open it and ring for help."""
+    await _fetch(on, "leave_bell", queue, worker_id, is_muted)
+
+
+async def witness_inserts(on: Fetches) -> int:
+    """A number above all transactions in flight."""
+    return int(await _value(on, "witness_inserts"))
+
+
+async def inserts_ended(on: Fetches, below: int) -> bool:
+    """Whether all transactions below a number have ended."""
+    return bool(await _value(on, "inserts_ended", below))
+
+
 async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
     """Write (id, claim, progress); the ids that were still ours."""
     rows = await _fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
@@ -108,9 +142,9 @@ async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, vers
     await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
 
 
-async def beat(on: Fetches, worker_id: str, running: Sequence[int]) -> list[int]:
-    """Say that this worker lives; the ids among `running` that somebody wants cancelled."""
-    return [row[0] for row in await _fetch(on, "beat", worker_id, running)]
+async def beat(on: Fetches, worker_id: str, running: Sequence[int], queues: Sequence[str]) -> list[Told]:
+    """Say that this worker lives, and hear what it may have missed."""
+    return [Told(*row) for row in await _fetch(on, "beat", worker_id, running, queues)]
 
 
 async def retire_worker(on: Fetches, worker_id: str) -> None:
@@ -151,6 +185,8 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
 
 async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
     """Store many jobs in one statement, in order."""
+    if jobs and jobs[0].key is None and _are_alike(jobs):
+        return await enqueue_alike(on, jobs[0], [job.payload for job in jobs])
     columns: list[Any] = [
         [job.kind for job in jobs],
         [job.payload for job in jobs],
@@ -168,6 +204,34 @@ async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConfl
         rows = await _fetch(on, "enqueue_many_keyed", *columns, [job.key for job in jobs], on_conflict)
         return [Enqueued(*row) for row in rows]
     return [Enqueued(row[0], "inserted") for row in await _fetch(on, "enqueue_many", *columns)]
+
+
+async def enqueue_alike(on: Fetches, pattern: NewJob, payloads: Sequence[str]) -> list[Enqueued]:
+    """Store one job without a key for each payload, in order; all else is the pattern's."""
+    rows = await _fetch(
+        on,
+        "enqueue_alike",
+        pattern.kind,
+        payloads,
+        pattern.queue,
+        pattern.priority,
+        pattern.run_at,
+        pattern.traceparent,
+        pattern.max_attempts,
+        pattern.timeout,
+        pattern.finish_by,
+        pattern.data,
+        pattern.delay,
+    )
+    return [Enqueued(row[0], "inserted") for row in rows]
+
+
+_all_but_payload = attrgetter(*(name for name in NewJob.__slots__ if name != "payload"))
+
+
+def _are_alike(jobs: Sequence[NewJob]) -> bool:
+    first = _all_but_payload(jobs[0])
+    return all(_all_but_payload(job) == first for job in jobs)
 
 
 async def get_job(on: Fetches, job_id: int) -> JobView | None:

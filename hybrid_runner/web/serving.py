@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
+from hybrid_runner.web.reports import Reports, WorkerReports
 from hybrid_runner.worker.status import WorkerStatus
 
 if TYPE_CHECKING:
@@ -17,16 +18,21 @@ log = logging.getLogger("hybrid_runner.web")
 class HealthServer:
     """Listens from before its worker starts until it has stopped; port 0: not at all."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, reports: Reports | None = None) -> None:
         self._host = host
         self._port = port
+        self._reports = reports or WorkerReports(self._snapshot)
         self._look: Callable[[], WorkerStatus] | None = None
         self._runner: AppRunner | None = None
         self._trouble: OSError | None = None
 
     def show(self, look: Callable[[], WorkerStatus]) -> None:
-        """The worker has started: these are its snapshots. Said now, so that a start that fails stays one line."""
+        """The worker has started: these are its snapshots."""
         self._look = look
+        self.announce()
+
+    def announce(self) -> None:
+        """Say where the pages are, or why not: once all has started, so that a start that fails stays one line."""
         if self._trouble is not None:
             log.warning(
                 "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to a free one, or to 0 for none",
@@ -49,7 +55,7 @@ class HealthServer:
 
         from hybrid_runner.web.pages import make_application  # noqa: PLC0415  # the same
 
-        runner = web.AppRunner(make_application(self._snapshot), access_log=None, handle_signals=False, shutdown_timeout=1)
+        runner = web.AppRunner(make_application(self._reports), access_log=None, handle_signals=False, shutdown_timeout=1)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self._port).start()

@@ -1,18 +1,66 @@
-"""Looks for due jobs of one queue whenever there is a reason, as many as there are free slots, until a look is not full."""
+"""Looks for due jobs of one queue: does what the doorbell's transitions ask for, one thing at a time."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol, assert_never
 
-from hybrid_runner.models import Claim
+from hybrid_runner.models import Claim, Taken
+from hybrid_runner.policy.doorbell import (
+    START,
+    Action,
+    Answer,
+    Check,
+    Checked,
+    Doorbell,
+    Look,
+    Looked,
+    Lost,
+    Manner,
+    Mode,
+    Mute,
+    Muted,
+    Open,
+    Opened,
+    Pause,
+    Reason,
+    Wait,
+    Witness,
+    Witnessed,
+    Woken,
+)
+from hybrid_runner.policy.looking import Arrivals, Sweeps, is_brisk, pause_after_find, pause_after_none
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.worker.frontier import Frontier
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.slots import Slots
-from hybrid_runner.worker.wake import Reason, Wake
+from hybrid_runner.worker.wake import Wake
 
 log = logging.getLogger("hybrid_runner.worker")
+
+LOOK = "look"
+"""The way of what was found without a reason from outside, by looking."""
+
+
+class Bell(Protocol):
+    """The queue's doorbell, as the listener's session reaches it; each raises RunnerError when it cannot."""
+
+    async def open(self, queue: str, *, lie_down: bool) -> None:
+        """From now on every insert rings."""
+
+    async def mute(self, queue: str, manner: Manner, *, rise: bool) -> bool:
+        """Inserts are quiet for a moment; whether somebody sleeps."""
+
+    async def witness(self) -> int:
+        """A number above all transactions in flight."""
+
+    async def ended(self, below: int) -> bool:
+        """Whether all transactions below a number have ended."""
 
 
 @dataclass(slots=True)
@@ -21,6 +69,7 @@ class Looks:
 
     looks: int = 0
     empty: int = 0
+    sweeps: int = 0
     found: dict[str, int] = field(default_factory=dict)
     consecutive_errors: int = 0
 
@@ -32,9 +81,12 @@ class Claimer:
         self,
         queue: str,
         *,
+        settings: Settings,
         wake: Wake,
         slots: Slots,
-        claim: Callable[[str, int], Awaitable[list[Claim]]],
+        bell: Bell,
+        hearing: Callable[[], bool],
+        claim: Callable[[str, int, Lanes], Awaitable[Taken]],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
@@ -44,8 +96,12 @@ class Claimer:
     ) -> None:
         self.queue = queue
         self.seen = Looks()
+        self.mode = Mode.DEAF
+        self._settings = settings
         self._wake = wake
         self._slots = slots
+        self._bell = bell
+        self._hearing = hearing
         self._claim = claim
         self._release_lost = release_lost
         self._next_due = next_due
@@ -56,8 +112,17 @@ class Claimer:
         self._stopped = False
         self.in_doubt = False
         """Whether a claim was sent whose answer has not arrived: what it took, if it did, would run nowhere."""
-        self._more = False  # the last look was full: what a free slot means
+        self._full = False  # the last look left no free slot: what a free slot means
+        self._full_since: float | None = None
+        self._reason = Reason.SWEEP
+        self._frontier = Frontier(settings.frontier_margin)
+        self._arrivals = Arrivals(settings.awake_memory.total_seconds())
+        self._sweeps = Sweeps(settings.sweep_factor)
+        self._look_seconds = 0.001  # of the last empty look
+        self._renew_at = 0.0
+        self._falling_pause = 0.0
         self._outage = Outage(f"claiming from {queue}")
+        self._bell_outage = Outage(f"the doorbell of {queue}")
         slots.freed = self._on_free_slot
 
     def stop(self) -> None:
@@ -67,16 +132,13 @@ class Claimer:
 
     async def run(self) -> None:
         """Look until stopped."""
-        while True:
-            reason = await self._wake.wait()
-            if self._stopped:
-                return
-            try:
-                await self._look_until_drained(reason)
-            except Exception as error:
-                self.seen.consecutive_errors += 1
-                await self._outage.pause(error)
-                self._wake.up(Reason.SWEEP)
+        doorbell = Doorbell()
+        stand, action = START
+        while not self._stopped:
+            answer = await self._perform(action)
+            if answer is not None:
+                stand, action = doorbell.step(stand, answer)
+                self.mode = stand.mode
 
     async def settle_doubt(self) -> None:
         """After a claim whose answer was lost: put back what it took. Not while a claim is on its way."""
@@ -85,43 +147,156 @@ class Claimer:
                 log.warning("the answer to its claim was lost: queued again", extra={"job": job_id})
             self.in_doubt = False
 
-    async def _look_until_drained(self, reason: Reason) -> None:
-        await self.settle_doubt()
-        if reason.sets_timer and not self._stopped:
-            # Before the look: a job that becomes due between the two is then found by the look, not by neither.
-            self._set_timer(await self._next_due(self.queue))
-        found: int | None = None  # None: no slot was free, so nothing was looked at
-        while not self._stopped and (free := min(self._slots.free(), self._room())):
-            claims = await self._look(reason, free)
-            found = (found or 0) + len(claims)
-            if claims:
-                self._start(claims, self._slots)
-            self._more = len(claims) == free
-            if not self._more:
-                break
-        else:
-            self._more = True  # full: whatever woke us waits for a slot
-        self._looked(reason, found)
+    # --- what the transitions ask for
 
-    async def _look(self, reason: Reason, free: int) -> list[Claim]:
+    async def _perform(self, action: Action) -> Answer | None:
+        """Do it; None: it failed, a pause was made, do it again."""
+        match action:
+            case Wait(pause):
+                return await self._rest(pause)
+            case Look(sweep, timer):
+                return await self._look(sweep=sweep, timer=timer)
+            case _:
+                return await self._ring(action)
+
+    async def _ring(self, action: Mute | Open | Witness | Check) -> Answer:
+        """What is done to the bell is done on the listener's session; when that fails, nobody will ring us."""
+        try:
+            answer = await self._at_the_bell(action)
+        except Exception as error:
+            if self._hearing():
+                await self._bell_outage.pause(error)
+            self._wake.up(Reason.LISTENER)
+            return Lost()
+        self._bell_outage.over()
+        return answer
+
+    async def _at_the_bell(self, action: Mute | Open | Witness | Check) -> Answer:
+        match action:
+            case Mute(manner, rise):
+                began = time.monotonic()
+                undone = await self._bell.mute(self.queue, manner, rise=rise)
+                self._renew_at = began + self._settings.mute_renewal.total_seconds()
+                return Muted(undone)
+            case Open(lie_down):
+                await self._bell.open(self.queue, lie_down=lie_down)
+                self._renew_at = self._falling_pause = 0.0
+                return Opened()
+            case Witness():
+                self._falling_pause = 0.0
+                return Witnessed(await self._bell.witness())
+            case Check(below):
+                return Checked(await self._bell.ended(below))
+            case _:
+                assert_never(action)
+
+    async def _rest(self, pause: Pause) -> Woken:
+        if pause is Pause.NEVER:
+            self._falling_pause = 0.0
+        self._reason = await self._wake.wait(self._seconds(pause))
+        return Woken(self._reason, hearing=self._hearing(), free=self._free() > 0)
+
+    def _seconds(self, pause: Pause) -> float | None:
+        settings, now = self._settings, time.monotonic()
+        match pause:
+            case Pause.NEVER:
+                return None
+            case Pause.FOUND:
+                return pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
+            case Pause.EMPTY:
+                shortest, longest = settings.look_pause_min.total_seconds(), settings.look_pause_max.total_seconds()
+                return pause_after_none(self._arrivals.rate(now), self._look_seconds, settings.look_share, shortest, longest)
+            case Pause.FALLING:
+                longest = settings.fall_pause_max.total_seconds()
+                self._falling_pause = min(longest, max(0.001, 2 * self._falling_pause))
+                return max(self._falling_pause, self._sweeps.ready_at - now)
+            case Pause.FRESH:
+                return settings.full_after.total_seconds()
+            case Pause.RENEWAL:
+                return settings.mute_renewal.total_seconds()
+            case _:
+                assert_never(pause)
+
+    # --- looking
+
+    async def _look(self, *, sweep: bool, timer: bool) -> Looked | None:
+        try:
+            await self.settle_doubt()
+            if timer:
+                # Before the look: a job that becomes due between the two is then found by the look, not by neither.
+                self._set_timer(await self._next_due(self.queue))
+            return await self._claim_free(sweep=sweep)
+        except Exception as error:
+            self.seen.consecutive_errors += 1
+            await self._outage.pause(error)
+            return None
+
+    async def _claim_free(self, *, sweep: bool) -> Looked:
+        free, began = self._free(), time.monotonic()
+        if not free or self._stopped:
+            self._full = True
+            self._looked(self._reason, None)
+            return self._report(found=0, swept=False, now=began)
+        # Awake, the bell is silent about what was committed late with an old run_at: a sweep now and then finds it.
+        is_due = began - self._sweeps.last_at >= self._settings.sweep_every.total_seconds()
+        sweep = (sweep or is_due) and self._sweeps.allowed(began)
+        claims = await self._claim_behind_frontier(free, sweep=sweep)
+        ended = time.monotonic()
+        if sweep:
+            self._sweeps.took(began, ended)
+            self.seen.sweeps += 1
+        elif not claims:
+            self._look_seconds = ended - began
+        if claims:
+            self._start(claims, self._slots)
+        self._full = not self._free()
+        self._looked(self._reason, len(claims))
+        return self._report(found=len(claims), swept=sweep and len(claims) < free, now=ended)
+
+    async def _claim_behind_frontier(self, free: int, *, sweep: bool) -> list[Claim]:
         self.in_doubt = True
-        claims = await self._claim(self.queue, free)
+        taken = await self._claim(self.queue, free, self._frontier.lanes(sweep=sweep))
         self.in_doubt = False
+        self._frontier.moved_by(taken, free)
         self._outage.over()
-        self.seen.consecutive_errors = 0
-        self.seen.looks += 1
-        self.seen.empty += not claims
-        self.seen.found[reason.way] = self.seen.found.get(reason.way, 0) + len(claims)
+        self._count(taken.claims, free)
+        return taken.claims
+
+    def _count(self, claims: list[Claim], free: int) -> None:
+        seen = self.seen
+        way = self._reason.way if self._reason > Reason.SLOT else LOOK
+        seen.consecutive_errors = 0
+        seen.looks += 1
+        seen.empty += not claims
+        seen.found[way] = seen.found.get(way, 0) + len(claims)
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, reason.way, len(claims), free)
+            log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free)
             for claim in claims:
                 log.debug(
                     "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due",
-                    reason.way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000,
+                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000,
                     extra={"job": claim.id, "queue": claim.queue, "kind": claim.kind},
                 )  # fmt: skip
-        return claims
+
+    def _report(self, *, found: int, swept: bool, now: float) -> Looked:
+        if found:
+            self._arrivals.saw(found, now)
+        if not self._full:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        return Looked(
+            found=found > 0,
+            full=self._full,
+            swept=swept,
+            brisk=is_brisk(self._arrivals.rate(now), self._settings.awake_from, awake=self.mode in (Mode.AWAKE, Mode.FULL)),
+            renew=now >= self._renew_at,
+            saturated=self._full_since is not None and now - self._full_since >= self._settings.help_after.total_seconds(),
+        )
+
+    def _free(self) -> int:
+        return min(self._slots.free(), self._room())
 
     def _on_free_slot(self) -> None:
-        if self._more:
+        if self._full:
             self._wake.up(Reason.SLOT)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.worker.wake import Reason, Wake
+from hybrid_runner.worker.wake import Wake
 
 
 class Poller:

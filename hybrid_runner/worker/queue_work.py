@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 
-from hybrid_runner.models import Claim
+from hybrid_runner.models import Claim, Taken
+from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.ranking import AT_ONCE, EVERYBODY, Part, part, place
 from hybrid_runner.settings import Settings
+from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.slots import Slots
 from hybrid_runner.worker.status import QueueStatus
 from hybrid_runner.worker.timers import Timer
-from hybrid_runner.worker.wake import Reason, Wake
+from hybrid_runner.worker.wake import Wake
+
+_LOOK_LATER = 0.025
+_REASONS = {"": Reason.RING, "later": Reason.LATER}
+_LONGEST_NUMBER = 10
 
 
 class QueueWork:
@@ -25,7 +34,11 @@ class QueueWork:
         slots: int,
         settings: Settings,
         *,
-        claim: Callable[[str, int], Awaitable[list[Claim]]],
+        worker_id: str,
+        bell: Bell,
+        hearing: Callable[[], bool],
+        ring: Callable[[str, str], None],
+        claim: Callable[[str, int, Lanes], Awaitable[Taken]],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
@@ -41,26 +54,68 @@ class QueueWork:
             hearing=Pace(settings.hybrid_poll_base, settings.hybrid_poll_cap, settings.poll_factor),
         )
         self.claimer = Claimer(
-            queue, wake=self.wake, slots=self.slots, claim=claim, release_lost=release_lost,
-            next_due=next_due, start=start, room=room,
+            queue, settings=settings, wake=self.wake, slots=self.slots, bell=bell, hearing=hearing, claim=claim,
+            release_lost=release_lost, next_due=next_due, start=start, room=room,
             looked=self.poller.looked, set_timer=self.timer.set,
         )  # fmt: skip
+        self.members: set[str] = set()
+        """The live workers of this queue, as the last heartbeat knew them."""
+        self._worker_id = worker_id
+        self._ring = ring
 
-    def heard(self, payload: str) -> None:
+    def heard(self, payload: str, ringer: int) -> None:
         """A ring on the queue's channel; whoever sent it, the worst it can do is cause a look."""
-        match payload:
-            case "later":
-                self.wake.up(Reason.LATER)
-            case "help":
-                self.wake.up(Reason.SWEEP)
+        match payload.split(" "):
+            case ["help"]:
+                self.wake.up(Reason.HELP)
+            case ["gone", worker_id]:
+                self.members.discard(worker_id)
+            case ["pass", word, *numbers]:
+                if len(numbers) == 2 and all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
+                    self._passed_on(word, int(numbers[0]), int(numbers[1]))
+            case [word]:
+                self._rung(_REASONS.get(word, Reason.RING), ringer)
             case _:
                 self.wake.up(Reason.RING)
+
+    def told(self, what: str, members: Iterable[str] = ()) -> None:
+        """What the heartbeat brought."""
+        match what:
+            case "members":
+                self.members = set(members)
+            case "expired":
+                self.wake.up(Reason.EXPIRED)
+            case "overdue" if self.claimer.mode is Mode.ASLEEP:
+                self.wake.up(Reason.SWEEP)
+
+    def _rung(self, reason: Reason, ringer: int) -> None:
+        position = place(ringer, self._worker_id, self.members)
+        match part(position, len(self.members)):
+            case Part.LOOK:
+                self._look_or_pass_on(reason, ringer, position)
+            case Part.LOOK_LATER:
+                asyncio.get_running_loop().call_later(_LOOK_LATER, self.wake.up, reason)
+            case Part.NOTHING:
+                pass
+
+    def _passed_on(self, word: str, ringer: int, position: int) -> None:
+        if place(ringer, self._worker_id, self.members) == position:
+            self._look_or_pass_on(_REASONS.get(word, Reason.RING), ringer, position)
+
+    def _look_or_pass_on(self, reason: Reason, ringer: int, position: int) -> None:
+        """A full worker cannot take it: the next in order can, if there are any that this ring is not for anyway."""
+        if self.claimer.mode is Mode.FULL and len(self.members) > EVERYBODY:
+            if position + AT_ONCE < len(self.members):
+                word = "later" if reason is Reason.LATER else "now"
+                self._ring(self.queue, f"pass {word} {ringer} {position + AT_ONCE}")
+        else:
+            self.wake.up(reason)
 
     def status(self) -> QueueStatus:
         """A snapshot."""
         seen = self.claimer.seen
         return QueueStatus(
-            queue=self.queue, slots=self.slots.total, running=self.slots.taken, looks=seen.looks,
-            empty_looks=seen.empty, found=dict(seen.found), consecutive_errors=seen.consecutive_errors,
+            queue=self.queue, mode=self.claimer.mode.value, slots=self.slots.total, running=self.slots.taken, looks=seen.looks,
+            empty_looks=seen.empty, sweeps=seen.sweeps, found=dict(seen.found), consecutive_errors=seen.consecutive_errors,
             polls=self.poller.polls, empty_polls=self.poller.empty_polls, next_poll=self.poller.pause,
         )  # fmt: skip

@@ -13,14 +13,17 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.jsontext import decode, encode
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Settlement, Stopped
+from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Link
+from hybrid_runner.storage.connections import FOR_CLAIMS, Link
 from hybrid_runner.version import VERSION
+from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
@@ -29,7 +32,6 @@ from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import WorkerStatus
-from hybrid_runner.worker.wake import Reason
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -77,7 +79,6 @@ class Worker:
         for work in self._work.values():
             self._background(f"claimer of {work.queue}", work.claimer.run)
             self._background(f"poller of {work.queue}", work.poller.run)
-            work.wake.up(Reason.SWEEP)
         self._keep("heartbeat", every("heartbeat", self._settings.heartbeat, self._beat))
         self._keep("upkeep", every("making archive partitions", timedelta(hours=1), self._make_partitions))
         log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
@@ -114,6 +115,17 @@ class Worker:
         if claimers:  # none, if they ended by themselves
             await asyncio.wait(claimers, timeout=5)
         await self._end_tasks(*claimers, *self._named("poller"))
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Nobody counts on us any more: what a mute of ours kept quiet is for others, and our own jobs may come back to them."""
+        for queue, work in self._work.items():
+            try:
+                async with asyncio.timeout(1):
+                    is_muted = work.claimer.mode in (Mode.AWAKE, Mode.FULL, Mode.FALLING)
+                    await statements.leave_bell(self._claims, queue, self.id, is_muted=is_muted)
+            except (RunnerError, TimeoutError) as error:
+                log.info("worker %s could not say that it leaves %s: %s", self.id, queue, error)
 
     # --- what others see
 
@@ -153,7 +165,7 @@ class Worker:
 
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
-        self._claims, self._settles, self._courtesies, self._beats = Link(dsn), Link(dsn), Link(dsn), Link(dsn)
+        self._claims, self._settles, self._courtesies, self._beats = Link(dsn, FOR_CLAIMS), Link(dsn), Link(dsn), Link(dsn)
         kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
 
@@ -167,10 +179,15 @@ class Worker:
             written=self._on_written,
         )
         self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
+        self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
         self._work = {
             queue: QueueWork(
                 queue, slots, settings,
-                claim=lambda queue, free: statements.claim_jobs(self._claims, queue, kinds, free, self.id),
+                worker_id=self.id,
+                bell=Bell(self._listener, settings.mute),
+                hearing=lambda: self._listener.hearing,
+                ring=self._ring,
+                claim=lambda queue, free, lanes: statements.claim_jobs(self._claims, queue, kinds, free, self.id, lanes),
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
@@ -179,28 +196,31 @@ class Worker:
             )
             for queue, slots in self._totals.items()
         }  # fmt: skip
-        self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
 
     async def _release_lost(self, queue: str) -> set[int]:
         known = [*self._executor.running, *self._settler.ids()]
         return await statements.release_lost(self._claims, queue, self.id, known)
 
-    def _on_ring(self, queue: str, payload: str) -> None:
+    def _ring(self, queue: str, payload: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._listener.ring(queue, payload), name="ring")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
         word, _, number = payload.partition(" ")
         if word == "cancel":
             if number.isdecimal() and len(number) < 20:
                 self._cancel(int(number))
             return
         if queue in self._work:
-            self._work[queue].heard(payload)
+            self._work[queue].heard(payload, ringer)
 
     def _on_hearing(self) -> None:
         hearing = self._listener.hearing
         self._changed.set()
         for work in self._work.values():
             work.poller.hears(hearing=hearing)
-            if hearing:
-                work.wake.up(Reason.SWEEP)  # whatever rang while nobody listened
+            work.wake.up(Reason.LISTENER)
         if hearing:
             log.info("listening on %s", ", ".join(self._totals))
 
@@ -237,8 +257,14 @@ class Worker:
     # --- periodic work
 
     async def _beat(self) -> None:
-        for job_id in await statements.beat(self._beats, self.id, self._executor.running):
-            self._cancel(job_id)
+        told = await statements.beat(self._beats, self.id, self._executor.running, list(self._work))
+        for queue, work in self._work.items():
+            work.told("members", [t.value for t in told if t.value and (t.what, t.queue) == ("member", queue)])
+        for what, queue, value in told:
+            if what == "cancel" and value:
+                self._cancel(int(value))
+            elif queue in self._work:
+                self._work[queue].told(what)
 
     async def _make_partitions(self) -> None:
         await statements.make_archive_partitions(self._courtesies, _PARTITIONS_AHEAD)

@@ -10,10 +10,14 @@ class QueueStatus:
     """One queue as this worker sees it."""
 
     queue: str
+    mode: str
+    """deaf, falling, asleep, awake or full: see policy/doorbell.py."""
     slots: int
     running: int
     looks: int
     empty_looks: int
+    sweeps: int
+    """Looks from the start of the lanes."""
     found: dict[str, int]
     consecutive_errors: int
     polls: int

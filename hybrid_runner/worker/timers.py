@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from hybrid_runner.worker.wake import Reason, Wake
+from hybrid_runner.policy.doorbell import Reason
+from hybrid_runner.worker.wake import Wake
 
 # Past the due moment by a hair, so that "run_at <= now()" holds when the look arrives.
 _HAIR = 0.001

@@ -3,27 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from enum import IntEnum
 
-
-class Reason(IntEnum):
-    """Why a worker looks, weakest first. A stronger reason hides a weaker one."""
-
-    SLOT = 1  # a slot came free while there was more to do
-    RING = 2  # an insert rang
-    TIMER = 3  # a job that was known to come is due
-    LATER = 4  # an insert rang for a job due soon: the timer has to be set
-    SWEEP = 5  # the fallback poll, a reconnect, a help ring, the start
-
-    @property
-    def way(self) -> str:
-        """The label of what a look for this reason finds."""
-        return self.name.lower()
-
-    @property
-    def sets_timer(self) -> bool:
-        """Whether the next due time must be asked for after such a look."""
-        return self >= Reason.TIMER
+from hybrid_runner.policy.doorbell import Reason
 
 
 class Wake:
@@ -33,7 +14,7 @@ class Wake:
         self._event = asyncio.Event()
         self._reason: Reason | None = None
         self.resting = asyncio.Event()
-        """Set while the claimer waits and nobody gave it a reason."""
+        """Set while the claimer waits for nothing but a reason, and nobody gave it one."""
 
     def up(self, reason: Reason) -> None:
         """Give a reason to look."""
@@ -42,11 +23,21 @@ class Wake:
         self._event.set()
         self.resting.clear()
 
-    async def wait(self) -> Reason:
-        """Wait for a reason, and lower the flag."""
-        if not self._event.is_set():
-            self.resting.set()
-        await self._event.wait()
+    async def wait(self, longest: float | None = None) -> Reason:
+        """Wait for a reason, at most so many seconds, and lower the flag."""
+        if not self._event.is_set() and longest != 0:
+            await self._rest(longest)
         self._event.clear()
         reason, self._reason = self._reason, None
-        return reason or Reason.SWEEP
+        return Reason.PAUSE if reason is None else reason
+
+    async def _rest(self, longest: float | None) -> None:
+        if longest is None:
+            self.resting.set()
+            await self._event.wait()
+            return
+        alarm = asyncio.get_running_loop().call_later(longest, self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            alarm.cancel()

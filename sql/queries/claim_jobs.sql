@@ -1,13 +1,16 @@
--- claim_jobs: take due jobs of one queue, urgent lanes first, oldest first within a lane.
--- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts, $6 interval[] timeouts
+-- claim_jobs: take due jobs of one queue, urgent lanes first, oldest first within a lane, behind each lane's frontier.
+-- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts, $6 interval[] timeouts,
+-- $7 timestamptz[] run_ats, $8 int8[] ids
 -- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past the limit.
+-- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was claimed.
 WITH picked AS MATERIALIZED (
     SELECT due.id
-    FROM generate_series(0, 9) AS lane (priority)
+    FROM unnest($7::timestamptz[], $8::int8[]) WITH ORDINALITY AS lane (run_at, id, number)
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM hybrid_runner.jobs AS j
-        WHERE j.state = 'queued' AND j.queue = $1 AND j.priority = lane.priority AND j.run_at <= now() AND j.kind = ANY ($2)
+        WHERE j.state = 'queued' AND j.queue = $1 AND j.priority = lane.number - 1
+            AND (j.run_at, j.id) > (lane.run_at, lane.id) AND j.run_at <= now() AND j.kind = ANY ($2)
         ORDER BY j.run_at, j.id
         LIMIT $3
         FOR UPDATE OF j SKIP LOCKED
@@ -21,7 +24,7 @@ claimed AS (
         attempt = j.attempt + 1,
         claim = (SELECT nextval('hybrid_runner.claims')), -- once a batch: with the id it is unique
         worker_id = $4,
-        started_at = clock_timestamp(),
+        started_at = now(),
         version = j.version + 1,
         -- what the handler declares is written down, so that others can apply it without knowing the kind
         max_attempts = coalesce(j.max_attempts, ($5::int4[])[array_position($2, j.kind)]),
@@ -29,9 +32,11 @@ claimed AS (
     WHERE j.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING
         j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
-        j.traceparent, j.attempt, j.claim, j.started_at
+        j.traceparent, j.attempt, j.claim
 )
 SELECT
-    id, queue, kind, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, attempt, claim, started_at
-FROM claimed
-ORDER BY priority, run_at, id
+    c.id, c.queue, c.kind, c.priority, c.payload, c.data, c.key, c.run_at, c.max_attempts, c.timeout, c.finish_by, c.traceparent,
+    c.attempt, c.claim, now() AS looked_at
+FROM (SELECT 1) AS look
+LEFT JOIN claimed AS c ON true
+ORDER BY c.priority, c.run_at, c.id

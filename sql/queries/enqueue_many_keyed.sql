@@ -4,11 +4,11 @@
 -- $11 interval[] delays, $12 text[] keys, $13 text on_conflict
 SELECT e.id, e.outcome
 FROM unnest(
-    $1::text[], $2::text[]::jsonb[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-    $10::text[]::jsonb[], $11::interval[], $12::text[]
+    $1::text[], $2::text[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
+    $10::text[], $11::interval[], $12::text[]
 ) WITH ORDINALITY
     AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
 CROSS JOIN LATERAL hybrid_runner.enqueue_job(
-    n.kind, n.payload, n.queue, n.key, n.priority, n.run_at, n.delay, n.max_attempts, n.timeout, n.finish_by, n.data, n.traceparent, $13
+    n.kind, n.payload::jsonb, n.queue, n.key, n.priority, n.run_at, n.delay, n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, n.traceparent, $13
 ) AS e
 ORDER BY n.place

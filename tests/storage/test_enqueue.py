@@ -33,12 +33,13 @@ async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> N
 async def test_every_field_arrives(database: Connection) -> None:
     due, end = datetime(2031, 1, 2, tzinfo=UTC), datetime(2032, 1, 2, tzinfo=UTC)
     job = NewJob("work", '{"a": 1}', "images", "k", 2, due, None, 7, timedelta(seconds=9), end, '{"b": 2}', TRACE)
-    [single, bulk, keyed] = [
-        (await statements.enqueue_job(database, job, "error")).id,
-        *[e.id for e in await statements.enqueue_many(database, [_without_key(job)], "error")],
-        *[e.id for e in await statements.enqueue_many(database, [NewJob("work", key="x"), _without_key(job)], "error")][1:],
-    ]
-    for number in (single, bulk, keyed):
+    free = _without_key(job)
+    stored = [await statements.enqueue_job(database, job, "error")]
+    stored += await statements.enqueue_many(database, [free, free], "error")
+    stored += (await statements.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
+    stored += (await statements.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
+    assert len(stored) == 5
+    for number, _ in stored:
         view = await statements.get_job(database, number)
         assert view is not None
         assert (view.kind, view.payload, view.queue, view.priority, view.run_at) == ("work", {"a": 1}, "images", 2, due)
@@ -137,8 +138,10 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
     assert await claim(worker) == []
 
 
-async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(database: Connection) -> None:
-    answers = await statements.enqueue_many(database, [NewJob("work", payload=str(n)) for n in range(10_000)], "exists")
+@pytest.mark.parametrize("priorities", [1, 3], ids=["alike", "different"])
+async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priorities: int, database: Connection) -> None:
+    jobs = [NewJob("work", payload=str(n), priority=n % priorities) for n in range(10_000)]
+    answers = await statements.enqueue_many(database, jobs, "exists")
     stored = {row[0]: row[1] for row in await database.fetch("SELECT id, payload FROM hybrid_runner.jobs")}
     assert [stored[number] for number, _ in answers] == [str(n) for n in range(10_000)]
 
@@ -151,6 +154,14 @@ async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Co
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
         await statements.enqueue_many(database, batch, "error")
+
+
+@pytest.mark.parametrize("last", [NewJob("work"), NewJob("work", priority=1), NewJob("work", key="k")], ids=str)
+async def test_one_payload_that_is_not_json_keeps_all_of_them_out(last: NewJob, database: Connection) -> None:
+    with pytest.raises((DatabaseError, EnqueueError), match="json") as refusal:
+        await statements.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
+    assert "\n" not in str(refusal.value)
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_no_jobs_are_a_batch_too(database: Connection) -> None:

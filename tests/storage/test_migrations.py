@@ -185,7 +185,7 @@ async def _works(connection: Connection) -> None:
     assert await statements.cancel_job(connection, taken.id, None) == "requested"
     await statements.make_archive_partitions(connection, 9)
     await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}", timedelta(seconds=30))
-    assert await statements.beat(connection, "worker-1", [taken.id]) == [taken.id]
+    assert [told.value for told in await statements.beat(connection, "worker-1", [taken.id], [])] == [str(taken.id)]
     await statements.retire_worker(connection, "worker-1")
     view = await statements.get_job(connection, job)
     assert view is not None

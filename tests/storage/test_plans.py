@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import query
 from tests.support.server import Databases
 
@@ -23,10 +23,11 @@ FROM generate_series(1, 200000) AS n
 """
 Plan = dict[str, Any]
 
+STARTS = "array_fill('-infinity'::timestamptz, ARRAY[10]), array_fill(0::int8, ARRAY[10])"
 CLAIM = (
     "claim_jobs",
-    "text, text[], int8, text, int4[], interval[]",
-    f"'default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval]",
+    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[]",
+    f"'default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], {STARTS}",
 )
 DUE = ("next_due", "text", "'default'")
 
@@ -46,7 +47,7 @@ def deep_backlog(request: pytest.FixtureRequest, databases: Databases, template:
 @pytest.fixture
 async def backlogged(deep_backlog: str) -> AsyncIterator[Connection]:
     """A connection to it, set up as the product sets up its own; what it does is rolled back."""
-    connection = await connect(deep_backlog)
+    connection = await connect(deep_backlog, FOR_CLAIMS)
     transaction = connection.transaction()
     await transaction.start()
     yield connection
@@ -116,7 +117,7 @@ async def test_the_next_due_time_reads_one_row_a_lane(backlogged: Connection) ->
 async def test_a_statement_prepared_on_an_empty_table_is_as_good(databases: Databases, template: str) -> None:
     """A8: a plan from the day the table was empty must not ruin the day it is not."""
     with databases.fresh(template) as dsn:
-        connection = await connect(dsn)
+        connection = await connect(dsn, FOR_CLAIMS)
         for name, types, arguments in (CLAIM, DUE):
             await connection.execute(f"PREPARE {name} ({types}) AS {query(name)}")
             for _ in range(10):  # Postgres considers a generic plan after five

@@ -166,8 +166,8 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     await statements.register_worker(database, "worker-1", "host", 1, "0.1.0", '{"default": 10}', timedelta(seconds=30))
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await statements.cancel_job(database, first.id, None)
-    assert await statements.beat(database, "worker-1", [first.id, second.id]) == [first.id]
-    assert await statements.beat(database, "worker-2", [first.id, second.id]) == []
+    assert await statements.beat(database, "worker-1", [first.id, second.id], []) == [("cancel", "default", str(first.id))]
+    assert await statements.beat(database, "worker-2", [first.id, second.id], []) == []
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 

@@ -21,7 +21,7 @@ async def enqueue(connection: Connection, key: str | None = None, **fields: obje
 
 async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:
     """Claim what is due."""
-    return await statements.claim_jobs(connection, queue, KINDS, slots, worker_id)
+    return (await statements.claim_jobs(connection, queue, KINDS, slots, worker_id)).claims
 
 
 async def living(connection: Connection, worker_id: str = "worker-1") -> None:

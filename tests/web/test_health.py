@@ -4,12 +4,14 @@ import pytest
 
 from hybrid_runner import QueueStatus, WorkerStatus
 from hybrid_runner.web.health import MOST_ERRORS, checks_of, phase_of
-from hybrid_runner.web.pages import figures
+from hybrid_runner.web.reports import figures
 
 
 def queue(name: str = "default", errors: int = 0, **fields: int) -> QueueStatus:
-    values = {"slots": 10, "running": 1, "looks": 7, "empty_looks": 3, "polls": 2, "empty_polls": 1} | fields
-    return QueueStatus(queue=name, found={"ring": 3, "sweep": 1}, consecutive_errors=errors, next_poll=30.0, **values)
+    values = {"slots": 10, "running": 1, "looks": 7, "empty_looks": 3, "sweeps": 1, "polls": 2, "empty_polls": 1} | fields
+    return QueueStatus(
+        queue=name, mode="asleep", found={"ring": 3, "sweep": 1}, consecutive_errors=errors, next_poll=30.0, **values
+    )
 
 
 def status(*queues: QueueStatus, stopping: bool = False, ended: tuple[str, ...] = ()) -> WorkerStatus:

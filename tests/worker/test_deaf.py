@@ -55,10 +55,9 @@ async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) 
             return await finish(batch)
 
         worker._settler._finish = finish_when_it_may
-        resting = worker._work["default"].wake.resting
         await app.enqueue_many(note, [{} for _ in range(40)])
-        while not ran or worker.status().running or not resting.is_set():
-            await asyncio.sleep(0)  # until nothing runs and the claimer rests: it does not go on by itself
+        while worker._settler.pending < 4 or worker.status().running or worker.status().queues[0].mode != "full":
+            await asyncio.sleep(0.001)  # until nothing runs and there is no room: it does not go on by itself
         assert len(ran) <= 8
         taking.set()
         await asyncio.wait_for(worker.settled(40), 10)

@@ -22,7 +22,7 @@ from hybrid_runner.worker.slots import Slots
 def claim() -> Claim:
     """The claim of one job."""
     now = datetime.now(UTC)
-    return Claim(1, "default", "hang", "{}", None, None, now, 5, None, None, None, 1, 1, now)
+    return Claim(1, "default", "hang", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now)
 
 
 def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:

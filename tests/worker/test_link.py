@@ -31,7 +31,7 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
     """A9: the old one may be half open for hours."""
     opened: list[Silent] = []
 
-    async def connect(_dsn: str) -> Silent:
+    async def connect(_dsn: str, _settings: object) -> Silent:
         opened.append(Silent())
         return opened[-1]
 

@@ -22,10 +22,10 @@ class PooledEar:
     async def open(cls, _dsn: str) -> PooledEar:
         return cls()
 
-    async def listen(self, channel: str, heard: Callable[[str, str], None]) -> None:
+    async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
         pass
 
-    async def ring(self, channel: str) -> None:
+    async def ring(self, channel: str, payload: str) -> None:
         pass
 
     async def close(self) -> None:
@@ -44,7 +44,7 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(m
 
     tell = Tell()
     module.log.addHandler(tell)
-    listener = Listener("postgresql://nobody", ["default"], lambda _queue, _payload: None, lambda: said.put_nowait("changed"))
+    listener = Listener("postgresql://nobody", ["default"], lambda _queue, _payload, _pid: None, lambda: said.put_nowait("changed"))
     task = asyncio.create_task(listener.run())
     try:
         assert "rings do not arrive" in await asyncio.wait_for(said.get(), 5)

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner import DatabaseUnavailable, Job, Runner
-from hybrid_runner.models import Claim
+from hybrid_runner.models import Claim, Taken
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.statements import Lanes
 from tests.support.proxy import Proxy
 from tests.support.working import runner, working
 
@@ -241,12 +242,12 @@ async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, databas
         claimer = worker._work["default"].claimer
         claim, lost = claimer._claim, list[Claim]()
 
-        async def lose_the_answer(queue: str, free: int) -> list[Claim]:
-            claims = await claim(queue, free)
-            if claims and not lost:
-                lost.extend(claims)
+        async def lose_the_answer(queue: str, free: int, lanes: Lanes) -> Taken:
+            taken = await claim(queue, free, lanes)
+            if taken.claims and not lost:
+                lost.extend(taken.claims)
                 raise DatabaseUnavailable("the connection was lost")
-            return claims
+            return taken
 
         claimer._claim = lose_the_answer
         job_id = (await app.enqueue("note", {})).id

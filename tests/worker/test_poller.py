@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.wake import Reason, Wake
+from hybrid_runner.worker.wake import Wake
 
 
 def poller(wake: Wake | None = None) -> Poller:

@@ -15,7 +15,7 @@ from hybrid_runner.worker.settler import Settler
 def claim(number: int) -> Claim:
     """The claim of one job."""
     now = datetime.now(UTC)
-    return Claim(number, "default", "work", "{}", None, None, now, 5, None, None, None, 1, 1, now)
+    return Claim(number, "default", "work", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now)
 
 
 async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other() -> None:

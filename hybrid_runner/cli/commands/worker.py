@@ -11,17 +11,28 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
 
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
 from hybrid_runner.cli.session import start_logs
 from hybrid_runner.cli.target import load_app, split_target
+from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.registry import check_queue
 from hybrid_runner.runner import Runner
+from hybrid_runner.storage.migrating import require_schema
+from hybrid_runner.supervisor.fleet import Fleet
+from hybrid_runner.supervisor.process import Command
+from hybrid_runner.supervisor.tether import Tether
 from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.web.serving import HealthServer
 
 log = logging.getLogger("hybrid_runner.cli")
 
+MOST_PROCESSES = 64
+_LONGEST_NAME = 200
 _LONGEST_FAREWELL = 0.5
 
 
@@ -36,11 +47,30 @@ def configure(parser: Parser) -> None:
         "--queue", metavar="QUEUE[=SLOTS]", type=_queue, action="append", default=[], dest="queues",
         help="work on this queue, so many jobs at a time (default: all queues of the handlers, and `default`)",
     )  # fmt: skip
+    parser.add_argument(
+        "--processes", metavar="N", type=whole(1, MOST_PROCESSES), default=1,
+        help="so many workers, each a process with slots and connections of its own; one that dies is started again (default: 1)",
+    )  # fmt: skip
     add_common(parser, json_help="log as JSON: short for --log-format json", logs=LOGS_OF_LONG_COMMANDS)
     parser.run_by(_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    tether = Tether.find(os.environ)
+    if tether is not None:
+        return _run_as_child(arguments, tether)
+    folder = Path.cwd()  # before the module is imported: it may go elsewhere
+    app, queues = _prepare(arguments)
+    _warn_of_strange_queues(app, queues)
+    if arguments.processes == 1:
+        return _run_loop(_work(app, queues))
+    with asyncio.Runner() as runner:
+        code = runner.run(_supervise(app, queues, arguments.processes, folder))
+    return _end(code)
+
+
+def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
+    """The app, with its logs and settings, and the slots of each queue."""
     queues = _without_duplicates(arguments)
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
@@ -48,18 +78,35 @@ def _run(arguments: argparse.Namespace) -> int:
     app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
     start_logs(arguments, app.settings)
-    _warn_of_strange_queues(app, queues)
-    slots = {queue: count or app.settings.slots for queue, count in queues.items()}
+    return app, {queue: count or app.settings.slots for queue, count in queues.items()}
+
+
+# --- one process
+
+
+def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     try:
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            code = runner.run(_work(app, slots))
+            code = runner.run(work)
     except SystemExit as end:  # the second signal
         return _end(end.code if isinstance(end.code, int) else 1)
     return _end(code)
 
 
-async def _work(app: Runner, queues: dict[str, int]) -> int:
+async def _work(app: Runner, queues: dict[str, int], tether: Tether | None = None) -> int:
     """Work until a signal; one that comes before the worker runs ends it as well."""
+    with _ended_by_signals():
+        if tether is None:
+            await app.run_worker(queues or None)
+        else:
+            async with tether.held(app.settings.grace):
+                await app.work(queues or None, tether.show)
+    return 0
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Cancelled by a signal, for as long as nobody has installed a handler that knows better."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101  # we are in one
     signals = []
@@ -69,13 +116,63 @@ async def _work(app: Runner, queues: dict[str, int]) -> int:
         task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)  # run_worker takes over once it is open
+        loop.add_signal_handler(number, stop)
     try:
-        await app.run_worker(queues or None)
+        yield
     except asyncio.CancelledError:
         if not signals:
             raise
-    return 0
+
+
+# --- many
+
+
+def _run_as_child(arguments: argparse.Namespace, tether: Tether) -> int:
+    """A worker whose parent answers the pages, and speaks for it if it cannot start."""
+    tether.accept_signals()
+    try:
+        app, queues = _prepare(arguments)
+        with contextlib.ExitStack() as stack:
+            if (postgres := tether.share_postgres()) is not None:
+                stack.callback(postgres.close)
+                app.use(dsn=postgres.dsn)
+            app.use(worker_id=tether.worker_id)
+            return _run_loop(_work(app, queues, tether))
+    except RunnerError as error:
+        log.debug("this process cannot start", exc_info=True)
+        tether.refuse(str(error))
+        return 1
+
+
+async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Path) -> int:
+    """Check what can be checked once for all, then start the processes."""
+    settings = app.settings
+    fleet = Fleet(size, _checked_name(settings.worker_id, size), settings.grace)
+    code = 0
+    async with HealthServer(settings.http_host, settings.http_port, fleet) as pages, AsyncExitStack() as stack:
+        stack.push_async_callback(app.close)  # the embedded Postgres lives as long as we do
+        with _ended_by_signals():
+            await _check(app, queues)
+            embedded = None if app.embedded is None else str(app.embedded.directory)
+            code = await fleet.run(Command([sys.executable, *sys.orig_argv[1:]], folder, embedded), pages.announce)
+    return code
+
+
+async def _check(app: Runner, queues: dict[str, int]) -> None:
+    """What would end every child ends the parent, in one line."""
+    connection = await app.connect(app.settings.start_timeout)
+    try:
+        await require_schema(connection)
+    finally:
+        await connection.close()
+    app.worker(queues or None)
+
+
+def _checked_name(worker_id: str | None, size: int) -> str | None:
+    longest = _LONGEST_NAME - len(f"-{size}")
+    if worker_id is not None and len(worker_id) > longest:
+        raise ConfigurationError(f"worker_id: at most {longest} characters with --processes {size}, which adds a number to it")
+    return worker_id
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -1,0 +1,163 @@
+"""Who is compared, each at the settings that its own documentation gives: how to start it, put jobs in, and count what is left."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hybrid_runner.bench import stopwatch
+from hybrid_runner.bench.child import Child, started
+from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.texts import text
+
+FOLDER = Path(__file__).parent
+PYTHON = FOLDER / ".venv" / "bin" / "python"
+NODE = FOLDER / "node_modules" / ".bin" / "node"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One runner at one setting."""
+
+    name: str
+    command: tuple[str, ...]
+    insert: str
+    """One job of the kind stamp; $1 is a text that it carries."""
+    fill: str
+    """$1 (int8) jobs of the kind noop."""
+    left: str
+    """How many jobs have not ended."""
+    empty: str
+    """Leaves its tables empty."""
+    tables: str
+    """To be vacuumed."""
+    share: float = 1.0
+    """How much of a drain it gets: what takes minutes tells nothing more."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def started(self, place: Place) -> AbstractAsyncContextManager[Child]:
+        """Its worker, in a process."""
+        return started(self.name, self.command, place.dsn, self.variables)
+
+    async def clear(self, place: Place) -> None:
+        """Leave no jobs."""
+        await place.connection.execute(self.empty, timeout=600)
+        await self.settle(place)
+
+    async def put_in(self, place: Place, jobs: int) -> None:
+        """Many jobs, in one statement."""
+        await place.connection.execute(self.fill, jobs, timeout=600)
+        await self.settle(place)
+
+    async def settle(self, place: Place) -> None:
+        """Let the planner know, and Postgres have written it."""
+        await place.connection.execute(f"VACUUM ANALYZE {self.tables}", timeout=600)
+        await place.connection.execute("CHECKPOINT", timeout=600)
+
+
+async def contestants(place: Place) -> list[Contestant]:
+    """All of them, their tables made."""
+    return [ours(), *await pgqueuer(place), *await procrastinate(place), *await graphile(place)]
+
+
+def ours() -> Contestant:
+    """All settings at their defaults."""
+    return Contestant(
+        "hybrid_runner",
+        (sys.executable, "-m", "hybrid_runner.bench.worker"),
+        insert=text("insert_stamp"),
+        fill="INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'bench', 'noop' FROM generate_series(1, $1::int8)",
+        left="SELECT count(*) FROM hybrid_runner.jobs",
+        empty="TRUNCATE hybrid_runner.jobs, hybrid_runner.archive",
+        tables="hybrid_runner.jobs",
+    )
+
+
+async def pgqueuer(place: Place) -> list[Contestant]:
+    """At its defaults, and with the largest batches that it was found to gain from."""
+    program = (str(PYTHON), str(FOLDER / "peers" / "pgqueuer_worker.py"))
+    enqueue = (await _installed("pgqueuer", (*program, "install"), place))["enqueue"]
+
+    def enqueued(kind: str, payload: str, count: str) -> str:
+        """Its own statement, with arrays of so many in place of the parameters."""
+        values = ("0", f"'{kind}'::text", payload, "'0'::interval", "NULL::text", "NULL::text")
+        return re.sub(r"\$(\d)::", lambda found: f"array_fill({values[int(found[1]) - 1]}, ARRAY[{count}])::", enqueue)
+
+    def made(batch: int, words: str, share: float) -> Contestant:
+        return Contestant(
+            f"pgqueuer{words}",
+            (*program, "work", str(batch)),
+            insert=enqueued("stamp", "convert_to($1::text, 'UTF8')", "1"),
+            fill=enqueued("noop", "NULL::bytea", "$1::int8::int"),
+            left="SELECT count(*) FROM pgqueuer",
+            empty="TRUNCATE pgqueuer, pgqueuer_log, pgqueuer_statistics",
+            tables="pgqueuer",
+            share=share,
+            variables=_STOPWATCH,
+        )
+
+    return [made(10, "", 0.3), made(500, ", batch_size 500", 1.0)]
+
+
+async def procrastinate(place: Place) -> list[Contestant]:
+    """At its defaults (one job at a time), and with a hundred at a time."""
+    program = (str(PYTHON), str(FOLDER / "peers" / "procrastinate_worker.py"))
+    await _installed("procrastinate", (*program, "install"), place)
+    row = "ROW('bench', '{}', 0, NULL, NULL, {}, NULL)::procrastinate_job_to_defer_v1"
+    nothing = "'{}'::jsonb"
+    defer = "SELECT count(procrastinate_defer_jobs_v1(ARRAY[{}]))"
+
+    def made(concurrency: int, words: str) -> Contestant:
+        return Contestant(
+            f"procrastinate{words}",
+            (*program, "work", str(concurrency)),
+            insert=defer.format(row.format("stamp", "jsonb_build_object('sent', $1::text)")),
+            fill=f"SELECT procrastinate_defer_jobs_v1(array_fill({row.format('noop', nothing)}, ARRAY[$1::int8::int]))",
+            left="SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
+            empty="TRUNCATE procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers",
+            tables="procrastinate_jobs",
+            share=0.04,
+            variables=_STOPWATCH,
+        )
+
+    return [made(1, ""), made(100, ", concurrency 100")]
+
+
+async def graphile(place: Place) -> list[Contestant]:
+    """At its plain settings, and at those of its page on performance."""
+    program = (str(NODE), str(FOLDER / "peers" / "graphile_worker.mjs"))
+    await _installed("graphile-worker", (*program, "install"), place)
+    plain = {"concurrentJobs": 24, "maxPoolSize": 25}
+    batching = plain | {"localQueue": {"size": 500}, "completeJobBatchDelay": 0, "failJobBatchDelay": 0}
+
+    def made(options: dict[str, object], words: str, share: float) -> Contestant:
+        return Contestant(
+            f"graphile-worker{words}",
+            (*program, "work", json.dumps({"preset": options})),
+            insert="SELECT count(graphile_worker.add_job('stamp', json_build_object('sent', $1::text)))",
+            fill=(
+                "SELECT count(*) FROM graphile_worker.add_jobs((SELECT array_agg("
+                'json_populate_record(NULL::graphile_worker.job_spec, \'{"identifier": "noop"}\')) '
+                "FROM generate_series(1, $1::int8)))"
+            ),
+            left="SELECT count(*) FROM graphile_worker._private_jobs",
+            empty="TRUNCATE graphile_worker._private_jobs",
+            tables="graphile_worker._private_jobs",
+            share=share,
+        )
+
+    return [made(plain, ", 24 at a time", 0.2), made(batching, ", localQueue 500", 1.0)]
+
+
+async def _installed(name: str, command: tuple[str, ...], place: Place) -> dict[str, str]:
+    """Run an installer; what it says."""
+    async with started(name, command, place.dsn, _STOPWATCH, first_words=False) as child:
+        return await child.answer()
+
+
+_STOPWATCH = {"PYTHONPATH": str(Path(stopwatch.__file__).parent)}

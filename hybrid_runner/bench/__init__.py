@@ -1,0 +1,14 @@
+"""The benchmark: what the runner costs and how fast it is, each figure beside another one of the same run.
+
+place.py      the Postgres that is measured on: emptied between scenarios, and put back as it was
+sizes.py      how many of everything: full, or cut down
+child.py      a program in a process of its own, asked by lines
+worker.py     such a program: a worker as users run it, whose handlers note the time
+bare.py       such a program: the shortest loop that claims, runs and archives; what we are measured against
+producer.py   such a program: single-row INSERTs at a pace
+pgbench.py    single-row INSERTs as fast as so many clients can
+scenarios/    one module each: `measure(place, sizes, tell)` returns a Result
+results.py    what a scenario returns
+table.py      the results as rows of text, and plots.py as pictures
+running.py    all that was asked for, one after the other
+"""

@@ -1,0 +1,50 @@
+"""The shortest loop that claims, runs and archives: no retries, no leases, no traces. `python -m hybrid_runner.bench.bare`.
+
+Commands: `expect KIND N`, `clear`, as worker.py has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+
+import orjson
+
+from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
+from hybrid_runner.bench.texts import text
+from hybrid_runner.bench.worker import QUEUE, commands
+from hybrid_runner.storage.connections import connect
+
+BATCH = 200
+
+
+async def main() -> None:
+    """Claim a batch, run a task for each job, archive them, and again; when there are none, wait for a ring."""
+    watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
+    connection, ear = await connect(os.environ["HYBRID_RUNNER_DSN"]), await connect(os.environ["HYBRID_RUNNER_DSN"])
+    rung = asyncio.Event()
+
+    async def handle(kind: str, payload: str) -> None:
+        watches[kind].note(orjson.loads(payload) if kind == "stamp" else None)
+
+    async def work() -> None:
+        claim, archive = await connection.prepare(text("bare_claim")), await connection.prepare(text("bare_archive"))
+        while True:
+            rung.clear()
+            while rows := await claim.fetch(QUEUE, BATCH):
+                await asyncio.gather(*(asyncio.create_task(handle(row["kind"], row["payload"])) for row in rows))
+                await archive.fetch([row["id"] for row in rows])
+            await rung.wait()
+
+    await ear.add_listener(f"hybrid_runner.{QUEUE}", lambda *_: rung.set())
+    working = asyncio.create_task(work())
+    say({"ready": True})
+    await obey(commands(watches, asyncio.Event(), []))
+    working.cancel()
+    await connection.close()
+    await ear.close()
+
+
+if __name__ == "__main__":
+    run_fast(main)

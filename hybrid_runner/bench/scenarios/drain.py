@@ -1,0 +1,35 @@
+"""How fast one worker, all settings at their defaults, empties a full queue; beside the shortest loop that could."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from hybrid_runner.bench.child import Child
+from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.results import Figure, Result, Tell, median
+from hybrid_runner.bench.sizes import Sizes
+
+
+async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+    """Alternate, so that both meet the same weather."""
+    runs: dict[str, Callable[[], AbstractAsyncContextManager[Child]]] = {"bare loop": place.bare, "worker": place.worker}
+    rates: dict[str, list[float]] = {name: [] for name in runs}
+    turns = list(itertools.product(range(sizes.rounds), runs.items()))
+    for number, (turn, (name, started)) in enumerate(turns):
+        tell(number / len(turns), f"round {turn + 1}: {name}")
+        rates[name].append(await drain(place, started, sizes.drain_jobs))
+    figure = Figure("worker", "jobs/s", median(rates["worker"]), "bare loop", median(rates["bare loop"]))
+    return Result((figure,), {"jobs": sizes.drain_jobs, "rounds": rates})
+
+
+async def drain(place: Place, started: Callable[[], AbstractAsyncContextManager[Child]], jobs: int) -> float:
+    """Jobs per second from the first handler to the last."""
+    await place.clear()
+    await place.fill("noop", jobs)
+    await place.settle()
+    async with started() as child:
+        marks: list[int] = (await child.ask(f"expect noop {jobs}"))["marks"]
+        await place.must_be_empty(child.name)
+    return (jobs - 1) / ((marks[-1] - marks[0]) / 1e9)

@@ -1,0 +1,48 @@
+"""How many of everything: full sizes for figures that mean something, quick ones to see that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Counts, and seconds where it says so."""
+
+    rounds: int = 3
+    """How often what is compared alternates; the median counts."""
+    drain_jobs: int = 50_000
+    pickups: int = 300
+    paced_rates: tuple[int, ...] = (100, 1_000, 5_000)
+    paced_seconds: float = 8.0
+    paced_connections: int = 16
+    producer_clients: tuple[int, ...] = (4, 32)
+    producer_seconds: float = 5.0
+    producer_rounds: int = 2
+    horizon_jobs: int = 300_000
+    backlog_jobs: int = 1_000_000
+    backlog_pickups: int = 200
+    idle_seconds: float = 60.0
+    bulk_jobs: int = 100_000
+    memory_jobs: tuple[int, ...] = (1_000, 10_000)
+    fleet_workers: int = 100
+    fleet_inserts: int = 20
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    rounds=1,
+    drain_jobs=10_000,
+    pickups=50,
+    paced_seconds=1.0,
+    producer_seconds=0.6,
+    producer_rounds=1,
+    horizon_jobs=20_000,
+    backlog_jobs=50_000,
+    backlog_pickups=20,
+    idle_seconds=3.0,
+    bulk_jobs=10_000,
+    memory_jobs=(1_000,),
+    fleet_workers=20,
+    fleet_inserts=5,
+)

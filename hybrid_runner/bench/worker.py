@@ -1,0 +1,86 @@
+"""A worker as users run it, whose handlers note when they were called: `python -m hybrid_runner.bench.worker SLOTS [WORKERS]`.
+
+Commands: `expect KIND N [SECONDS]`, `clear`, `looks`, `release` (let the handlers of `wait` return).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import defaultdict
+from contextlib import AsyncExitStack
+from typing import Any
+
+from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
+from hybrid_runner.runner import Runner
+from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.worker.service import Worker
+
+QUEUE = "bench"
+
+
+async def main() -> None:
+    """Work until stdin is closed."""
+    slots, count = (int(word) for word in (*sys.argv[1:], "0", "1")[:2])
+    watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
+    released = asyncio.Event()
+    app = make_app(watches, released)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(app)
+        await stack.enter_async_context(exporting("bench"))
+        workers = [app.worker({QUEUE: slots or app.settings.slots}) for _ in range(count)]
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        for worker in workers:
+            await worker.hearing()
+        say({"ready": True})
+        await obey(commands(watches, released, workers))
+        released.set()
+
+
+def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
+    """Handlers that do nothing but note the time."""
+    app = Runner(os.environ["HYBRID_RUNNER_DSN"])
+    noop_watch, stamp_watch, wait_watch = watches["noop"], watches["stamp"], watches["wait"]
+
+    @app.job("noop", queue=QUEUE)
+    async def noop(_: Any) -> None:
+        noop_watch.note()
+
+    @app.job("stamp", queue=QUEUE)
+    async def stamp(sent: Any) -> None:
+        stamp_watch.note(sent)
+
+    @app.job("wait", queue=QUEUE)
+    async def wait(_: Any) -> None:
+        wait_watch.note()
+        await released.wait()
+
+    return app
+
+
+def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: list[Worker]) -> dict[str, Any]:
+    """What can be asked."""
+
+    async def expect(words: list[str]) -> dict[str, Any]:
+        kind, count, *patience = words
+        return await watches[kind].expect(int(count), float(patience[0]) if patience else None)
+
+    async def clear(_: list[str]) -> None:
+        for watch in watches.values():
+            watch.clear()
+
+    async def looks(_: list[str]) -> dict[str, Any]:
+        return {"looks": sum(queue.looks for worker in workers for queue in worker.status().queues)}
+
+    async def release(_: list[str]) -> None:
+        released.set()
+
+    return {"expect": expect, "clear": clear, "looks": looks, "release": release}
+
+
+if __name__ == "__main__":
+    configure_logs("error", "console")
+    run_fast(main)

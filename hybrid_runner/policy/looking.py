@@ -1,0 +1,63 @@
+"""How often a worker looks while it is awake, when being rung is cheaper, and how often it may sweep. Time is an argument."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+HEALTHY = 0.005
+"""Seconds that a look may take without anything being wrong."""
+
+
+class Arrivals:
+    """Jobs per second over the last moments: each counts less the older it is."""
+
+    def __init__(self, memory: float) -> None:
+        self._memory = memory
+        self._rate = 0.0
+        self._at = -math.inf
+
+    def saw(self, count: int, now: float) -> None:
+        """So many jobs were found."""
+        self._rate = self.rate(now) + count / self._memory
+        self._at = now
+
+    def rate(self, now: float) -> float:
+        """Jobs per second."""
+        return self._rate * math.exp((self._at - now) / self._memory) if self._rate else 0.0
+
+
+def is_brisk(rate: float, awake_from: float, *, awake: bool) -> bool:
+    """Whether to look without being rung; once awake, a third of the rate keeps it so."""
+    return rate >= (awake_from / 3 if awake else awake_from)
+
+
+def pause_after_find(rate: float, gather_from: float, gather: float) -> float:
+    """None, unless jobs come so fast that looks would be many and small."""
+    return gather if rate >= gather_from else 0.0
+
+
+def pause_after_none(rate: float, look: float, share: float, shortest: float, longest: float) -> float:
+    """A quarter of the time in which a job is expected, and no shorter than what keeps looks within their share of the time."""
+    expected = longest if rate <= 0 else 0.25 / rate
+    affordable = look * (1 - share) / share
+    return min(longest, max(shortest, expected, affordable))
+
+
+@dataclass(slots=True)
+class Sweeps:
+    """Looks from the start of the lanes may take a small share of the time, whatever they cost."""
+
+    factor: float
+    """The next one comes no sooner than so many times what the last one cost."""
+    ready_at: float = -math.inf
+    last_at: float = -math.inf
+
+    def allowed(self, now: float) -> bool:
+        """Whether one may start."""
+        return now >= self.ready_at
+
+    def took(self, began: float, ended: float) -> None:
+        """One has ended. What any look costs on a healthy table does not count."""
+        self.last_at = ended
+        self.ready_at = ended + self.factor * max(0.0, ended - began - HEALTHY)

@@ -1,0 +1,38 @@
+"""Which of many sleeping workers a ring is for: all hear it, a few should look. Everybody computes the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from zlib import crc32
+
+EVERYBODY = 3
+"""In a fleet of so many, everybody looks."""
+
+AT_ONCE = 2
+"""So many look at once; one more looks a moment later, in case they have died."""
+
+
+class Part(Enum):
+    """What a worker does for a ring."""
+
+    LOOK = "look"
+    LOOK_LATER = "look later"
+    NOTHING = "nothing"
+
+
+def place(ringer: int, worker_id: str, members: Iterable[str]) -> int:
+    """Where a worker stands in the order for a ring of this session; whoever is unknown to the others ranks itself all the same."""
+    mine = _rank(ringer, worker_id)
+    return sum(_rank(ringer, other) < mine for other in members if other != worker_id)
+
+
+def part(position: int, members: int) -> Part:
+    """What the worker at this place of a fleet of so many does for a ring."""
+    if members <= EVERYBODY or position < AT_ONCE:
+        return Part.LOOK
+    return Part.LOOK_LATER if position == AT_ONCE else Part.NOTHING
+
+
+def _rank(ringer: int, worker_id: str) -> tuple[int, str]:
+    return crc32(f"{ringer}:{worker_id}".encode()), worker_id

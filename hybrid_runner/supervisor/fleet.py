@@ -1,0 +1,120 @@
+"""The parent of several worker processes: one command, one port, one exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+
+from hybrid_runner.supervisor.member import Member
+from hybrid_runner.supervisor.process import Command
+from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
+from hybrid_runner.supervisor.tether import FAREWELL, SIGNALS
+from hybrid_runner.web.reports import Body
+
+log = logging.getLogger("hybrid_runner.supervisor")
+
+_AT_ONCE = timedelta(seconds=5)
+
+
+class Fleet:
+    """Starts the processes, keeps them alive, and ends when all of them have."""
+
+    def __init__(self, size: int, worker_id: str | None, grace: timedelta) -> None:
+        self._grace = grace
+        self._signals: list[signal.Signals] = []
+        self._worked = asyncio.Event()
+        self._members = [
+            Member(number, worker_id and f"{worker_id}-{number}", worked=self._worked, changed=self._on_change)
+            for number in range(1, size + 1)
+        ]
+
+    async def run(self, command: Command, started: Callable[[], None]) -> int:
+        """Start all, call `started` once all work, and wait until a signal has ended them; the exit code."""
+        self._take_signals()
+        announcing = asyncio.create_task(self._announce(started))
+        keeping = [asyncio.create_task(member.keep(command)) for member in self._members]
+        try:
+            await asyncio.wait(keeping, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            announcing.cancel()
+            await self._end(keeping)
+        for failure in (task.exception() for task in keeping):
+            if failure is not None:
+                raise failure
+        return 0 if len(self._signals) < 2 else 128 + self._signals[-1]
+
+    # --- what the pages say
+
+    def health(self) -> Body:
+        """Of all processes."""
+        return fleet_health([member.view() for member in self._members], stopping=bool(self._signals))
+
+    def ready(self) -> Body:
+        """Of all processes."""
+        return fleet_ready([member.view() for member in self._members], stopping=bool(self._signals))
+
+    # --- start
+
+    async def _announce(self, started: Callable[[], None]) -> None:
+        await self._worked.wait()
+        started()
+        log.info("%d worker processes work", len(self._members))
+
+    def _on_change(self) -> None:
+        if all(member.has_worked for member in self._members):
+            self._worked.set()
+
+    # --- signals
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self._on_death)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        """The first asks for an end in order, each later one for an end at once."""
+        self._signals.append(number)
+        if len(self._signals) == 1:
+            log.info("%s: %d worker processes stop", number.name, len(self._members))
+            self._end_within(self._grace + FAREWELL)
+        else:
+            log.warning("one more %s: ending at once", number.name)
+            self._end_within(_AT_ONCE)
+        for member in self._members:
+            member.stop(number)
+
+    def _end_within(self, patience: timedelta) -> None:
+        asyncio.get_running_loop().call_later(patience.total_seconds(), self._kill)
+
+    def _kill(self) -> None:
+        for process in (member.process for member in self._members if member.process is not None):
+            log.warning("worker process %d does not end: it is killed", process.pid)
+            process.send(signal.SIGKILL)
+
+    def _on_death(self) -> None:
+        for member in self._members:
+            member.reap()
+        if os.getpid() == 1:
+            self._reap_orphans()
+
+    def _reap_orphans(self) -> None:
+        """Process 1 inherits what its children leave behind."""
+        ours = {member.process.pid for member in self._members if member.process is not None}
+        try:
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in ours:
+                os.waitpid(ended.si_pid, os.WNOHANG)
+        except ChildProcessError:  # there are none
+            return
+
+    async def _end(self, keeping: list[asyncio.Task[None]]) -> None:
+        """After a refusal: the others stop too, and their jobs go back."""
+        if not self._signals and any(not task.done() for task in keeping):
+            for member in self._members:
+                member.stop(signal.SIGTERM)
+            self._end_within(self._grace + FAREWELL)
+        await asyncio.wait(keeping)

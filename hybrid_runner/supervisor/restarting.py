@@ -1,0 +1,41 @@
+"""When a worker process that died is started again. Pure decisions."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+
+from hybrid_runner.policy.pace import Pace
+
+RESTARTS = Pace(timedelta(seconds=1), timedelta(seconds=30), 2)
+"""1 s after the first death, doubling, 30 s at most."""
+
+GOOD_LIFE = timedelta(seconds=60)
+"""Who lived so long starts from the beginning of the pace."""
+
+_REFUSALS = (1, 2)
+
+
+def deaths_in_a_row(before: int, lived: timedelta) -> int:
+    """The count after one more death."""
+    return 1 if lived >= GOOD_LIFE else before + 1
+
+
+def pause_after(deaths: int) -> timedelta:
+    """How long to wait after so many deaths in a row."""
+    return RESTARTS.poll(deaths)
+
+
+def is_refusal(code: int, *, has_worked: bool, fleet_has_worked: bool) -> bool:
+    """Whether the process said that it cannot be started, when nothing has shown yet that it could be."""
+    return code in _REFUSALS and not has_worked and not fleet_has_worked
+
+
+def describe_end(code: int) -> str:
+    """How a process ended, for a sentence that begins with its name."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:  # the real-time ones have no name
+        return f"was ended by signal {-code}"

@@ -1,0 +1,82 @@
+"""What the pages say, as plain values; they are made from snapshots in memory, so no lost database can hold them up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from hybrid_runner.version import VERSION
+from hybrid_runner.web.health import Phase, checks_of, phase_of
+from hybrid_runner.worker.status import WorkerStatus
+
+Body = dict[str, Any]
+
+
+class Reports(Protocol):
+    """Who answers the pages."""
+
+    def health(self) -> Body:
+        """The body of /health; its `healthy` decides between 200 and 503."""
+
+    def ready(self) -> Body:
+        """The body of /ready; its `ready` decides between 200 and 503."""
+
+
+class WorkerReports:
+    """Answers for one worker; `look` gives None until it has started."""
+
+    def __init__(self, look: Callable[[], WorkerStatus | None]) -> None:
+        self._look = look
+
+    def health(self) -> Body:
+        """Whether it is well."""
+        return health_of(self._look())
+
+    def ready(self) -> Body:
+        """Whether it takes jobs."""
+        return ready_in(phase_of(self._look()))
+
+
+def health_of(status: WorkerStatus | None) -> Body:
+    """The checks, and the figures that they were made from."""
+    checks = checks_of(status)
+    return {
+        "healthy": all(check.ok for check in checks),
+        "phase": phase_of(status),
+        "version": VERSION,
+        "checks": [asdict(check) for check in checks],
+        "worker": None if status is None else figures(status),
+    }
+
+
+def ready_in(phase: Phase) -> Body:
+    """Jobs are taken while running; not before, and not after."""
+    return {"ready": phase == "running", "phase": phase}
+
+
+def figures(status: WorkerStatus) -> Body:
+    """The worker's figures: sums over its queues, the worst of what counts in a row, and each queue by itself."""
+    queues = status.queues
+    found = sum((Counter(queue.found) for queue in queues), Counter[str]())
+    return {
+        "id": status.id,
+        "hearing": status.hearing,
+        "slots": sum(queue.slots for queue in queues),
+        "running": status.running,
+        "looks": sum(queue.looks for queue in queues),
+        "empty_looks": sum(queue.empty_looks for queue in queues),
+        "found": dict(found),
+        "polls": sum(queue.polls for queue in queues),
+        "consecutive_errors": max((queue.consecutive_errors for queue in queues), default=0),
+        "consecutive_empty_polls": max((queue.empty_polls for queue in queues), default=0),
+        "settled": status.settled,
+        "pending_settlements": status.pending_settlements,
+        "stale": status.stale,
+        "queues": {queue.queue: _of_queue(asdict(queue)) for queue in queues},
+    }
+
+
+def _of_queue(fields: dict[str, object]) -> dict[str, object]:
+    return {{"empty_polls": "consecutive_empty_polls"}.get(name, name): fields[name] for name in fields if name != "queue"}

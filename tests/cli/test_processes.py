@@ -1,0 +1,411 @@
+"""hybrid-runner worker --processes: real processes, a real Postgres, and real deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hybrid_runner.embedded import use_embedded
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.supervisor.reports import View, fleet_health, fleet_ready
+from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
+from tests.cli.running import COMMAND, NOBODY, WorkerProcess, environment, fails
+from tests.support.pages import Browser, browser, free_port
+from tests.support.server import Server
+
+TASKS = """
+import asyncio
+import os
+from hybrid_runner import Runner
+
+app = Runner()
+
+@app.job("pid")
+async def pid(payload: dict) -> int:
+    await asyncio.sleep(0.05)
+    return os.getpid()
+
+@app.job("core", executor="process")
+def core(payload: dict) -> int:
+    return os.getppid()
+
+@app.job("wait")
+async def wait(payload: dict) -> None:
+    await asyncio.sleep(300)
+"""
+ONCE = """
+import os
+from pathlib import Path
+from hybrid_runner import Runner
+
+first = not Path("imported").exists()
+Path("imported").touch()
+{then}
+app = Runner()
+
+@app.job("note")
+async def note(payload: dict) -> None:
+    pass
+"""
+INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
+RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
+ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
+RUNNING = "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tasks.py").write_text(TASKS)
+    return tmp_path
+
+
+class FleetProcess(WorkerProcess):
+    """The parent; its children write to the same stderr."""
+
+    async def works(self) -> None:
+        """Wait until every child works and hears."""
+        heard, working = 0, False
+        while heard < 2 or not working:
+            text = (await self.says(""))["message"]
+            heard += text.startswith("listening on")
+            working = working or "worker processes work" in text
+
+    async def all_gone(self) -> None:
+        """Wait until the last process that can write to stderr has ended."""
+        assert self.process.stderr is not None
+        while line := await self.process.stderr.readline():
+            self.lines.append(json.loads(line))
+
+    def said(self, text: str) -> int:
+        """In how many lines the text was."""
+        return sum(text in line["message"] for line in self.lines)
+
+
+@asynccontextmanager
+async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetProcess]:
+    """`hybrid-runner worker tasks:app --processes 2`, the leader of a group as in a shell; nothing of it is left."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "worker", "tasks:app", "--processes", "2", *arguments, "--json", cwd=cwd, env=environment(**more),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield FleetProcess(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def until(database: Connection, query: str, count: int) -> None:
+    """Look until the query counts so many; the test's time-out bounds it."""
+    while await database.fetchval(query) != count:
+        await asyncio.sleep(0.02)
+
+
+async def pids(client: Browser) -> list[int]:
+    """Of the children, by their numbers."""
+    return [process["pid"] for process in (await client.get("/health")).body["processes"]]
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+# --- work
+
+
+async def test_two_processes_share_the_jobs_and_show_themselves_on_one_port(dsn: str, database: Connection, folder: Path) -> None:
+    port = str(free_port())
+    arguments = ("--dsn", dsn, "--queue", "default=2")
+    async with fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+        await process.works()
+        assert await client.get("/ready") == (200, {"ready": True, "phase": "running", "running": 2, "processes": 2})
+        await database.execute(INSERT, "pid", 200)
+        await database.execute(INSERT, "core", 4)
+        await until(database, ARCHIVED, 204)
+        status, health = await client.get("/health")
+        assert (status, health["healthy"], health["phase"], health["checks"][0]["ok"]) == (200, True, "running", True)
+        children = health["processes"]
+        assert [(child["process"], child["restarts"], child["phase"], child["healthy"]) for child in children] == [
+            (1, 0, "running", True),
+            (2, 0, "running", True),
+        ]
+        assert all({check["name"] for check in child["checks"]} == {"process", "claiming", "loops"} for child in children)
+        assert len({child["worker"]["id"] for child in children}) == 2
+        assert all(child["worker"]["slots"] == 2 for child in children)
+        known = {child["pid"] for child in children}
+        by = {kind: {row[0] for row in await database.fetch(RESULTS, kind)} for kind in ("pid", "core")}
+        assert by["pid"] == known
+        assert by["core"] <= known
+        assert await process.ends() == 0
+    assert process.said("has stopped") == 2
+
+
+async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
+    dsn: str, database: Connection, folder: Path
+) -> None:
+    port = str(free_port())
+    async with (
+        fleet("--dsn", dsn, cwd=folder, WORKER_ID="w", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
+        await process.works()
+        before = await pids(client)
+        os.kill(before[1], signal.SIGKILL)
+        warning = await process.says("was ended by SIGKILL")
+        assert warning["level"] == "warning"
+        assert warning["message"] == f"worker process 2 (pid {before[1]}) was ended by SIGKILL; starting it again in 1 s"
+        ill = (await client.until("/health", 503)).body["processes"]
+        assert [child["healthy"] for child in ill] == [True, False]
+        assert (await client.get("/ready")).status == 503
+        await database.execute(INSERT, "pid", 10)
+        await until(database, ARCHIVED, 10)
+        await client.until("/ready", 200)
+        well = (await client.get("/health")).body["processes"]
+        assert [child["restarts"] for child in well] == [0, 1]
+        assert well[0]["pid"] == before[0]
+        assert [child["worker"]["id"] for child in well] == ["w-1", "w-2"]
+        assert await process.ends() == 0
+
+
+# --- ends
+
+
+async def test_a_signal_ends_all_in_order_and_the_pages_say_so(dsn: str, database: Connection, folder: Path) -> None:
+    port = str(free_port())
+    async with (
+        fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
+        await process.works()
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        children = await pids(client)
+        process.process.send_signal(signal.SIGTERM)
+        assert (await client.until("/ready", 503)).body["phase"] == "stopping"
+        health = await client.get("/health")
+        assert (health.status, health.body["phase"]) == (200, "stopping")
+        await process.all_gone()
+        assert await process.process.wait() == 0
+    assert not any(is_alive(child) for child in children)
+    assert {tuple(row) for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")} == {("queued", 0)}
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
+
+
+async def test_ctrl_c_reaches_each_child_once(dsn: str, database: Connection, folder: Path) -> None:
+    """A terminal sends it to the whole group; a child that got it twice would end its jobs at once."""
+    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.5") as process:
+        await process.works()
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        os.killpg(process.process.pid, signal.SIGINT)
+        await process.all_gone()
+        assert await process.process.wait() == 0
+    assert process.said("second SIGINT") == 0
+    assert process.said("has stopped") == 2
+    assert await database.fetchval(RUNNING) == 0
+
+
+async def test_a_second_signal_ends_all_at_once(dsn: str, database: Connection, folder: Path) -> None:
+    port = str(free_port())
+    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+        await process.works()
+        children = await pids(client)
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        process.process.send_signal(signal.SIGTERM)
+        await process.says("jobs are running")
+        await process.says("jobs are running")
+        assert await process.ends(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert not any(is_alive(child) for child in children)
+    assert process.said("second SIGTERM: ending at once") == 2
+
+
+async def test_a_signal_while_waiting_for_the_server_ends_in_order(folder: Path) -> None:
+    async with fleet("--dsn", NOBODY, cwd=folder) as process:
+        await process.says("trying again")
+        assert await process.ends() == 0
+
+
+async def test_a_signal_during_the_start_of_the_children_ends_in_order(dsn: str, folder: Path) -> None:
+    (folder / "tasks.py").write_text(ONCE.format(then="print('imported', flush=True)"))
+    async with fleet("--dsn", dsn, cwd=folder) as process:
+        assert process.process.stdout is not None
+        for _ in range(2):  # by the parent, and by a child
+            await process.process.stdout.readline()
+        process.process.send_signal(signal.SIGTERM)
+        await process.all_gone()
+        assert await process.process.wait() == 0
+
+
+async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(dsn: str, database: Connection, folder: Path) -> None:
+    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.2") as process:
+        await process.works()
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        process.process.kill()
+        await process.all_gone()
+    assert process.said("the supervising process has gone: stopping") == 2
+    assert process.said("has stopped") == 2
+    assert {tuple(row) for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")} == {("queued", 0)}
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
+
+
+async def test_a_parent_killed_during_the_stop_is_no_second_signal(dsn: str, database: Connection, folder: Path) -> None:
+    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1") as process:
+        await process.works()
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        process.process.send_signal(signal.SIGTERM)
+        await process.says("jobs are running")
+        await process.says("jobs are running")
+        process.process.kill()
+        await process.all_gone()
+    assert process.said("second SIGTERM") == 0
+    assert process.said("has stopped") == 2
+    assert await database.fetchval(RUNNING) == 0
+
+
+async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are_back(folder: Path) -> None:
+    async with fleet(cwd=folder, HYBRID_RUNNER_DATA_DIR=str(folder), HYBRID_RUNNER_GRACE="0.2") as process:
+        await process.works()
+        assert process.said("using the embedded Postgres") == 1
+        postgres = use_embedded(folder / "postgres")
+        database = await connect(postgres.dsn)
+        try:
+            await database.execute(INSERT, "wait", 2)
+            await until(database, RUNNING, 2)
+            await database.close()
+            postgres.close()  # from here on only the children hold it
+            process.process.kill()
+            await process.all_gone()
+            postgres = use_embedded(folder / "postgres")
+            database = await connect(postgres.dsn)
+            assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'queued'") == 2
+        finally:
+            await database.close()
+            postgres.close()
+    assert process.said("could not sign off") == 0
+
+
+# --- starts that cannot be
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("taks:app", "there is no module 'taks'"), ("tasks:ap", "has no 'ap'"), ("empty:app", "this app has no handlers")],
+)
+def test_an_app_that_cannot_be_used_is_one_line(target: str, expected: str, dsn: str, folder: Path) -> None:
+    (folder / "empty.py").write_text("from hybrid_runner import Runner\napp = Runner()\n")
+    assert expected in fails("worker", target, "--processes", "3", "--dsn", dsn, cwd=folder)
+
+
+def test_a_server_that_cannot_be_used_is_one_line(server: Server, empty_dsn: str, folder: Path) -> None:
+    for dsn, expected in (
+        ("nonsense", "the DSN cannot be used"),
+        (server.dsn_of("hybrid_runner_is_not_there"), "does not exist"),
+        (empty_dsn, "run `hybrid-runner migrate`"),
+    ):
+        assert expected in fails("worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        ("if not first: raise ValueError('not again')", "importing 'tasks' raised ValueError: not again"),
+        ("if not first: os._exit(2)", "ended with exit code 2 before it worked"),
+    ],
+)
+def test_a_child_that_cannot_start_ends_the_first_start_of_all_in_one_line(
+    then: str, expected: str, dsn: str, folder: Path
+) -> None:
+    (folder / "tasks.py").write_text(ONCE.format(then=then))
+    assert expected in fails("worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=folder)
+
+
+@pytest.mark.parametrize("count", ["0", "65", "two"])
+def test_a_count_that_makes_no_sense_is_wrong_use(count: str) -> None:
+    assert "is not a whole number 1 to 64" in fails("worker", "tasks:app", "--processes", count, code=2)
+
+
+def test_a_name_that_leaves_no_room_for_the_number_is_refused(folder: Path) -> None:
+    line = fails("worker", "tasks:app", "--processes", "2", "--dsn", NOBODY, cwd=folder, WORKER_ID="w" * 199)
+    assert "worker_id: at most 198 characters" in line
+
+
+# --- decisions
+
+
+def test_restarts_pause_1_s_and_double_up_to_30_s() -> None:
+    assert [pause_after(deaths).total_seconds() for deaths in range(1, 9)] == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+@pytest.mark.parametrize(("before", "lived", "deaths"), [(0, 0, 1), (1, 0.1, 2), (5, 59.9, 6), (5, 60, 1), (0, 3600, 1)])
+def test_who_lived_a_minute_starts_from_the_shortest_pause(before: int, lived: float, deaths: int) -> None:
+    assert deaths_in_a_row(before, timedelta(seconds=lived)) == deaths
+
+
+@pytest.mark.parametrize(
+    ("code", "has_worked", "fleet_has_worked", "refused"),
+    [
+        (1, False, False, True), (2, False, False, True), (0, False, False, False), (3, False, False, False),
+        (-9, False, False, False), (1, True, False, False), (1, False, True, False),
+    ],
+)  # fmt: skip
+def test_only_a_child_that_never_worked_in_a_fleet_that_never_worked_is_a_refusal(
+    code: int, has_worked: bool, fleet_has_worked: bool, refused: bool
+) -> None:
+    assert is_refusal(code, has_worked=has_worked, fleet_has_worked=fleet_has_worked) is refused
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "ended with exit code 0"), (3, "ended with exit code 3"), (-9, "was ended by SIGKILL"),
+        (-11, "was ended by SIGSEGV"), (-40, "was ended by signal 40"),
+    ],
+)  # fmt: skip
+def test_an_end_is_said_in_words(code: int, words: str) -> None:
+    assert describe_end(code) == words
+
+
+SAID = {"healthy": True, "phase": "running", "version": "1", "checks": [], "worker": {"id": "w"}}
+WELL = View(1, 11, 0, SAID, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("view", "stopping", "healthy", "ready", "reason"),
+    [
+        (View(2, 12, 3, SAID, 14.9), False, True, True, "lives"),
+        (View(2, 12, 0, SAID, 15.0), False, False, False, "nothing for 15 s"),
+        (View(2, 12, 0, None, 59.0), False, True, False, "lives"),
+        (View(2, 12, 0, None, 61.0), False, False, False, "nothing for 61 s"),
+        (View(2, None, 1, None, 0.0, "was ended by SIGKILL"), False, False, False, "was ended by SIGKILL"),
+        (View(2, None, 0, None, 0.0), False, True, False, "not started"),
+        (View(2, None, 0, None, 0.0), True, True, False, "asked to stop"),
+        (View(2, 12, 0, SAID | {"healthy": False}, 0.5), False, False, True, "lives"),
+        (View(2, 12, 0, SAID | {"phase": "starting"}, 0.5), False, True, False, "lives"),
+    ],
+)
+def test_all_are_healthy_and_ready_if_each_is(view: View, stopping: bool, healthy: bool, ready: bool, reason: str) -> None:
+    health = fleet_health([WELL, view], stopping=stopping)
+    assert health["healthy"] is healthy
+    assert [child["healthy"] for child in health["processes"]] == [True, healthy]
+    assert reason in health["processes"][1]["checks"][0]["reason"]
+    assert fleet_ready([WELL, view], stopping=stopping)["ready"] is ready
+
+
+def test_nothing_is_ready_while_all_stop() -> None:
+    assert fleet_ready([WELL], stopping=True) == {"ready": False, "phase": "stopping", "running": 1, "processes": 1}

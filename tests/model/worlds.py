@@ -1,0 +1,119 @@
+"""What a world is made of: what workers and producers share, and where each worker stands."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from hybrid_runner.policy.doorbell import Mode, Pause, Reason, Stand, Step, Wait
+
+
+class Bell(IntEnum):
+    """What an insert, or a heartbeat, reads."""
+
+    OPEN = 0
+    MUTED = 1
+    RUN_OUT = 2
+
+
+class Phase(IntEnum):
+    """How far a job is until a worker claims it."""
+
+    NEW = 0  # not inserted yet
+    QUIET = 1  # in flight, and told to be quiet
+    RINGING = 2  # in flight, and told to ring
+    COMMITTED = 3
+    LATE = 4  # committed behind the frontier: only sweeps see it
+
+
+class Ear(Enum):
+    """The listener's connection."""
+
+    HEARS = "hears"
+    BROKEN = "broken"  # and nobody knows
+    LOST = "lost"  # and the worker was told
+
+
+class Life(Enum):
+    """Of a worker's process."""
+
+    ALIVE = "alive"
+    DYING = "dying"  # dead, but the server still runs the statement that it sent
+    DEAD = "dead"
+
+
+Job = tuple[Phase, int]
+"""In flight, the number says which workers wait for its transaction: a bit each."""
+
+IN_FLIGHT = (Phase.QUIET, Phase.RINGING)
+WAITING = (Phase.COMMITTED, Phase.LATE)
+
+
+class Scene(NamedTuple):
+    """What is shared, but for locks and flags. Jobs are sorted: producers are alike. What was claimed is with its worker."""
+
+    bell: Bell
+    jobs: tuple[Job, ...]
+    crashes: int = 0
+    """How many may still come."""
+    losses: int = 0
+    """How many listeners may still be lost."""
+
+    def __str__(self) -> str:
+        jobs = (phase.name.lower() + (f" awaited by {bits:b}" if bits else "") for phase, bits in self.jobs)
+        return f"bell {self.bell.name.lower()}; jobs {', '.join(jobs) or 'none'}"
+
+
+class Worker(NamedTuple):
+    """One worker between two writes or reads of what is shared."""
+
+    free: int
+    running: int = 0
+    step: Step = (Stand(Mode.ASLEEP, lying=True), Wait(Pause.NEVER))
+    stage: int = 0
+    """How many parts of the action are done: a mute is several writes."""
+    flag: Reason | None = None
+    lock: bool = True
+    """The sleeper's lock, as the server sees it."""
+    ear: Ear = Ear.HEARS
+    life: Life = Life.ALIVE
+
+    def __str__(self) -> str:
+        if self.life is Life.DEAD:
+            return "dead"
+        (stand, action), marks = self.step, [self.life.value] if self.life is Life.DYING else []
+        marks += [self.flag.way] if self.flag is not None else []
+        marks += ["lock"] if self.lock else []
+        marks += [self.ear.value] if self.ear is not Ear.HEARS else []
+        return f"{stand.mode.value} {action} part {self.stage}, {self.free} free, {self.running} running [{' '.join(marks)}]"
+
+
+class Chances(NamedTuple):
+    """What may happen beside inserts, handlers that end, and mutes that run out."""
+
+    crashes: int = 0
+    losses: int = 0
+    """Listeners that break; they come back."""
+    heartbeats: bool = False
+    """A heartbeat may see a mute that ran out although its owner lives, and is only slow."""
+    late_commits: bool = False
+    """A transaction may commit behind the frontier, and a sweep may be too dear."""
+    saturation: bool = False
+    """Looks of an awake worker may keep coming back full."""
+
+
+class Rules(NamedTuple):
+    """What the one who performs the actions must keep; tests drop them one at a time."""
+
+    lower_before_look: bool = True
+    lie_down_first: bool = True
+    open_when_falling: bool = True
+    rise_before_mute: bool = True
+    full_renews: bool = True
+    overdue: bool = True
+    """Heartbeats of those who sleep see jobs that wait, once a worker has died."""
+    statements_end: bool = True
+    """The server ends the statement of a worker that died."""
+
+
+DEAD = Worker(0, lock=False, life=Life.DEAD)
