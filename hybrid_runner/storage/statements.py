@@ -62,11 +62,16 @@ async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
         "finish_jobs",
         [f.claim.id for f in batch],
         [f.claim.claim for f in batch],
-        [f.state.value for f in batch],
-        [f.result for f in batch],
-        [f.error for f in batch],
+        _unless_all(State.COMPLETED, [f.state for f in batch]),
+        _unless_all("null", [f.result for f in batch]),
+        _unless_all(None, [f.error for f in batch]),
     )
     return {row[0] for row in rows}
+
+
+def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
+    """The values, or None when all are the usual one: most batches are alike, and arrays cost time to send."""
+    return None if values.count(usual) == len(values) else values
 
 
 async def requeue_jobs(on: Fetches, batch: Sequence[Requeued]) -> set[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
@@ -23,9 +22,14 @@ class Callers:
         self._processes = ProcessPool(processes, report)
         self._lingering: dict[int, asyncio.Future[Any]] = {}
 
-    async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job, claim: Claim) -> Any:
+    @property
+    def places(self) -> AbstractAsyncContextManager[object]:
+        """What a handler that runs in a process has to wait for."""
+        return self._processes.places
+
+    async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
         """What the handler says: its return value, or from a process its Outcome."""
-        arguments = (payload, job) if kind.wants_job else (payload,)
+        arguments = (payload,) if job is None else (payload, job)
         match kind.executor:
             case "async":
                 return await kind.function(*arguments)
@@ -34,13 +38,9 @@ class Callers:
             case "process":
                 return await self._processes.run(kind, claim)
 
-    def place(self, kind: JobKind[Any, Any]) -> AbstractAsyncContextManager[object]:
-        """Where it can run: waiting for a process is no part of the attempt's time."""
-        return self._processes.places if kind.executor == "process" else contextlib.nullcontext()
-
     def lingering(self, job_id: int) -> asyncio.Future[Any] | None:
         """The future of a thread that outlived its attempt."""
-        return self._lingering.pop(job_id, None)
+        return self._lingering.pop(job_id, None) if self._lingering else None
 
     async def close(self) -> None:
         """End the processes; threads that still run are left to themselves."""

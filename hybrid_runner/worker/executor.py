@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.logs import current_job
 from hybrid_runner.telemetry.tracing import run_span, traces_go_somewhere
 from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
 
@@ -27,18 +28,31 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Attempt:
-    """One running attempt. `stop` is written by whoever stops it, the rest by the executor."""
+    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
 
-    __slots__ = ("claim", "entered", "job", "kind", "slots", "stop", "task")
+    __slots__ = ("claim", "ended", "entered", "expired", "job", "kind", "limited", "slots", "stop", "task", "traced")
 
-    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job, slots: Slots) -> None:
+    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots, *, traced: bool) -> None:
         self.claim = claim
         self.kind = kind
         self.job = job
         self.slots = slots
+        self.traced = traced
         self.stop: Stopped | None = None
-        self.entered = False
+        self.entered = self.limited = self.expired = self.ended = False
         self.task: asyncio.Task[None] | None = None
+
+    def expire(self) -> None:
+        """Its time-out has passed."""
+        self.expired = True
+        self.wind_down()
+
+    def wind_down(self) -> None:
+        """Tell the handler to stop: again, if it swallowed it the first time."""
+        if self.job is not None:
+            self.job.cancel_requested = True  # a thread that goes on can see it
+        if self.entered and self.task is not None:
+            self.task.cancel()
 
 
 class Executor:
@@ -49,6 +63,7 @@ class Executor:
         self._callers = callers
         self._settle = settle
         self._report = report
+        self._deadlines = Deadlines()
         self._running: dict[tuple[int, int], Attempt] = {}  # (job, claim): an old attempt may still go on
         self._idle = asyncio.Event()
         self._idle.set()
@@ -62,20 +77,21 @@ class Executor:
         """Start these jobs."""
         slots.take(len(claims))
         self._idle.clear()
-        loop = asyncio.get_running_loop()
+        create_task = asyncio.get_running_loop().create_task
+        traced = traces_go_somewhere()
         for claim in claims:
-            attempt = Attempt(claim, self._registry[claim.kind], Job(claim, self._report), slots)
+            kind = self._registry[claim.kind]
+            job = Job(claim, self._report) if kind.wants_job else None
+            attempt = Attempt(claim, kind, job, slots, traced=traced or claim.traceparent is not None)
             self._running[claim.id, claim.claim] = attempt
-            attempt.task = loop.create_task(self._run(attempt))
+            attempt.task = create_task(self._run(attempt))
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop one attempt; False when it does not run here."""
         attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
         for attempt in attempts:
             attempt.stop = attempt.stop or why
-            attempt.job.cancel_requested = True
-            if attempt.entered and attempt.task is not None:
-                attempt.task.cancel()  # again, if the handler swallowed it the first time
+            attempt.wind_down()
         return bool(attempts)
 
     def stop_all(self) -> None:
@@ -86,6 +102,10 @@ class Executor:
     async def idle(self) -> None:
         """Wait until nothing runs."""
         await self._idle.wait()
+
+    def close(self) -> None:
+        """Nothing will run any more."""
+        self._deadlines.close()
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
@@ -102,6 +122,9 @@ class Executor:
 
     def _leave(self, attempt: Attempt) -> None:
         self._running.pop((attempt.claim.id, attempt.claim.claim), None)
+        attempt.ended = True
+        if attempt.limited:
+            self._deadlines.ended()
         lingering = self._callers.lingering(attempt.claim.id)
         if lingering is None:
             attempt.slots.release()
@@ -123,40 +146,48 @@ class Executor:
             return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
         except Exception as error:  # a validator of the user's may raise anything
             return Fail(f"the payload of {kind.name} cannot be read: {error}")
-        log.debug("%s starts", kind.name, extra={"job": claim.id})
         return await self._call(attempt, payload)
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
-        claim = attempt.claim
-        seconds = None if claim.timeout is None else claim.timeout.total_seconds()
-        limit = asyncio.timeout(None)
-        attempt.entered = True
+        kind = attempt.kind
         try:
-            async with self._callers.place(attempt.kind), limit:
-                if seconds is not None:
-                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
-                with run_span(claim) if claim.traceparent or traces_go_somewhere() else contextlib.nullcontext():
-                    said = await self._callers.call(attempt.kind, payload, attempt.job, claim)
-            return said if attempt.kind.executor == "process" else name_outcome(attempt.kind, said)
+            attempt.entered = True
+            if kind.executor != "process":
+                return name_outcome(kind, await self._call_in_time(attempt, payload))
+            async with self._callers.places:  # waiting for a process is no part of the attempt's time
+                outcome: Outcome = await self._call_in_time(attempt, payload)
+                return outcome
         except asyncio.CancelledError as error:
-            if attempt.stop is None:
-                task = asyncio.current_task()
-                while task is not None and task.cancelling():
-                    task.uncancel()  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
-                return _raised(error)
-            while attempt.task is not None and attempt.task.cancelling():
-                attempt.task.uncancel()
-            return attempt.stop
-        except TimeoutError as error:
-            if limit.expired():
-                attempt.job.cancel_requested = True  # a thread that goes on can see it
-                return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
+            if attempt.stop is not None or attempt.expired:
+                _uncancel(attempt.task)
+                return attempt.stop or _out_of_time(attempt.claim)
+            _uncancel(asyncio.current_task())  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
             return _raised(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             # A handler that was stopped and raised while it cleaned up was stopped all the same.
             return _raised(error) if attempt.stop is None else attempt.stop
         finally:
             attempt.entered = False
+
+    async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
+        claim = attempt.claim
+        if claim.timeout is not None:
+            attempt.limited = True
+            self._deadlines.add(claim.timeout.total_seconds(), attempt)
+        if not attempt.traced:
+            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+        with run_span(claim):
+            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+
+
+def _uncancel(task: asyncio.Task[Any] | None) -> None:
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+def _out_of_time(claim: Claim) -> Raised:
+    seconds = 0.0 if claim.timeout is None else claim.timeout.total_seconds()
+    return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
 
 
 def _raised(error: BaseException) -> Raised:

@@ -1,8 +1,13 @@
 -- finish_jobs: move ended jobs to the archive; returns the ids moved, a stale claim moves nothing.
 -- $1 int8[] ids, $2 int8[] claims, $3 text[] states, $4 text[] results, $5 text[] errors
+-- odd: states that are NULL are all completed, results that are NULL all JSON null, errors that are NULL all none.
 -- odd: "id = ANY ($1)" stands beside the join so that no plan can choose to walk the table.
 WITH settled AS (
-    SELECT s.id, s.claim, s.state, s.result, s.error
+    SELECT
+        s.id, s.claim,
+        CASE WHEN $3::text[] IS NULL THEN 'completed' ELSE s.state END AS state,
+        CASE WHEN $4::text[] IS NULL THEN jsonb 'null' ELSE s.result END AS result,
+        s.error
     FROM unnest($1::int8[], $2::int8[], $3::text[], $4::text[]::jsonb[], $5::text[]::jsonb[]) AS s (id, claim, state, result, error)
 ),
 gone AS (

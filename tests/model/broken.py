@@ -70,15 +70,6 @@ class IgnoresMutesThatRanOut(Doorbell):
         return (stand, Wait(Pause.NEVER)) if reason is Reason.EXPIRED else super().asleep_woken(stand, reason)
 
 
-class KeepsTheMute(Doorbell):
-    """With nothing left to do, it goes to sleep without opening the bell."""
-
-    def to_falling(self, stand: Stand) -> Step:
-        if stand.lying:
-            return super().to_falling(stand)
-        return Stand(Mode.ASLEEP), Wait(Pause.NEVER)
-
-
 class TrustsTheOldLock(Doorbell):
     """The listener was lost and is back: it believes that it still lies."""
 

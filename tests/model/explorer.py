@@ -137,12 +137,11 @@ class Explorer:
             yield self._world(self._run_out(scene), workers), self._nobody_renews(scene, workers), False
         lying = [self._workers.values[worker].lock for worker in workers]
         for place, worker in enumerate(workers):
-            others_lie = any(lying[:place]) or any(lying[place + 1 :])
-            for effect in self._effects(scene, worker, place, others_lie):
-                ring = effect.ring
-                moved = workers.copy() if ring is None else [self._heard(other, ring) for other in workers]
-                moved[place] = effect.worker
-                yield self._world(effect.scene, moved), effect.own, effect.claims
+            others_lie = sum(lying) > lying[place]
+            for after, moved, own, ring, claims in self._effects(scene, worker, place, others_lie):
+                all_workers = workers.copy() if ring is None else [self._heard(other, ring) for other in workers]
+                all_workers[place] = moved
+                yield self._world(after, all_workers), own, claims
 
     def _nobody_renews(self, scene: int, workers: Iterable[int]) -> bool:
         """Time passes: the mute of a dead worker runs out by itself."""
@@ -158,10 +157,14 @@ class Explorer:
     def _inserts(self, scene: int) -> list[tuple[int, Reason | None]]:
         return [(self._scene(after), ring) for after, ring in self._moves.of_producers(self._scenes.values[scene])]
 
-    def _effects(self, scene: int, worker: int, place: int, others_lie: bool) -> list[Effect]:  # noqa: FBT001
+    def _effects(self, scene: int, worker: int, place: int, others_lie: bool) -> list[Effect]:
         moves = self._moves.of(self._scenes.values[scene], self._workers.values[worker], place, others_lie=others_lie)
-        effects = {Effect(self._scene(move.scene), self._workers.of(move.worker), *move[2:]) for move in moves}
-        return [effect for effect in effects if (effect.scene, effect.worker) != (scene, worker) or effect.ring is not None]
+        effects = (Effect(self._scene(move.scene), self._workers.of(move.worker), *move[2:]) for move in moves)
+        return [
+            effect
+            for effect in dict.fromkeys(effects)
+            if (effect.scene, effect.worker) != (scene, worker) or effect.ring is not None
+        ]
 
     def _heard(self, worker: int, ring: Reason) -> int:
         return self._workers.of(heard(self._workers.values[worker], ring))

@@ -97,8 +97,9 @@ class Moves:
     def _crash(self, scene: Scene, worker: Worker, place: int) -> Iterator[Move]:
         if scene.crashes:
             after = _without(scene, place)._replace(crashes=scene.crashes - 1)
-            half_done = worker.stage and self._rules.statements_end
-            yield Move(after, worker._replace(free=0, running=0, flag=None, life=Life.DYING) if half_done else DEAD, own=False)
+            yield Move(after, DEAD, own=False)
+            if worker.stage:  # the server may end the statement that was sent, or end it with the session
+                yield Move(after, worker._replace(free=0, running=0, flag=None, life=Life.DYING), own=False)
 
     def _listener(self, scene: Scene, worker: Worker) -> Iterator[Move]:
         match worker.ear:

@@ -112,8 +112,6 @@ class Rules(NamedTuple):
     full_renews: bool = True
     overdue: bool = True
     """Heartbeats of those who sleep see jobs that wait, once a worker has died."""
-    statements_end: bool = True
-    """The server ends the statement of a worker that died."""
 
 
 DEAD = Worker(0, lock=False, life=Life.DEAD)

@@ -1,0 +1,67 @@
+"""The time-outs of everything that runs: one timer for all, since nearly every attempt ends long before its own."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from itertools import count
+from typing import Protocol
+
+_FEW = 64
+
+
+class Limited(Protocol):
+    """Something with a time-out; `expire` is called when it has passed, unless it has `ended`."""
+
+    ended: bool
+
+    def expire(self) -> None:
+        """Time is up."""
+
+
+class Deadlines:
+    """A heap of them; those that have ended are thrown out when they are more than half of it."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Limited]] = []
+        self._numbers = count()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._living = 0
+
+    def add(self, seconds: float, limited: Limited) -> None:
+        """`limited` has so many seconds from now."""
+        loop = asyncio.get_running_loop()
+        when = loop.time() + seconds
+        heapq.heappush(self._heap, (when, next(self._numbers), limited))
+        self._living += 1
+        if self._heap[0][2] is limited:
+            self._set_alarm(loop, when)
+
+    def ended(self) -> None:
+        """One of them has ended by itself."""
+        self._living -= 1
+        if len(self._heap) > 2 * self._living + _FEW:
+            self._heap = [entry for entry in self._heap if not entry[2].ended]
+            heapq.heapify(self._heap)
+
+    def close(self) -> None:
+        """No more alarms."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._heap and (self._heap[0][2].ended or self._heap[0][0] <= now):
+            limited = heapq.heappop(self._heap)[2]
+            if not limited.ended:
+                limited.expire()
+        if self._heap:
+            self._set_alarm(loop, self._heap[0][0])
