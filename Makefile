@@ -3,10 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format schema clean
+.PHONY: help install demo test check format schema bench bench-peers clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## everything into .venv (done by itself where it is needed)
 
@@ -40,6 +40,21 @@ format: $(STAMP) ## let ruff rewrite the Python files
 
 schema: $(STAMP) ## write sql/schema.sql anew from the migrations
 	@$(BIN)/python -m tools.schema_dump
+
+bench: $(STAMP) ## measure it, about ten minutes on a quiet machine; figures and pictures go to build/bench
+	@$(BIN)/hybrid-runner bench --output build/bench
+
+bench-peers: $(STAMP) benchmarks/.venv/.installed benchmarks/node_modules/.installed ## the same beside other runners
+	@$(BIN)/python -m benchmarks.contest --output build/bench
+
+benchmarks/.venv/.installed: benchmarks/peers/requirements.txt
+	@$(PYTHON) -m venv --clear benchmarks/.venv
+	@benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.txt
+	@touch $@
+
+benchmarks/node_modules/.installed: benchmarks/package.json
+	@npm install --prefix benchmarks --silent --no-audit --no-fund --no-package-lock
+	@touch $@
 
 clean: ## remove what was built; the database of the demo stays
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -68,12 +68,12 @@ async def paced(place: Place, contestant: Contestant, sizes: Sizes, rate: int) -
     command, insert = module("producer", str(sizes.paced_connections)), {INSERT_VARIABLE: contestant.insert}
     async with contestant.started(place) as worker, started("the producer", command, place.dsn, insert) as producer:
         await _warm_up(place, contestant, worker)
-        before = processor.seconds_of(worker.pid), place.server_seconds()
+        before, begun = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic()
         sent = await producer.ask(f"pace {rate} {sizes.paced_seconds}")
         answer = await worker.ask(f"expect stamp {sent['sent']} {PATIENCE}")
-        after = processor.seconds_of(worker.pid), place.server_seconds()
+        after, took = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic() - begun
     p50, p99 = p50_p99(answer["latencies"]) if answer["latencies"] else (None, None)
-    shares = [None if b is None or a is None else (a - b) / sent["seconds"] for b, a in zip(before, after, strict=True)]
+    shares = [None if b is None or a is None else (a - b) / took for b, a in zip(before, after, strict=True)]
     return {
         "rate": rate, "reached": sent["sent"] / sent["seconds"], "handled": answer["handled"] / max(1, sent["sent"]), "p50_ms": p50,
         "p99_ms": p99, "worker_cpu": shares[0], "server_cpu": shares[1],

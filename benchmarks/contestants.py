@@ -121,7 +121,7 @@ async def procrastinate(place: Place) -> list[Contestant]:
             left="SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
             empty="TRUNCATE procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers",
             tables="procrastinate_jobs",
-            share=0.04,
+            share=0.1,
             variables=_STOPWATCH,
         )
 

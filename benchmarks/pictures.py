@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import OURS
+from hybrid_runner.bench.table import number
 
 _COLOURS = {"hybrid_runner": "#2563eb", "pgqueuer": "#ea580c", "procrastinate": "#16a34a", "graphile-worker": "#9333ea"}
 
@@ -33,16 +33,17 @@ def _bars(scenario: dict[str, Any], axes: Any, key: str) -> None:
     axes.barh([*shown][::-1], [*shown.values()][::-1], color=[_colour(name) for name in shown][::-1])
     axes.set_xlabel("jobs a second" if key == "rate" else "from INSERT to handler, p50, ms")
     for place, value in enumerate([*shown.values()][::-1]):
-        axes.text(value, place, f" {value:,.4g}", va="center", fontsize=8)
+        axes.text(value, place, f" {number(value)}", va="center", fontsize=8)
     axes.margins(x=0.15)
 
 
 def _lines(scenario: dict[str, Any], axes: Any, key: str) -> None:
     names = dict.fromkeys(name for case in scenario.values() for name in case)
     for name in names:
-        values = [case.get(name, {}).get(key) for case in scenario.values()]
-        style = "-" if "," not in name or name == OURS else "--"
-        axes.plot([*scenario], values, f"o{style}", label=name, color=_colour(name))
+        style = "-" if "," not in name else "--"
+        for flush in (False, True):  # two lines: from one to the other there is nothing in between
+            cases = {words: case.get(name, {}).get(key) for words, case in scenario.items() if ("flush" in words) is flush}
+            axes.plot([*cases], [*cases.values()], f"o{style}", label=None if flush else name, color=_colour(name))
     axes.set_yscale("log")
     axes.set_ylabel("single-row INSERTs a second" if key == "rate" else "from INSERT to handler, p50, ms")
     axes.tick_params(axis="x", labelrotation=20, labelsize=8)

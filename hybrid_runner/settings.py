@@ -22,7 +22,6 @@ _ORDERED = (
     ("poll_base", "poll_cap"),
     ("hybrid_poll_base", "hybrid_poll_cap"),
     ("mute_renewal", "mute"),
-    ("look_pause_min", "look_pause_max"),
 )
 """Pairs of which the first may not be longer."""
 
@@ -79,9 +78,6 @@ class Settings(BaseModel):
     look_share: Annotated[
         float, Field(gt=0, le=1, description="Share of the time that an awake worker may spend on looks that find nothing.")
     ] = 0.25
-    look_pause_min: Annotated[Duration, Field(description="Shortest pause of an awake worker after a look that found nothing.")] = (
-        timedelta(milliseconds=1)
-    )
     look_pause_max: Annotated[Duration, Field(description="Longest pause of an awake worker after a look that found nothing.")] = (
         timedelta(milliseconds=5)
     )
@@ -89,7 +85,14 @@ class Settings(BaseModel):
         float,
         Field(gt=0, description="Jobs a second from which it also pauses after a look that found some, so that looks find more."),
     ] = 2000
-    gather: Annotated[Duration, Field(description="That pause.")] = timedelta(milliseconds=2)
+    gather: Annotated[Duration, Field(description="That pause.")] = timedelta(milliseconds=1)
+    flush_claims: Annotated[
+        bool,
+        Field(
+            description="Wait until a claim is on disk. Without, a job that was claimed within the last second before Postgres "
+            "crashes may run a second time; nothing is lost either way."
+        ),
+    ] = False
     frontier_margin: Annotated[
         Duration,
         Field(description="How long before a look an insert may have begun that commits after it and is still found by the next."),

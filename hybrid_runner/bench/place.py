@@ -99,13 +99,17 @@ class Place:
         if not (loaded and self.superuser):
             yield False
             return
-        await self.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        made = not await self.connection.fetchval("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')")
+        if made:
+            await self.connection.execute("CREATE EXTENSION pg_stat_statements")
         before = await self._altered("pg_stat_statements.track")
         await self._alter({"pg_stat_statements.track": "top"})
         try:
             yield True
         finally:
             await self._alter(before)
+            if made:
+                await self.connection.execute("DROP EXTENSION pg_stat_statements")
 
     @asynccontextmanager
     async def copies(self) -> AsyncIterator[None]:

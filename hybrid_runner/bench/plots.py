@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid_runner.bench.table import number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -50,8 +52,9 @@ def _bars(scenario: dict[str, Any], axes: Axes) -> None:
         list(places), [f"{figure['case']}\nbeside {figure['against']}" if compared else figure["case"] for figure in shown]
     )
     for place, figure in zip(places, shown, strict=True):
-        label = f" {figure['value']:,.4g} {figure['unit']}"
+        label = f" {number(figure['value'])} {figure['unit']}"
         axes.text(0, place, label, va="center", color="white", fontsize=8)
+    axes.set_ylim(0.4, max(4, len(shown)) + 0.6)
     if compared:
         axes.axvline(1, color=_BESIDE, linestyle="--")
         axes.set_xlabel("a multiple of what is beside it")
@@ -68,6 +71,9 @@ def _paced(scenario: dict[str, Any], axes: Axes) -> None:
             axes.axhline(points[0]["floor_p50_ms"], color=colour, alpha=0.35, label=f"idle floor p50, {words}")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.5g}")
+        axis.set_minor_formatter(lambda _, __: "")
     axes.set_xlabel("single-row INSERTs a second")
     axes.set_ylabel("from INSERT to handler, ms")
     axes.legend(fontsize=8)

@@ -9,21 +9,25 @@ HEALTHY = 0.005
 """Seconds that a look may take without anything being wrong."""
 
 
-class Arrivals:
-    """Jobs per second over the last moments: each counts less the older it is."""
+TIMER = 0.001
+"""Seconds below which timers of an event loop are of no use."""
+
+
+class Recent:
+    """Something per second over the last moments: it counts less the older it is."""
 
     def __init__(self, memory: float) -> None:
         self._memory = memory
         self._rate = 0.0
         self._at = -math.inf
 
-    def saw(self, count: int, now: float) -> None:
-        """So many jobs were found."""
+    def saw(self, count: float, now: float) -> None:
+        """So much was seen."""
         self._rate = self.rate(now) + count / self._memory
         self._at = now
 
     def rate(self, now: float) -> float:
-        """Jobs per second."""
+        """So much per second."""
         return self._rate * math.exp((self._at - now) / self._memory) if self._rate else 0.0
 
 
@@ -37,11 +41,15 @@ def pause_after_find(rate: float, gather_from: float, gather: float) -> float:
     return gather if rate >= gather_from else 0.0
 
 
-def pause_after_none(rate: float, look: float, share: float, shortest: float, longest: float) -> float:
-    """A quarter of the time in which a job is expected, and no shorter than what keeps looks within their share of the time."""
+def pause_after_none(rate: float, look: float, spent: float, share: float, longest: float) -> float:
+    """A quarter of the time in which a job is expected, if that is worth a timer; more once looks have spent their share.
+
+    `look` is what one costs, `spent` the share of the last moments that went into looks that found nothing.
+    """
     expected = longest if rate <= 0 else 0.25 / rate
-    affordable = look * (1 - share) / share
-    return min(longest, max(shortest, expected, affordable))
+    if spent >= share:
+        expected = max(expected, look * (1 - share) / share)
+    return 0.0 if expected < TIMER / 2 else min(longest, expected)
 
 
 @dataclass(slots=True)

@@ -41,6 +41,12 @@ FOR_CLAIMS = {
 }
 """Settings of a session that claims."""
 
+
+def for_claims(*, flushed: bool) -> dict[str, str]:
+    """The same, and whether each claim waits for the disk: one that is lost in a crash leaves its job queued."""
+    return FOR_CLAIMS | ({} if flushed else {"synchronous_commit": "off"})
+
+
 FOR_LISTENING = {"synchronous_commit": "off"}
 """Settings of a session that listens and moves doorbells: nothing there must outlive a crash."""
 

@@ -48,9 +48,11 @@ WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
 """From the start of each lane: no run_at is before 1970."""
 
 
-async def claim_jobs(on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, lanes: Lanes = WHOLE_LANES) -> Taken:
-    """Claim up to `slots` due jobs that lie behind where the lanes start."""
-    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes)
+async def claim_jobs(
+    on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, claim: int, lanes: Lanes = WHOLE_LANES
+) -> Taken:
+    """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that was never used before."""
+    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
     at = rows[0]["looked_at"]
     return Taken([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
@@ -142,9 +144,13 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
     await _fetch(on, "open_queue", queue, ring_within)
 
 
-async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta) -> None:
+CLAIMS_OF_A_WORKER = 10**11
+"""Claim numbers that one registration is good for: three years of a thousand looks a second."""
+
+
+async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta) -> int:
     """Write down who works; `queues` is JSON text."""
-    await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
+    return int(await _value(on, "register_worker", worker_id, host, pid, version, queues, lease)) * CLAIMS_OF_A_WORKER
 
 
 async def beat(on: Fetches, worker_id: str, running: Sequence[int], queues: Sequence[str]) -> list[Told]:

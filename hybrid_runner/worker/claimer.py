@@ -33,7 +33,7 @@ from hybrid_runner.policy.doorbell import (
     Witnessed,
     Woken,
 )
-from hybrid_runner.policy.looking import Arrivals, Sweeps, is_brisk, pause_after_find, pause_after_none
+from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.frontier import Frontier
@@ -116,7 +116,8 @@ class Claimer:
         self._full_since: float | None = None
         self._reason = Reason.SWEEP
         self._frontier = Frontier(settings.frontier_margin)
-        self._arrivals = Arrivals(settings.awake_memory.total_seconds())
+        self._arrivals = Recent(settings.awake_memory.total_seconds())  # jobs found
+        self._in_vain = Recent(settings.awake_memory.total_seconds())  # seconds spent on looks that found nothing
         self._sweeps = Sweeps(settings.sweep_factor)
         self._look_seconds = 0.001  # of the last empty look
         self._renew_at = 0.0
@@ -204,8 +205,8 @@ class Claimer:
             case Pause.FOUND:
                 return pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
             case Pause.EMPTY:
-                shortest, longest = settings.look_pause_min.total_seconds(), settings.look_pause_max.total_seconds()
-                return pause_after_none(self._arrivals.rate(now), self._look_seconds, settings.look_share, shortest, longest)
+                rate, spent, longest = self._arrivals.rate(now), self._in_vain.rate(now), settings.look_pause_max.total_seconds()
+                return pause_after_none(rate, self._look_seconds, spent, settings.look_share, longest)
             case Pause.FALLING:
                 longest = settings.fall_pause_max.total_seconds()
                 self._falling_pause = min(longest, max(0.001, 2 * self._falling_pause))
@@ -245,8 +246,9 @@ class Claimer:
         if sweep:
             self._sweeps.took(began, ended)
             self.seen.sweeps += 1
-        elif not claims:
+        if not claims:
             self._look_seconds = ended - began
+            self._in_vain.saw(ended - began, ended)
         if claims:
             self._start(claims, self._slots)
         self._full = not self._free()

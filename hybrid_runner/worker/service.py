@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
@@ -21,7 +22,7 @@ from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_CLAIMS, Link
+from hybrid_runner.storage.connections import Link, for_claims
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
@@ -61,8 +62,8 @@ class Worker:
         try:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
-            await statements.register_worker(
-                self._claims,
+            first = await statements.register_worker(
+                self._settles,
                 self.id,
                 socket.gethostname(),
                 os.getpid(),
@@ -72,7 +73,9 @@ class Worker:
             )
         except BaseException:
             await self._claims.close()
+            await self._settles.close()
             raise
+        self._claim_numbers = count(first)
         self._keep("settler", self._settler.run())
         self._background("progress", self._progress.run)
         self._background("listener", self._listener.run)
@@ -165,7 +168,12 @@ class Worker:
 
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
-        self._claims, self._settles, self._courtesies, self._beats = Link(dsn, FOR_CLAIMS), Link(dsn), Link(dsn), Link(dsn)
+        self._claims, self._settles, self._courtesies, self._beats = (
+            Link(dsn, for_claims(flushed=settings.flush_claims)),
+            Link(dsn),
+            Link(dsn),
+            Link(dsn),
+        )
         kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
 
@@ -187,7 +195,9 @@ class Worker:
                 bell=Bell(self._listener, settings.mute),
                 hearing=lambda: self._listener.hearing,
                 ring=self._ring,
-                claim=lambda queue, free, lanes: statements.claim_jobs(self._claims, queue, kinds, free, self.id, lanes),
+                claim=lambda queue, free, lanes: statements.claim_jobs(
+                    self._claims, queue, kinds, free, self.id, next(self._claim_numbers), lanes
+                ),
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,

@@ -1,6 +1,6 @@
 -- claim_jobs: take due jobs of one queue, urgent lanes first, oldest first within a lane, behind each lane's frontier.
 -- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts, $6 interval[] timeouts,
--- $7 timestamptz[] run_ats, $8 int8[] ids
+-- $7 timestamptz[] run_ats, $8 int8[] ids, $9 int8 claim
 -- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past the limit.
 -- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was claimed.
 WITH picked AS MATERIALIZED (
@@ -22,7 +22,7 @@ claimed AS (
     UPDATE hybrid_runner.jobs AS j SET
         state = 'running',
         attempt = j.attempt + 1,
-        claim = (SELECT nextval('hybrid_runner.claims')), -- once a batch: with the id it is unique
+        claim = $9, -- one a batch: with the id it is unique
         worker_id = $4,
         started_at = now(),
         version = j.version + 1,

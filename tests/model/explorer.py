@@ -112,7 +112,8 @@ class Explorer:
 
     def _start(self) -> World:
         """Everybody is asleep, and has been for long."""
-        scene = Scene(Bell.OPEN, ((Phase.NEW, 0),) * self._producers, self._chances.crashes, self._chances.losses)
+        chances, jobs = self._chances, ((Phase.NEW, 0),) * self._producers
+        scene = Scene(Bell.OPEN, jobs, chances.crashes, chances.losses, chances.leaves)
         return (self._scene(scene), *sorted(self._workers.of(Worker(free)) for free in self._slots))
 
     # --- what is wanted

@@ -76,6 +76,7 @@ class Moves:
             yield from self._handler_ends(scene, worker)
             yield from self._heartbeat(scene, worker)
             yield from self._crash(scene, worker, place)
+            yield from self._leaves(scene, worker, place)
             yield from self._listener(scene, worker)
         if worker.life is not Life.DEAD:
             yield from self._acts(scene, worker, place, others_lie=others_lie)
@@ -100,6 +101,15 @@ class Moves:
             yield Move(after, DEAD, own=False)
             if worker.stage:  # the server may end the statement that was sent, or end it with the session
                 yield Move(after, worker._replace(free=0, running=0, flag=None, life=Life.DYING), own=False)
+
+    def _leaves(self, scene: Scene, worker: Worker, place: int) -> Iterator[Move]:
+        """Stopped between two actions; whoever may have muted the bell opens it and rings for help, in one statement."""
+        if scene.leaves and not worker.stage:
+            after = _without(scene, place)._replace(leaves=scene.leaves - 1)
+            if self._rules.leaving_is_told and worker.step[0].mode in (Mode.AWAKE, Mode.FULL, Mode.FALLING):
+                yield Move(after._replace(bell=Bell.OPEN), DEAD, own=False, ring=Reason.HELP)
+            else:
+                yield Move(after, DEAD, own=False)
 
     def _listener(self, scene: Scene, worker: Worker) -> Iterator[Move]:
         match worker.ear:

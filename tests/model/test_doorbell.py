@@ -34,16 +34,18 @@ def test_no_committed_job_waits_beside_a_free_slot(slots: tuple[int, ...], produ
 
 
 @pytest.mark.parametrize(
-    ("chances", "at_least"),
+    ("slots", "chances", "at_least"),
     [
-        pytest.param(Chances(crashes=1), 20_000, id="a worker dies at any moment"),
-        pytest.param(Chances(losses=1), 50_000, id="a listener is lost, noticed or not, and comes back"),
-        pytest.param(Chances(heartbeats=True), 40_000, id="a mute runs out under a slow owner"),
-        pytest.param(Chances(late_commits=True), 10_000, id="transactions commit behind the frontier, and sweeps are too dear"),
-        pytest.param(Chances(saturation=True), 20_000, id="looks keep coming back full"),
+        pytest.param((1, 2), Chances(crashes=1), 30_000, id="a worker dies at any moment"),
+        pytest.param((1, 2), Chances(losses=1), 100_000, id="a listener is lost, noticed or not, and comes back"),
+        pytest.param((1, 2), Chances(leaves=1), 10_000, id="a worker is stopped at any moment"),
+        pytest.param((1, 1), Chances(heartbeats=True), 40_000, id="a mute runs out under a slow owner"),
+        pytest.param(
+            (1, 2), Chances(late_commits=True), 20_000, id="transactions commit behind the frontier, and sweeps are too dear"
+        ),
+        pytest.param((1, 2), Chances(saturation=True), 40_000, id="looks keep coming back full"),
     ],
 )
-@pytest.mark.parametrize("slots", [(1, 1), (1, 2)], ids=str)
 def test_not_even_when(slots: tuple[int, ...], chances: Chances, at_least: int) -> None:
     explored = explore(slots, 2, chances)
     assert not explored.bad, told(explored)

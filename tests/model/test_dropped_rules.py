@@ -23,7 +23,7 @@ LATE = Chances(late_commits=True)
         (broken.AsksNobody, Chances(), (1, 1), 2),
         (broken.HelpsLikeAnyRing, Chances(), (1, 1), 2),
         (broken.TrustsTheOldLock, LISTENER, (1, 1), 2),
-        (broken.StaysAsleepWhenDeaf, LISTENER, (1, 1), 1),
+        (broken.StaysAsleepWhenDeaf, LISTENER, (1,), 1),
     ],
 )
 def test_without_its_rule_a_job_is_lost(doorbell: type[Doorbell], chances: Chances, slots: tuple[int, ...], producers: int) -> None:
@@ -56,6 +56,10 @@ def test_performed_otherwise_a_job_is_lost(rules: Rules) -> None:
 @pytest.mark.parametrize(("slots", "producers"), [((1, 1), 2), ((1, 2), 2), ((2, 2), 3)], ids=str)
 def test_these_alone_cost_time_and_no_job(rules: Rules, slots: tuple[int, ...], producers: int) -> None:
     assert not Explorer(slots, producers, rules=rules).explore().bad
+
+
+def test_a_worker_that_stops_has_to_say_so() -> None:
+    assert Explorer((1, 1), 2, Chances(leaves=1), Rules(leaving_is_told=False)).explore().bad
 
 
 def test_a_mute_that_ran_out_is_how_a_death_shows() -> None:

@@ -58,6 +58,8 @@ class Scene(NamedTuple):
     """How many may still come."""
     losses: int = 0
     """How many listeners may still be lost."""
+    leaves: int = 0
+    """How many workers may still be stopped."""
 
     def __str__(self) -> str:
         jobs = (phase.name.lower() + (f" awaited by {bits:b}" if bits else "") for phase, bits in self.jobs)
@@ -94,6 +96,8 @@ class Chances(NamedTuple):
     crashes: int = 0
     losses: int = 0
     """Listeners that break; they come back."""
+    leaves: int = 0
+    """Workers that are stopped."""
     heartbeats: bool = False
     """A heartbeat may see a mute that ran out although its owner lives, and is only slow."""
     late_commits: bool = False
@@ -110,6 +114,7 @@ class Rules(NamedTuple):
     open_when_falling: bool = True
     rise_before_mute: bool = True
     full_renews: bool = True
+    leaving_is_told: bool = True
     overdue: bool = True
     """Heartbeats of those who sleep see jobs that wait, once a worker has died."""
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections import Connection, connect
 
 Opens = Callable[[], Awaitable[Connection]]
 
@@ -92,6 +92,17 @@ async def test_a_transaction_that_only_reads_is_not_waited_for(database: Connect
     await reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await reading.fetch("SELECT FROM hybrid_runner.queues")
     assert await statements.inserts_ended(database, await statements.witness_inserts(database))
+
+
+async def test_a_transaction_in_another_database_is_waited_for_too(database: Connection, empty_dsn: str) -> None:
+    elsewhere = await connect(empty_dsn)
+    await elsewhere.execute("BEGIN")
+    await elsewhere.fetchval(OWN_ID)
+    below = await statements.witness_inserts(database)
+    assert not await statements.inserts_ended(database, below)
+    await elsewhere.execute("COMMIT")
+    assert await statements.inserts_ended(database, below)
+    await elsewhere.close()
 
 
 # --- a value outside of transactions

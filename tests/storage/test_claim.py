@@ -88,7 +88,8 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
     special = await enqueue(database, kind="other", max_attempts=9, timeout=timedelta(seconds=8))
     kinds = statements.Kinds([("work", 5, None), ("other", 3, timedelta(seconds=30))])
     taken = {
-        c.id: (c.max_attempts, c.timeout) for c in (await statements.claim_jobs(database, "default", kinds, 10, "worker-1")).claims
+        c.id: (c.max_attempts, c.timeout)
+        for c in (await statements.claim_jobs(database, "default", kinds, 10, "worker-1", 1)).claims
     }
     assert taken == {plain: (3, timedelta(seconds=30)), special: (9, timedelta(seconds=8))}
     view = await statements.get_job(database, plain)
@@ -108,7 +109,7 @@ async def test_kinds_that_nobody_here_knows_are_left_to_others(database: Connect
 
 async def test_a_worker_that_knows_nothing_takes_nothing(database: Connection) -> None:
     await enqueue(database)
-    assert (await statements.claim_jobs(database, "default", statements.Kinds([]), 10, "worker-1")).claims == []
+    assert (await statements.claim_jobs(database, "default", statements.Kinds([]), 10, "worker-1", 1)).claims == []
 
 
 async def test_other_queues_and_later_jobs_are_left_alone(database: Connection) -> None:

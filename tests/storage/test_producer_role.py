@@ -138,5 +138,5 @@ async def test_a_worker_runs_what_a_producer_inserted(producer: Connection) -> N
     """F5"""
     await producer.execute("INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\": 1}')")
     await producer.execute("SET ROLE hybrid_runner_worker")
-    [claim] = (await statements.claim_jobs(producer, "images", statements.Kinds([("work", 5, None)]), 10, "worker-1")).claims
+    [claim] = (await statements.claim_jobs(producer, "images", statements.Kinds([("work", 5, None)]), 10, "worker-1", 1)).claims
     assert claim.payload == '{"a": 1}'

@@ -94,7 +94,7 @@ async def test_the_functions_answer(connection: Connection) -> None:
     assert await statements.cancel_job(connection, first.id, None) == "cancelled"
     assert await statements.retry_job(connection, first.id) == "queued"
     assert await statements.pause_queue(connection, "default")
-    assert (await statements.claim_jobs(connection, "default", KINDS, 10, "worker-1")).claims == []
+    assert (await statements.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)).claims == []
     assert await statements.resume_queue(connection, "default")
     assert await statements.next_due(connection, "default") is None
     assert await statements.make_archive_partitions(connection, 9) >= 0

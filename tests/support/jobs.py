@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import count
 
 from hybrid_runner.models import Claim, NewJob, State
 from hybrid_runner.outcomes import Finished
@@ -13,6 +14,10 @@ KINDS = statements.Kinds([("work", 5, None), ("other", 3, None)])
 """What the workers in these tests can run."""
 
 
+NUMBERS = count(1)
+"""Claim numbers."""
+
+
 async def enqueue(connection: Connection, key: str | None = None, **fields: object) -> int:
     """The id of a new queued job of kind `work`."""
     job = NewJob(**{"kind": "work", "key": key, **fields})  # type: ignore[arg-type]  # a test names real fields
@@ -21,7 +26,7 @@ async def enqueue(connection: Connection, key: str | None = None, **fields: obje
 
 async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:
     """Claim what is due."""
-    return (await statements.claim_jobs(connection, queue, KINDS, slots, worker_id)).claims
+    return (await statements.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))).claims
 
 
 async def living(connection: Connection, worker_id: str = "worker-1") -> None:

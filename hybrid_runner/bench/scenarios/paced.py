@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 from hybrid_runner.bench import processor
@@ -51,13 +52,13 @@ async def floor(place: Place, sizes: Sizes) -> tuple[float, float]:
 async def at_a_pace(place: Place, worker: Child, producer: Child, rate: float, seconds: float) -> dict[str, Any]:
     """Insert for a while; the rate that was reached, how late the handlers were, and shares of one processor core."""
     worker.tell("clear")
-    before = processor.seconds_of(worker.pid), place.server_seconds()
+    before, begun = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic()
     sent = await producer.ask(f"pace {rate} {seconds}")
     latencies = (await worker.ask(f"expect stamp {sent['sent']}"))["latencies"]
-    after = processor.seconds_of(worker.pid), place.server_seconds()
+    after, took = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic() - begun
     await place.must_be_empty(worker.name)
     p50, p99 = p50_p99(latencies)
-    shares = [None if b is None or a is None else (a - b) / sent["seconds"] for b, a in zip(before, after, strict=True)]
+    shares = [None if b is None or a is None else (a - b) / took for b, a in zip(before, after, strict=True)]
     return {
         "reached": sent["sent"] / sent["seconds"], "p50_ms": p50, "p99_ms": p99, "worker_cpu": shares[0], "server_cpu": shares[1],
     }  # fmt: skip

@@ -1,0 +1,73 @@
+"""Tiny runs of real scenarios: what comes out is well formed, and the database is left as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hybrid_runner.bench.child import BenchError
+from hybrid_runner.bench.running import run
+from hybrid_runner.bench.scenarios import SCENARIOS
+from hybrid_runner.bench.sizes import FULL, QUICK, Sizes
+from hybrid_runner.storage.connections import Connection, connect
+
+TINY = Sizes(rounds=1, drain_jobs=100, pickups=5, bulk_jobs=100)
+
+
+async def test_two_scenarios_give_figures_beside_others(empty_dsn: str) -> None:
+    said: list[tuple[str, float]] = []
+    results = await run(["drain", "pickup"], TINY, empty_dsn, lambda name, share, _: said.append((name, share)))
+    results = json.loads(json.dumps(results))
+    assert [*results["scenarios"]] == ["drain", "pickup"]
+    for scenario in results["scenarios"].values():
+        assert "error" not in scenario
+        for figure in scenario["figures"]:
+            assert {*figure} == {"case", "unit", "value", "against", "reference", "ratio"}
+            assert figure["value"] > 0
+            assert figure["ratio"] == figure["value"] / figure["reference"]
+    assert len(results["scenarios"]["pickup"]["details"]["microseconds"]["worker"]) == TINY.pickups
+    assert said[0] == ("drain", 0.0)
+    assert said[-1] == ("pickup", 1.0)
+    assert results["about"]["server"] == "given by --dsn"
+
+
+async def test_a_database_that_was_empty_is_empty_again(empty_dsn: str) -> None:
+    await run(["bulk"], TINY, empty_dsn, lambda *_: None)
+    connection = await connect(empty_dsn)
+    assert await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hybrid_runner%'") == []
+    await connection.close()
+
+
+async def test_a_migrated_database_keeps_its_tables_and_loses_what_bench_made(dsn: str, database: Connection) -> None:
+    await run(["pickup"], TINY, dsn, lambda *_: None)
+    for table in ("all_jobs", "queues", "workers"):
+        assert await database.fetchval(f"SELECT count(*) FROM hybrid_runner.{table}") == 0
+    assert await database.fetchval("SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE '%bench%'") == 0
+
+
+async def test_a_database_with_jobs_is_refused_and_keeps_them(dsn: str, database: Connection) -> None:
+    await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('precious')")
+    with pytest.raises(BenchError, match="there are jobs in this database"):
+        await run(["drain"], TINY, dsn, lambda *_: None)
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 1
+
+
+async def test_a_scenario_that_fails_says_why_and_the_next_one_runs(empty_dsn: str) -> None:
+    crowded = Sizes(rounds=1, bulk_jobs=100, fleet_workers=1_000_000)
+    scenarios = (await run(["fleet", "bulk"], crowded, empty_dsn, lambda *_: None))["scenarios"]
+    assert "1000000 workers need max_connections" in scenarios["fleet"]["error"]
+    assert "error" not in scenarios["bulk"]
+
+
+def test_the_quick_sizes_are_nowhere_larger() -> None:
+    for name in Sizes.__dataclass_fields__:
+        quick, full = getattr(QUICK, name), getattr(FULL, name)
+        assert quick <= full or set(quick) <= set(full), name
+
+
+def test_every_scenario_has_its_module() -> None:
+    from importlib import import_module  # noqa: PLC0415
+
+    for name in SCENARIOS:
+        assert callable(import_module(f"hybrid_runner.bench.scenarios.{name}").measure)
