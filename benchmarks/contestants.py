@@ -135,7 +135,7 @@ async def graphile(place: Place) -> list[Contestant]:
     plain = {"concurrentJobs": 24, "maxPoolSize": 25}
     batching = plain | {"localQueue": {"size": 500}, "completeJobBatchDelay": 0, "failJobBatchDelay": 0}
 
-    def made(options: dict[str, object], words: str, share: float) -> Contestant:
+    def made(options: Mapping[str, object], words: str, share: float) -> Contestant:
         return Contestant(
             f"graphile-worker{words}",
             (*program, "work", json.dumps({"preset": options})),

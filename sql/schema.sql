@@ -178,7 +178,7 @@ CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted bo
 BEGIN
     PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
-        PERFORM setval(q.doorbell::regclass, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM setval(q.bell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
         PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     END IF;
 END
@@ -234,14 +234,14 @@ CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
-    bell regclass;
+    its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.doorbell::regclass, q.number INTO STRICT bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF rise THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
-    PERFORM setval(bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
+    PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
     -- Muted first, asked afterwards: whoever lies down in between opens the bell after us.
     IF manner = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
@@ -256,7 +256,7 @@ BEGIN
         RETURN false;
     END IF;
     IF manner = 'full' THEN
-        PERFORM setval(bell, 0);
+        PERFORM setval(its_bell, 0);
     END IF;
     PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     RETURN true;
@@ -268,14 +268,14 @@ CREATE FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) RETURNS vo
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
-    bell regclass;
+    its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.doorbell::regclass, q.number INTO STRICT bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     IF lie_down THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
     END IF;
-    PERFORM setval(bell, 0);
+    PERFORM setval(its_bell, 0);
 END
 $$;
 
@@ -285,19 +285,20 @@ CREATE FUNCTION hybrid_runner.open_queue(name text, ring_within interval DEFAULT
     AS $$
 #variable_conflict use_column
 DECLARE
-    bell text;
+    doorbell text;
 BEGIN
     INSERT INTO hybrid_runner.queues (name, ring_within) VALUES (open_queue.name, open_queue.ring_within)
     ON CONFLICT (name) DO NOTHING
-    RETURNING doorbell INTO bell;
+    RETURNING queues.doorbell INTO doorbell;
     IF FOUND THEN
-        EXECUTE format('CREATE SEQUENCE %s AS bigint MINVALUE 0 START 0', bell);
+        EXECUTE format('CREATE SEQUENCE %s AS bigint MINVALUE 0 START 0', doorbell);
+        UPDATE hybrid_runner.queues SET bell = doorbell::regclass WHERE name = open_queue.name;
     ELSE
         UPDATE hybrid_runner.queues SET ring_within = open_queue.ring_within
         WHERE name = open_queue.name AND ring_within < open_queue.ring_within;
-        SELECT doorbell INTO bell FROM hybrid_runner.queues WHERE name = open_queue.name;
+        SELECT queues.doorbell INTO doorbell FROM hybrid_runner.queues WHERE name = open_queue.name;
     END IF;
-    RETURN bell;
+    RETURN doorbell;
 END
 $$;
 
@@ -381,9 +382,10 @@ DECLARE
     muted_until bigint;
     within interval;
 BEGIN
-    SELECT pg_sequence_last_value(to_regclass(q.doorbell)), q.ring_within INTO muted_until, within
+    -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL; its value would be an error.)
+    SELECT CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END, q.ring_within
+    INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
-    -- No row, no value, any doubt: ring.
     IF muted_until > extract(epoch FROM server_time) * 1000 THEN
         RETURN;
     END IF;
@@ -400,7 +402,17 @@ CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i GROUP BY i.queue, i.run_at > clock_timestamp();
+    PERFORM
+    FROM (SELECT DISTINCT i.queue FROM inserted AS i) AS n
+    LEFT JOIN hybrid_runner.queues AS q ON q.name = n.queue
+    WHERE (
+        CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END
+        > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    ) IS NOT TRUE
+    LIMIT 1;
+    IF FOUND THEN
+        PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i GROUP BY i.queue, i.run_at > clock_timestamp();
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -583,6 +595,7 @@ CREATE TABLE hybrid_runner.queues (
     ring_within interval DEFAULT '00:01:00'::interval NOT NULL,
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    bell regclass,
     CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text))
 );
 

@@ -40,7 +40,7 @@ class Result:
         return {
             "figures": [asdict(figure) | {"ratio": figure.ratio} for figure in self.figures],
             "details": self.details,
-        } | {}
+        }
 
 
 def median(values: Sequence[float]) -> float:

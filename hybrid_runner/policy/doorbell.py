@@ -334,8 +334,8 @@ class Doorbell:
         """A slot: look at once. A job is due, or the mute ends: mute and ask whether anybody sleeps."""
         if woken.free:
             return Stand(Mode.AWAKE, lying=stand.lying), Look(sweep=False)
-        if stand.fresh and woken.reason is Reason.SLOT:
-            return stand, Wait(Pause.FRESH)  # of a slot that was taken again
+        if stand.fresh and woken.reason is not Reason.PAUSE:
+            return stand, Wait(Pause.FRESH)  # what is left of the moment
         if stand.open and woken.reason is not Reason.TIMER:
             return stand, Wait(Pause.NEVER)
         return replace(stand, lying=False, fresh=False), Mute(Manner.FULL, rise=stand.lying)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from zlib import crc32
+from hashlib import blake2b
 
 EVERYBODY = 3
 """In a fleet of so many, everybody looks."""
@@ -34,5 +34,6 @@ def part(position: int, members: int) -> Part:
     return Part.LOOK_LATER if position == AT_ONCE else Part.NOTHING
 
 
-def _rank(ringer: int, worker_id: str) -> tuple[int, str]:
-    return crc32(f"{ringer}:{worker_id}".encode()), worker_id
+def _rank(ringer: int, worker_id: str) -> tuple[bytes, str]:
+    # A checksum would not do: all ringers then move all workers alike, and some are hardly ever first.
+    return blake2b(f"{ringer}:{worker_id}".encode(), digest_size=8).digest(), worker_id

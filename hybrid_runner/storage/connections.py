@@ -171,11 +171,11 @@ class Ear:
         await self.fetch("SELECT pg_notify($1, $2)", channel, payload)
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one short statement; a connection that does not answer it in time is given up."""
+        """Run one short statement; when it fails the connection is given up: what locks it holds is then certain."""
         async with self._busy:
             try:
                 return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
-            except DatabaseUnavailable:
+            except Exception:
                 await self.close()
                 raise
 

@@ -120,6 +120,7 @@ class Claimer:
         self._in_vain = Recent(settings.awake_memory.total_seconds())  # seconds spent on looks that found nothing
         self._sweeps = Sweeps(settings.sweep_factor)
         self._look_seconds = 0.001  # of the last empty look
+        self._fresh_until = 0.0  # if full: how long others are not asked for help
         self._renew_at = 0.0
         self._falling_pause = 0.0
         self._outage = Outage(f"claiming from {queue}")
@@ -212,7 +213,7 @@ class Claimer:
                 self._falling_pause = min(longest, max(0.001, 2 * self._falling_pause))
                 return max(self._falling_pause, self._sweeps.ready_at - now)
             case Pause.FRESH:
-                return settings.full_after.total_seconds()
+                return max(0.0, self._fresh_until - now)
             case Pause.RENEWAL:
                 return settings.mute_renewal.total_seconds()
             case _:
@@ -283,6 +284,7 @@ class Claimer:
     def _report(self, *, found: int, swept: bool, now: float) -> Looked:
         if found:
             self._arrivals.saw(found, now)
+        self._fresh_until = now + self._settings.full_after.total_seconds()
         if not self._full:
             self._full_since = None
         elif self._full_since is None:

@@ -125,7 +125,7 @@ class Worker:
         for queue, work in self._work.items():
             try:
                 async with asyncio.timeout(1):
-                    is_muted = work.claimer.mode in (Mode.AWAKE, Mode.FULL, Mode.FALLING)
+                    is_muted = work.claimer.mode is not Mode.ASLEEP
                     await statements.leave_bell(self._claims, queue, self.id, is_muted=is_muted)
             except (RunnerError, TimeoutError) as error:
                 log.info("worker %s could not say that it leaves %s: %s", self.id, queue, error)

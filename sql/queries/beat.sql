@@ -16,7 +16,8 @@ WHERE w.heartbeat_at + w.lease > clock_timestamp()
 UNION ALL
 SELECT 'expired', q.name, NULL
 FROM hybrid_runner.queues AS q
-WHERE q.name = ANY ($3) AND pg_sequence_last_value(to_regclass(q.doorbell)) BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000
+WHERE q.name = ANY ($3) AND pg_relation_filenode(q.bell) IS NOT NULL
+    AND pg_sequence_last_value(q.bell) BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000
 UNION ALL
 SELECT 'overdue', q.name, NULL
 FROM hybrid_runner.queues AS q

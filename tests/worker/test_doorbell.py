@@ -1,0 +1,425 @@
+"""The doorbell with real workers on a real Postgres: whoever sleeps is rung for, whoever looks is left alone, and nothing is lost.
+
+The fallback poll is minutes away in all of these: what it would have to find fails by time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+
+from hybrid_runner import Job, Runner, Worker
+from hybrid_runner.policy.ranking import place
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.worker.status import QueueStatus
+from tests.support.rings import listening
+from tests.support.working import runner, working
+
+Open = Callable[[], Awaitable[Connection]]
+
+FAR_POLLS: dict[str, Any] = {"poll_base": "5m", "poll_cap": "5m", "hybrid_poll_base": "5m", "hybrid_poll_cap": "5m"}
+EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fall_pause_max": "20ms"}
+"""One job makes it awake, and a second after the last one it falls asleep."""
+MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
+"""So that a slow machine cannot let a mute run out."""
+INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
+BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+SLEEPERS = """
+SELECT pid FROM pg_locks
+WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
+    AND objid = (SELECT number::oid FROM hybrid_runner.queues WHERE name = 'default')
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class Handlers:
+    """A runner whose jobs `note` are noted, and whose jobs `hold` run until they are let go."""
+
+    def __init__(self, dsn: str, hold: str = "hold", **settings: Any) -> None:
+        self.app: Runner = runner(dsn, **(FAR_POLLS | settings))
+        self.noted: asyncio.Queue[int] = asyncio.Queue()
+        self.held = asyncio.Event()
+        self.let_go = asyncio.Event()
+
+        @self.app.job("note")
+        async def note(payload: dict[str, int], job: Job) -> None:
+            self.noted.put_nowait(job.id)
+
+        @self.app.job(hold)
+        async def run_until_let_go(payload: dict[str, int]) -> None:
+            self.held.set()
+            await self.let_go.wait()
+
+    async def next(self) -> int:
+        """The id of the next job that ran."""
+        return await asyncio.wait_for(self.noted.get(), 10)
+
+
+def seen(worker: Worker) -> QueueStatus:
+    return worker.status().queues[0]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(15):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def until_mode(worker: Worker, mode: str) -> None:
+    await until(lambda: seen(worker).mode == mode)
+
+
+async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
+    async with asyncio.timeout(15):
+        while not fits(bell := await database.fetchval(BELL)):
+            await asyncio.sleep(0.001)
+        return int(bell)
+
+
+async def until_asleep(database: Connection, *workers: Worker) -> None:
+    """All of them, with the bell open and everybody's lock taken."""
+    for worker in workers:
+        await until_mode(worker, "asleep")
+    assert await database.fetchval(BELL) == 0
+    assert len(await database.fetch(SLEEPERS)) == len(workers)
+
+
+async def listeners_pid(worker: Worker) -> int:
+    return int((await worker._listener.fetch("SELECT pg_backend_pid()"))[0][0])
+
+
+def found_without_poll(*workers: Worker) -> set[str]:
+    """By which ways they found jobs, none of them being the fallback poll."""
+    assert not any(seen(worker).polls for worker in workers)
+    return {way for worker in workers for way, count in seen(worker).found.items() if count}
+
+
+# --- one worker
+
+
+async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_its_listener_holds_the_lock(
+    dsn: str, database: Connection
+) -> None:
+    async with working(Handlers(dsn).app) as worker:
+        await until_asleep(database, worker)
+        assert [row["pid"] for row in await database.fetch(SLEEPERS)] == [await listeners_pid(worker)]
+    assert not await database.fetch(SLEEPERS)
+
+
+async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps_again(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
+    async with working(jobs.app) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "note")
+        await jobs.next()
+        await until_bell(database, bool)
+        assert seen(worker).mode == "awake"
+        assert await database.fetchval(MUTED_FOR) > 0
+        assert await rings.so_far() == [""]
+        ids = [await database.fetchval(INSERT, "note") for _ in range(20)]
+        assert sorted([await jobs.next() for _ in ids]) == ids
+        assert await rings.so_far() == []
+        assert found_without_poll(worker) == {"ring", "look"}
+        await until_asleep(database, worker)
+        await database.fetchval(INSERT, "note")
+        await jobs.next()
+        assert await rings.so_far() == [""]
+
+
+async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn, mute="5s", mute_renewal="20ms", full_after="5ms")
+    async with working(jobs.app, {"default": 1}) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "hold")
+        await jobs.held.wait()
+        muted = await until_bell(database, bool)
+        renewed = await until_bell(database, lambda bell: bell > muted)
+        await until_bell(database, lambda bell: bell > renewed)
+        assert seen(worker).mode == "full"
+        assert not await database.fetch(SLEEPERS)
+        job_id = await database.fetchval(INSERT, "note")
+        assert await rings.so_far() == [""]
+        jobs.let_go.set()
+        assert await jobs.next() == job_id
+        assert found_without_poll(worker) == {"ring", "look"}
+        await until_asleep(database, worker)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
+async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_without_a_ring(
+    dsn: str, database: Connection, another: Open, isolation: Literal["read_committed", "repeatable_read"], end: str
+) -> None:
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
+    producer = await another()
+    async with working(jobs.app) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "note")
+        await jobs.next()
+        await until_bell(database, bool)
+        transaction = producer.transaction(isolation=isolation)
+        await transaction.start()
+        job_id = await producer.fetchval(INSERT, "note")
+        await until_mode(worker, "falling")
+        looks = seen(worker).looks
+        await until(lambda: seen(worker).looks > looks + 5)
+        assert seen(worker).mode == "falling"
+        assert await database.fetchval(BELL) == 0
+        await (transaction.commit() if end == "COMMIT" else transaction.rollback())
+        await until_asleep(database, worker)
+        assert await rings.so_far() == [""]  # of the first job alone
+        if end == "COMMIT":
+            assert await jobs.next() == job_id
+            assert found_without_poll(worker) == {"ring", "look"}
+        else:
+            assert jobs.noted.empty()
+
+
+async def test_an_insert_with_an_old_snapshot_reads_the_newest_bell(dsn: str, database: Connection, another: Open) -> None:
+    """REPEATABLE READ: muted when it began, open when it inserts."""
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
+    producer = await another()
+    async with working(jobs.app) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "note")
+        await jobs.next()
+        await until_bell(database, bool)
+        async with producer.transaction(isolation="repeatable_read"):
+            await producer.fetchval("SELECT count(*) FROM hybrid_runner.jobs")
+            await until_asleep(database, worker)
+            job_id = await producer.fetchval(INSERT, "note")
+        assert await jobs.next() == job_id
+        assert await rings.so_far() == ["", ""]
+
+
+@pytest.mark.parametrize("mode", ["asleep", "awake"])
+async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwhile_runs(
+    dsn: str, database: Connection, mode: str
+) -> None:
+    jobs = Handlers(dsn, **EASILY_AWAKE)
+    async with working(jobs.app) as worker:
+        if mode == "awake":
+            await database.fetchval(INSERT, "note")
+            await jobs.next()
+        await until_mode(worker, mode)
+        lost = await listeners_pid(worker)
+        await database.execute("SELECT pg_terminate_backend($1)", lost)
+        job_id = await database.fetchval(INSERT, "note")
+        await until(lambda: not worker.status().hearing)
+        assert await jobs.next() == job_id
+        await worker.hearing()
+        assert await listeners_pid(worker) != lost
+        await until_asleep(database, worker)
+        assert await database.fetchval(INSERT, "note") == await jobs.next()
+        found_without_poll(worker)
+
+
+async def test_a_listener_that_is_kept_away_makes_it_deaf(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn)
+    async with working(jobs.app) as worker:
+        opened, worker._listener._dsn = worker._listener._dsn, "postgresql://nobody@127.0.0.1:1/nowhere"
+        await database.execute("SELECT pg_terminate_backend($1)", await listeners_pid(worker))
+        await until_mode(worker, "deaf")
+        assert not await database.fetch(SLEEPERS)
+        worker._listener._dsn = opened
+        await until_asleep(database, worker)
+        assert await database.fetchval(INSERT, "note") == await jobs.next()
+
+
+NONSENSE = [
+    "xyzzy", "two words", " ", "pass", "pass now", "pass now 1", "pass now 1 2 3", "pass now -1 0", "pass now 1.5 x",
+    f"pass now {'9' * 30} 0", f"pass now 0 {'9' * 30}", "pass later 0 0", "pass  0 0", "pass now ² ²", "pass now \u0661 \u0660",
+    "gone", "gone ", "gone a b", "gone nobody", "cancel", "cancel x", f"cancel {'9' * 40}", "help me", "HELP", "later later",
+    "x" * 7999, "\n", "'; DROP TABLE jobs; --",
+]  # fmt: skip
+
+
+async def test_nonsense_on_the_channel_does_no_harm(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn)
+    async with working(jobs.app) as worker:
+        for payload in NONSENSE:
+            await database.execute("SELECT pg_notify('hybrid_runner.default', $1)", payload)
+        job_id = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == job_id
+        await until_asleep(database, worker)
+        assert worker.status().ended_loops == ()
+
+
+# --- the heartbeat
+
+
+@asynccontextmanager
+async def two_asleep(database: Connection, jobs: Handlers, slots: int = 20) -> AsyncIterator[list[Worker]]:
+    async with jobs.app, AsyncExitStack() as stack:
+        workers = [await stack.enter_async_context(jobs.app.worker({"default": slots})) for _ in range(2)]
+        await until_asleep(database, *workers)
+        yield workers
+
+
+async def test_what_was_quiet_under_the_mute_of_a_dead_worker_is_found_by_a_heartbeat(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn, heartbeat="500ms")
+    async with two_asleep(database, jobs) as workers, listening(dsn) as rings:
+        async with database.transaction():
+            await database.execute(
+                "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 300) "
+                "FROM hybrid_runner.queues WHERE name = 'default'"
+            )
+            job_id = await database.fetchval(INSERT, "note")
+        assert await rings.so_far() == []
+        assert await jobs.next() == job_id
+        assert found_without_poll(*workers) <= {"expired", "sweep"}  # `sweep` if the beats came so late that it was overdue
+        await until_asleep(database, *workers)
+
+
+async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: str, database: Connection) -> None:
+    jobs = Handlers(dsn, heartbeat="300ms")
+    async with two_asleep(database, jobs) as workers:
+        await database.execute("ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs")
+        job_id = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == job_id
+        assert found_without_poll(*workers) == {"sweep"}
+
+
+# --- one is full or leaves, another one sleeps
+
+
+async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, database: Connection) -> None:
+    """Its mute is undone, and the help it rings for covers what was quiet until then."""
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="200ms", **MUTED_FOR_LONG)
+    async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
+        await database.fetchval(INSERT, "hold")
+        await until_bell(database, bool)
+        quiet = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == quiet
+        [full] = [worker for worker in workers if seen(worker).running]
+        [sleeper] = [worker for worker in workers if worker is not full]
+        assert seen(full).mode == "full"
+        assert found_without_poll(sleeper) == {"help"}
+        assert (await rings.so_far()).count("") == 1  # of the job that fills it
+        await until_mode(sleeper, "asleep")
+        loud = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == loud
+        assert seen(full).mode == "full"
+        jobs.let_go.set()
+        await until_asleep(database, *workers)
+        found_without_poll(*workers)
+
+
+async def test_a_sleeper_that_wakes_up_under_a_stream_leaves_no_mute_of_a_full_worker_behind(
+    dsn: str, database: Connection
+) -> None:
+    """One is full, the other awake until the stream ends: then the bell is open, and the next insert rings."""
+    jobs = Handlers(dsn, **EASILY_AWAKE)
+    async with two_asleep(database, jobs, slots=1) as workers:
+        await database.fetchval(INSERT, "hold")
+        await jobs.held.wait()
+        ids = [await database.fetchval(INSERT, "note") for _ in range(20)]
+        assert sorted([await jobs.next() for _ in ids]) == ids
+        [sleeper] = [worker for worker in workers if not seen(worker).running or seen(worker).mode != "full"]
+        await until_mode(sleeper, "asleep")
+        assert await database.fetchval(INSERT, "note") == await jobs.next()
+        jobs.let_go.set()
+        await until_asleep(database, *workers)
+        found_without_poll(*workers)
+
+
+async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one(dsn: str, database: Connection) -> None:
+    """It is full and had muted; the insert that was quiet under its mute goes to the sleeper too."""
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1m", **MUTED_FOR_LONG)
+    async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
+        await database.fetchval(INSERT, "hold")
+        await until_bell(database, bool)
+        [full] = [worker for worker in workers if seen(worker).running]
+        [sleeper] = [worker for worker in workers if worker is not full]
+        quiet = await database.fetchval(INSERT, "note")
+        assert await rings.so_far() == [""]
+        jobs.held.clear()
+        await full.stop(jobs.app.settings.mute_renewal)
+        assert await jobs.next() == quiet
+        await asyncio.wait_for(jobs.held.wait(), 10)
+        assert f"gone {full.id}" in await rings.so_far()
+        jobs.let_go.set()
+        await until_asleep(database, sleeper)
+        found_without_poll(sleeper)
+
+
+# --- many workers
+
+
+class Fleet:
+    """Workers that know each other; each has a kind of its own to fill its one slot."""
+
+    def __init__(self, handlers: list[Handlers], workers: list[Worker]) -> None:
+        self.workers = workers
+        self._handlers = {worker.id: jobs for worker, jobs in zip(workers, handlers, strict=True)}
+
+    def ranked(self, ringer: int) -> list[Worker]:
+        """In the order in which a ring of that session is for them."""
+        ids = [worker.id for worker in self.workers]
+        return sorted(self.workers, key=lambda worker: place(ringer, worker.id, ids))
+
+    def held(self, worker: Worker) -> asyncio.Event:
+        return self._handlers[worker.id].held
+
+    def let_all_go(self) -> None:
+        for jobs in self._handlers.values():
+            jobs.let_go.set()
+
+    async def next(self) -> int:
+        """The id of the next job that any of them ran."""
+        waiting = [asyncio.ensure_future(jobs.next()) for jobs in self._handlers.values()]
+        done, late = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return done.pop().result()
+
+    def looks(self) -> int:
+        return sum(seen(worker).looks for worker in self.workers)
+
+
+@asynccontextmanager
+async def fleet(dsn: str, database: Connection, size: int) -> AsyncIterator[Fleet]:
+    handlers = [Handlers(dsn, hold=f"hold-{n}", heartbeat="300ms") for n in range(size)]
+    async with AsyncExitStack() as stack:
+        workers = []
+        for n, jobs in enumerate(handlers):
+            await stack.enter_async_context(jobs.app)
+            workers.append(await stack.enter_async_context(jobs.app.worker({"default": 1}, worker_id=f"worker-{n}")))
+        await until(lambda: all(len(worker._work["default"].members) == size for worker in workers))
+        await until_asleep(database, *workers)
+        yield Fleet(handlers, workers)
+
+
+async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Connection) -> None:
+    async with fleet(dsn, database, 8) as workers:
+        looks = workers.looks()
+        job_id = await database.fetchval(INSERT, "note")
+        assert await workers.next() == job_id
+        await until(lambda: workers.looks() >= looks + 3)  # two at once, one a moment later
+        for worker in workers.workers:
+            await listeners_pid(worker)  # what was rung before has arrived
+            await until_mode(worker, "asleep")
+        assert workers.looks() == looks + 3
+        found_without_poll(*workers.workers)
+
+
+async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, database: Connection) -> None:
+    async with fleet(dsn, database, 8) as workers, listening(dsn) as rings:
+        ringer = database.get_server_pid()
+        first, second, *others = workers.ranked(ringer)
+        for worker in (first, second):
+            await database.fetchval(INSERT, worker.id.replace("worker", "hold"))
+            await asyncio.wait_for(workers.held(worker).wait(), 10)
+            await until(lambda worker=worker: worker._work["default"].claimer._wake.resting.is_set())  # type: ignore[misc]
+        assert [seen(worker).mode for worker in (first, second)] == ["full", "full"]
+        await until_asleep(database, *others)
+        await rings.so_far()
+        job_id = await database.fetchval(INSERT, "note")
+        assert await workers.next() == job_id
+        for worker in (first, second):
+            await listeners_pid(worker)  # behind what it rang
+        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
+        workers.let_all_go()
+        found_without_poll(*workers.workers)
