@@ -9,9 +9,9 @@ from hybrid_runner.policy.ranking import AT_ONCE, EVERYBODY, Part, part, place
 RINGER = 4711
 FLEET = [f"worker-{number}" for number in range(12)]
 NAMES = {
-    "numbered": [f"worker-{number:02}" for number in range(20)],
-    "alike": [f"app-7f9c4d-{'abcdefghijklmnopqrst'[number]}" for number in range(20)],
-    "odd": [f"{number * 2_654_435_761 % 2**32:x}@host" for number in range(20)],
+    "numbered": [f"worker-{number:02}" for number in range(10)],
+    "alike": [f"app-7f9c4d-{'abcdefghij'[number]}" for number in range(10)],
+    "odd": [f"{number * 2_654_435_761 % 2**32:x}@host" for number in range(10)],
 }
 
 
@@ -58,8 +58,8 @@ def test_one_who_knows_nobody_is_first() -> None:
 
 
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES.keys())
-@pytest.mark.parametrize("ringers", [range(1_000, 3_000), range(100_000, 300_000, 100)], ids=["one after another", "far apart"])
+@pytest.mark.parametrize("ringers", [range(1_000, 2_000), range(100_000, 200_000, 100)], ids=["one after another", "far apart"])
 def test_over_many_ringers_the_work_spreads_evenly(names: list[str], ringers: range) -> None:
-    firsts = Counter(min(names, key=lambda name: place(ringer, name, names)) for ringer in ringers)
+    firsts = Counter(next(name for name in names if place(ringer, name, names) == 0) for ringer in ringers)
     fair = len(ringers) / len(names)
-    assert all(0.65 * fair < firsts[name] < 1.35 * fair for name in names), firsts
+    assert all(0.7 * fair < firsts[name] < 1.3 * fair for name in names), firsts
