@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import grimp
 
 from hybrid_runner.models import State
+from hybrid_runner.policy.doorbell import Answer, Doorbell, Looked, Lost, Mode, Muted, Reason, Stand, Woken
 from tests.docs.blocks import ROOT, blocks
 
-DRAWING, STATES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
+DRAWING, STATES, MODES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
 NAME = r"(\w+)(?:\[\(([\w.]+)\)\])?"
 QUERIES = ROOT / "sql" / "queries"
 
@@ -88,3 +89,24 @@ def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:
     changes = re.findall(r"^\s*(\S+) --> (\S+) : (\w+)$", STATES, re.MULTILINE)
     assert {name for change in changes for name in change[:2]} == {state.value for state in State} | {"[*]"}
     assert all((QUERIES / f"{query}.sql").is_file() for _, _, query in changes)
+
+
+def test_the_doorbells_arrows_are_its_transitions() -> None:
+    yes_or_no = (False, True)
+    answers: list[Answer] = [
+        Lost(),
+        Muted(undone=True),
+        *(Woken(reason, hearing, free) for reason, hearing, free in product(Reason, yes_or_no, yes_or_no)),
+        *(Looked(found, full, swept, brisk) for found, full, swept, brisk in product(yes_or_no, repeat=4)),
+    ]
+    made = {
+        (mode.value, after.mode.value)
+        for mode, answer in product(Mode, answers)
+        if not (mode is Mode.FULL and isinstance(answer, Looked))
+        and (after := Doorbell().step(Stand(mode), answer)[0]).mode is not mode
+    }
+    # That the listener was lost, or lost and back, is drawn once.
+    to_deaf = {(mode.value, "deaf") for mode in Mode if mode is not Mode.DEAF}
+    back = {(mode.value, "falling") for mode in (Mode.FULL,)}
+    drawn_modes = set(re.findall(r"^\s*(\w+) --> (\w+) :", MODES, re.MULTILINE))
+    assert drawn_modes | to_deaf == made - back

@@ -117,7 +117,7 @@ async def test_after_closing_nothing_expires(deadlines: Deadlines) -> None:
 
 
 async def test_attempts_that_end_long_before_their_time_outs_keep_no_memory(deadlines: Deadlines) -> None:
-    """A million quick jobs an hour with a time-out of an hour."""
+
     expired = list[str]()
     most = 0
     for number in range(100_000):
@@ -235,7 +235,9 @@ async def test_an_attempt_out_of_time_is_charged_and_comes_back() -> None:
     assert "ran longer than its time-out of 0.02 s" in (settlement.error or "")
 
 
-@pytest.mark.parametrize(("why", "state"), [(Stopped.CANCEL, State.CANCELLED), (Stopped.SHUTDOWN, None)], ids=["cancel", "shutdown"])
+@pytest.mark.parametrize(
+    ("why", "state"), [(Stopped.CANCEL, State.CANCELLED), (Stopped.SHUTDOWN, None)], ids=["cancel", "shutdown"]
+)
 async def test_a_job_that_runs_out_of_time_while_it_is_being_stopped_was_stopped(why: Stopped, state: State | None) -> None:
     started, cleaning = asyncio.Event(), asyncio.Event()
 

@@ -348,7 +348,7 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
 
 
 class Fleet:
-    """Workers that know each other; each has a kind of its own to fill its one slot."""
+    """Workers that know each other; each has a kind of its own to fill one slot."""
 
     def __init__(self, handlers: list[Handlers], workers: list[Worker]) -> None:
         self.workers = workers
@@ -380,20 +380,20 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(dsn: str, database: Connection, size: int) -> AsyncIterator[Fleet]:
+async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncIterator[Fleet]:
     handlers = [Handlers(dsn, hold=f"hold-{n}", heartbeat="300ms") for n in range(size)]
     async with AsyncExitStack() as stack:
         workers = []
         for n, jobs in enumerate(handlers):
             await stack.enter_async_context(jobs.app)
-            workers.append(await stack.enter_async_context(jobs.app.worker({"default": 1}, worker_id=f"worker-{n}")))
+            workers.append(await stack.enter_async_context(jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")))
         await until(lambda: all(len(worker._work["default"].members) == size for worker in workers))
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
 
 
 async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Connection) -> None:
-    async with fleet(dsn, database, 8) as workers:
+    async with fleet(dsn, database, 8, slots=5) as workers:
         looks = workers.looks()
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
@@ -406,7 +406,7 @@ async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Con
 
 
 async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, database: Connection) -> None:
-    async with fleet(dsn, database, 8) as workers, listening(dsn) as rings:
+    async with fleet(dsn, database, 8, slots=1) as workers, listening(dsn) as rings:
         ringer = database.get_server_pid()
         first, second, *others = workers.ranked(ringer)
         for worker in (first, second):
