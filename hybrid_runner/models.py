@@ -85,8 +85,8 @@ class Taken(NamedTuple):
     """What one look came to."""
 
     claims: list[Claim]
-    at: datetime
-    """The server's time of the look."""
+    at: datetime | None
+    """The server's time of the look; None: the queue is paused, and nothing was looked at."""
 
 
 class Told(NamedTuple):

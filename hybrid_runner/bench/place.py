@@ -22,9 +22,10 @@ SERVER_SETTINGS = {
     "max_connections": "600",
     "max_wal_size": "4GB",
     "shared_preload_libraries": "pg_stat_statements",
-    "pg_stat_statements.track": "none",
 }
 """Of a server of our own. All that makes commits safe stays on."""
+AT_REST = {"pg_stat_statements.track": "none"}
+"""Until statements are to be counted. Not given to the server when it starts: what is cannot be altered."""
 FLUSH = {"commit_delay": "1000", "commit_siblings": "0"}
 """Every commit waits for a millisecond, as if its flush went to a real disk or a synchronous standby."""
 _LONG = 600.0
@@ -86,11 +87,11 @@ class Place:
             yield
             return
         before = await self._altered()
-        await self._alter(FLUSH)
+        await self.alter(FLUSH)
         try:
             yield
         finally:
-            await self._alter(before)
+            await self.alter(before)
 
     @asynccontextmanager
     async def counting_statements(self) -> AsyncIterator[bool]:
@@ -103,11 +104,11 @@ class Place:
         if made:
             await self.connection.execute("CREATE EXTENSION pg_stat_statements")
         before = await self._altered("pg_stat_statements.track")
-        await self._alter({"pg_stat_statements.track": "top"})
+        await self.alter({"pg_stat_statements.track": "top"})
         try:
             yield True
         finally:
-            await self._alter(before)
+            await self.alter(before)
             if made:
                 await self.connection.execute("DROP EXTENSION pg_stat_statements")
 
@@ -133,7 +134,8 @@ class Place:
         )
         return dict.fromkeys(names) | {row["name"]: row["setting"] for row in rows}
 
-    async def _alter(self, settings: Mapping[str, str | None]) -> None:
+    async def alter(self, settings: Mapping[str, str | None]) -> None:
+        """Change settings of the whole server; None puts back what its configuration says."""
         for name, value in settings.items():
             change = f"SET {name} = '{value}'" if value is not None else f"RESET {name}"
             await self.connection.execute(f"ALTER SYSTEM {change}")
@@ -144,13 +146,15 @@ class Place:
 @asynccontextmanager
 async def own_place() -> AsyncIterator[Place]:
     """A server of our own, with fsync, that is gone afterwards."""
-    place = str(_DISK) if os.access(_DISK, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="hybrid-runner-bench-", dir=place, ignore_cleanup_errors=True) as folder:
+    disk = str(_DISK) if os.access(_DISK, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="hybrid-runner-bench-", dir=disk, ignore_cleanup_errors=True) as folder:
         server = await asyncio.to_thread(use_embedded, Path(folder) / "postgres", settings=SERVER_SETTINGS)
         try:
             async with _connected(server.dsn) as connection:
                 await migrate(connection)
-                yield Place(server.dsn, connection, superuser=True)
+                place = Place(server.dsn, connection, superuser=True)
+                await place.alter(AT_REST)
+                yield place
         finally:
             server.close()
 

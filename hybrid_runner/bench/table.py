@@ -37,6 +37,8 @@ def number(value: float) -> str:
     """As many digits as mean something."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
+    if 0 < abs(value) < 0.01:
+        return f"{value:.1g}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 

@@ -307,7 +307,7 @@ class Doorbell:
             return self.to_falling(stand)
         if reason is Reason.HELP:
             return replace(stand, mode=Mode.FALLING), Witness()
-        return stand, Look(sweep=True, timer=reason in (Reason.TIMER, Reason.LATER, Reason.SWEEP))
+        return stand, Look(sweep=True, timer=reason in (Reason.TIMER, Reason.LATER))
 
     # --- awake
 

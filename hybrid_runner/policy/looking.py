@@ -46,10 +46,10 @@ def pause_after_none(rate: float, look: float, spent: float, share: float, longe
 
     `look` is what one costs, `spent` the share of the last moments that went into looks that found nothing.
     """
-    expected = longest if rate <= 0 else 0.25 / rate
+    expected = longest if rate <= 0 else min(longest, 0.25 / rate)
     if spent >= share:
         expected = max(expected, look * (1 - share) / share)
-    return 0.0 if expected < TIMER / 2 else min(longest, expected)
+    return 0.0 if expected < TIMER / 2 else expected
 
 
 @dataclass(slots=True)

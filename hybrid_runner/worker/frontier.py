@@ -26,6 +26,8 @@ class Frontier:
 
     def moved_by(self, taken: Taken, asked: int) -> None:
         """Lanes before the last one that gave a job are empty, all are if fewer came than asked for. A sweep moves it back too."""
+        if taken.at is None:
+            return
         limit = taken.at - self._margin
         if len(taken.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES

@@ -52,7 +52,7 @@ async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
 
 
 async def every(what: str, interval: timedelta, call: Callable[[], Awaitable[object]]) -> None:
-    """Call now and then every interval, up to a tenth early so that a fleet spreads."""
+    """Call now and then every interval, up to a twentieth early or late so that a fleet spreads."""
     outage = Outage(what)
     while True:
         try:
@@ -61,4 +61,4 @@ async def every(what: str, interval: timedelta, call: Callable[[], Awaitable[obj
             await outage.pause(error)
             continue
         outage.over()
-        await asyncio.sleep(interval.total_seconds() * (1 - 0.1 * random.random()))
+        await asyncio.sleep(interval.total_seconds() * (0.95 + 0.1 * random.random()))

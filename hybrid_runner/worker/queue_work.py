@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from hybrid_runner.models import Claim, Taken
@@ -23,6 +23,7 @@ from hybrid_runner.worker.wake import Wake
 _LOOK_LATER = 0.025
 _REASONS = {"": Reason.RING, "later": Reason.LATER}
 _LONGEST_NUMBER = 10
+_MOST_MEMBERS = 10_000
 
 
 class QueueWork:
@@ -59,34 +60,34 @@ class QueueWork:
             looked=self.poller.looked, set_timer=self.timer.set,
         )  # fmt: skip
         self.members: set[str] = set()
-        """The live workers of this queue, as the last heartbeat knew them."""
+        """The live workers of this queue: as the last heartbeat knew them, and as they came and went since."""
         self._worker_id = worker_id
         self._ring = ring
 
     def heard(self, payload: str, ringer: int) -> None:
         """A ring on the queue's channel; whoever sent it, the worst it can do is cause a look."""
-        match payload.split(" "):
-            case ["help"]:
+        word, _, rest = payload.partition(" ")
+        match word:
+            case "help":
                 self.wake.up(Reason.HELP)
-            case ["gone", worker_id]:
-                self.members.discard(worker_id)
-            case ["pass", word, *numbers]:
-                if len(numbers) == 2 and all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
-                    self._passed_on(word, int(numbers[0]), int(numbers[1]))
-            case [word]:
-                self._rung(_REASONS.get(word, Reason.RING), ringer)
+            case "here":
+                self._met(rest)
+            case "gone":
+                self.members.discard(rest)
+            case "pass":
+                self._passed_on(*rest.split(" "))
             case _:
-                self.wake.up(Reason.RING)
+                self._rung(_REASONS.get(word, Reason.RING), ringer)
 
-    def told(self, what: str, members: Iterable[str] = ()) -> None:
+    def told(self, what: str, value: str | None) -> None:
         """What the heartbeat brought."""
         match what:
-            case "members":
-                self.members = set(members)
             case "expired":
                 self.wake.up(Reason.EXPIRED)
             case "overdue" if self.claimer.mode is Mode.ASLEEP:
                 self.wake.up(Reason.SWEEP)
+            case "due" if value:
+                self.timer.advance(timedelta(seconds=max(0.0, float(value))))
 
     def _rung(self, reason: Reason, ringer: int) -> None:
         position = place(ringer, self._worker_id, self.members)
@@ -98,7 +99,14 @@ class QueueWork:
             case Part.NOTHING:
                 pass
 
-    def _passed_on(self, word: str, ringer: int, position: int) -> None:
+    def _met(self, worker_id: str) -> None:
+        if worker_id and len(self.members) < _MOST_MEMBERS:
+            self.members.add(worker_id)
+
+    def _passed_on(self, word: str, *numbers: str) -> None:
+        if len(numbers) != 2 or not all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
+            return
+        ringer, position = map(int, numbers)
         if place(ringer, self._worker_id, self.members) == position:
             self._look_or_pass_on(_REASONS.get(word, Reason.RING), ringer, position)
 

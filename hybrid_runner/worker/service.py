@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -211,8 +212,18 @@ class Worker:
         known = [*self._executor.running, *self._settler.ids()]
         return await statements.release_lost(self._claims, queue, self.id, known)
 
+    async def _introduce(self) -> None:
+        """Tell the others that we are here, and then ask who they are: in this order, so that of two newcomers each knows the other."""
+        for queue in self._totals:
+            await self._listener.ring(queue, f"here {self.id}")
+        with contextlib.suppress(RunnerError):  # the next heartbeat asks again
+            await self._beat()
+
     def _ring(self, queue: str, payload: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._listener.ring(queue, payload), name="ring")
+        self._soon(self._listener.ring(queue, payload))
+
+    def _soon(self, call: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(call)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -233,6 +244,7 @@ class Worker:
             work.wake.up(Reason.LISTENER)
         if hearing:
             log.info("listening on %s", ", ".join(self._totals))
+            self._soon(self._introduce())
 
     def _on_settled(self, settlement: Settlement) -> None:
         claim = settlement.claim
@@ -269,12 +281,12 @@ class Worker:
     async def _beat(self) -> None:
         told = await statements.beat(self._beats, self.id, self._executor.running, list(self._work))
         for queue, work in self._work.items():
-            work.told("members", [t.value for t in told if t.value and (t.what, t.queue) == ("member", queue)])
+            work.members = {t.value for t in told if t.value and (t.what, t.queue) == ("member", queue)}
         for what, queue, value in told:
             if what == "cancel" and value:
                 self._cancel(int(value))
             elif queue in self._work:
-                self._work[queue].told(what)
+                self._work[queue].told(what, value)
 
     async def _make_partitions(self) -> None:
         await statements.make_archive_partitions(self._courtesies, _PARTITIONS_AHEAD)

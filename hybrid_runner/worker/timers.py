@@ -26,6 +26,13 @@ class Timer:
         if delay is not None and (seconds := max(0.0, delay.total_seconds())) <= self._furthest:
             self._alarm = asyncio.get_running_loop().call_later(seconds + _HAIR, self._wake.up, Reason.TIMER)
 
+    def advance(self, delay: timedelta) -> None:
+        """Go off after `delay`, unless something comes sooner."""
+        now = asyncio.get_running_loop().time()
+        is_set = self._alarm is not None and now < self._alarm.when() <= now + delay.total_seconds() + _HAIR
+        if not is_set:
+            self.set(delay)
+
     def clear(self) -> None:
         """Forget the alarm."""
         if self._alarm is not None:

@@ -1,7 +1,7 @@
 -- beat: this worker lives; returns what it may not have heard: (what, queue, value).
 -- $1 text worker_id, $2 int8[] running, $3 text[] queues
 -- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue), 'expired' (a mute ran out: its owner died)
--- odd: or 'overdue' (a job has been due for a second, and nobody took it).
+-- odd: or 'overdue' (a job has been due for a second, and nobody took it) or 'due' (seconds until the next job is).
 WITH alive AS (
     UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() WHERE id = $1 RETURNING id
 )
@@ -29,3 +29,16 @@ WHERE q.name = ANY ($3) AND q.paused_at IS NULL AND EXISTS (
         LIMIT 1
     ) AS due
 )
+UNION ALL
+SELECT 'due', q.name, extract(epoch FROM min(later.run_at) - clock_timestamp())::text
+FROM unnest($3::text[]) AS q (name)
+CROSS JOIN generate_series(0, 9) AS lane (priority)
+CROSS JOIN LATERAL (
+    SELECT j.run_at
+    FROM hybrid_runner.jobs AS j
+    WHERE j.state = 'queued' AND j.queue = q.name AND j.priority = lane.priority
+        AND j.run_at > now() AND j.run_at < now() + interval '3650 days'
+    ORDER BY j.run_at
+    LIMIT 1
+) AS later
+GROUP BY q.name

@@ -2,8 +2,11 @@
 -- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts, $6 interval[] timeouts,
 -- $7 timestamptz[] run_ats, $8 int8[] ids, $9 int8 claim
 -- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past the limit.
--- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was claimed.
-WITH picked AS MATERIALIZED (
+-- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was claimed, the time when it is paused.
+WITH paused AS MATERIALIZED (
+    SELECT FROM hybrid_runner.queues AS q WHERE q.name = $1 AND q.paused_at IS NOT NULL
+),
+picked AS MATERIALIZED (
     SELECT due.id
     FROM unnest($7::timestamptz[], $8::int8[]) WITH ORDINALITY AS lane (run_at, id, number)
     CROSS JOIN LATERAL (
@@ -15,7 +18,7 @@ WITH picked AS MATERIALIZED (
         LIMIT $3
         FOR UPDATE OF j SKIP LOCKED
     ) AS due
-    WHERE NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = $1 AND q.paused_at IS NOT NULL)
+    WHERE NOT EXISTS (SELECT FROM paused)
     LIMIT $3
 ),
 claimed AS (
@@ -36,7 +39,7 @@ claimed AS (
 )
 SELECT
     c.id, c.queue, c.kind, c.priority, c.payload, c.data, c.key, c.run_at, c.max_attempts, c.timeout, c.finish_by, c.traceparent,
-    c.attempt, c.claim, now() AS looked_at
+    c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at
 FROM (SELECT 1) AS look
 LEFT JOIN claimed AS c ON true
 ORDER BY c.priority, c.run_at, c.id

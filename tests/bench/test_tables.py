@@ -36,7 +36,8 @@ PEERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0.00"), (0.5, "0.50"), (9.876, "9.88"), (12.34, "12.3"), (123.4, "123"), (12_345.6, "12,346")]
+    ("value", "text"),
+    [(0.0, "0.00"), (0.00216, "0.002"), (0.5, "0.50"), (9.876, "9.88"), (12.34, "12.3"), (123.4, "123"), (12_345.6, "12,346")],
 )
 def test_numbers_have_the_digits_that_mean_something(value: float, text: str) -> None:
     assert table.number(value) == text

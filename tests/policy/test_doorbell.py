@@ -112,7 +112,7 @@ ROWS: dict[str, list[Row]] = {
         (ASLEEP, woken(Reason.SLOT), ASLEEP, SWEEP),
         (ASLEEP, woken(Reason.TIMER), ASLEEP, SWEEP_AND_TIMER),
         (ASLEEP, woken(Reason.LATER), ASLEEP, SWEEP_AND_TIMER),
-        (ASLEEP, woken(Reason.SWEEP), ASLEEP, SWEEP_AND_TIMER),
+        (ASLEEP, woken(Reason.SWEEP), ASLEEP, SWEEP),
         (ASLEEP, looked(found=True), ASLEEP, Wait(Pause.NEVER)),
     ],
     "a look that left something behind cannot be the last": [

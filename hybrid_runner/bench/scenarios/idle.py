@@ -25,7 +25,7 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
         with_worker, share, counted = await _watch(place, sizes.idle_seconds, worker.pid)
     figures = [Figure(f"{counted} a minute", "per minute", with_worker - alone)]
     if share is not None:
-        figures.append(Figure("worker's processor time", "cores", share))
+        figures.append(Figure("worker's processor time", "% of a core", share * 100))
     return Result(tuple(figures), {"seconds": sizes.idle_seconds, "alone_per_minute": alone, "with_worker_per_minute": with_worker})
 
 
@@ -33,8 +33,8 @@ async def _watch(place: Place, seconds: float, pid: int | None) -> tuple[float, 
     """How much a minute, the share of a processor core, and what was counted."""
     async with place.counting_statements() as precise:
         count = text("statements" if precise else "transactions")
-        before, used = await place.connection.fetchval(count), processor.seconds_of(pid) if pid else None
+        before, used = await place.connection.fetchval(count), processor.seconds_of_threads(pid) if pid else None
         await asyncio.sleep(seconds)
-        after, used_after = await place.connection.fetchval(count), processor.seconds_of(pid) if pid else None
+        after, used_after = await place.connection.fetchval(count), processor.seconds_of_threads(pid) if pid else None
     share = None if used is None or used_after is None else (used_after - used) / seconds
     return (after - before) * 60 / seconds, share, "statements" if precise else "transactions"
