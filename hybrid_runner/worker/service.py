@@ -213,7 +213,7 @@ class Worker:
         return await statements.release_lost(self._claims, queue, self.id, known)
 
     async def _introduce(self) -> None:
-        """Tell the others that we are here, and then ask who they are: in this order, so that of two newcomers each knows the other."""
+        """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
         for queue in self._totals:
             await self._listener.ring(queue, f"here {self.id}")
         with contextlib.suppress(RunnerError):  # the next heartbeat asks again

@@ -22,7 +22,7 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection
-from tests.support.stress import LATE, STYLES, Style, add_nap, producing
+from tests.support.stress import STYLES, Series, add_nap, producing
 from tests.support.working import runner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,11 +32,10 @@ SETTINGS: dict[str, Any] = {
     "heartbeat": FAR, "lease": "1h", "awake_from": 30,
 }  # fmt: skip
 SLOTS = 3
+ROUNDS = 16
 PROCESS = "in-a-process"
-STEADY = Style("steady", 5, 0.03, 0)
 BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
-ROUNDS = [(style, held) for style in STYLES for held in (False, True)]
 BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
 IS_MUTED = f"SELECT ({BELL}) > extract(epoch FROM clock_timestamp()) * 1000 + 150"
 SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538"
@@ -130,13 +129,14 @@ async def test_no_job_is_left_behind_by_workers_that_wake_fill_up_and_fall_aslee
 ) -> None:
     chance = random.Random(seed)
     async with fleet(dsn, database) as workers, producing(dsn, chance) as producers:
-        for style, first_is_full in chance.sample(ROUNDS, len(ROUNDS)):
+        for style in chance.sample(STYLES * ROUNDS, ROUNDS):
+            first_is_full = chance.random() < 0.4
             if first_is_full:
                 workers.let_go.clear()
                 await database.execute(
                     "INSERT INTO hybrid_runner.jobs (kind) SELECT 'hold' FROM generate_series(1, $1::int)", SLOTS
                 )
-            await producers.insert(style)
+            await producers.insert(*style.series)
             left = await left_behind(database)
             assert not left, f"seed {seed}, {style.name}, the first is full: {first_is_full}, modes {modes(workers)}: {left}"
             workers.let_go.set()
@@ -154,10 +154,10 @@ async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most
         async with producing(dsn, chance) as producers:
             async with asyncio.timeout(20):
                 while not (set(modes(workers)) == {"asleep"} and await database.fetchval(IS_MUTED)):
-                    await producers.insert(STEADY)
+                    await producers.insert(Series(5, pause=0.03))
             workers.elsewhere.kill()
             workers.elsewhere.wait()
-            await producers.insert(LATE)
+            await producers.insert(Series(10, pause=0.01, held=0.8))
             left = await left_behind(database, but_for=PROCESS)
             assert not left, f"seed {seed}, modes {modes(workers)}: {left}"
             theirs = await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs")

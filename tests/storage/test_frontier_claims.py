@@ -83,6 +83,7 @@ class Machine:
         for claimer in self.claimers:
             await self.claim(claimer, EVERYTHING, sweep=False)
         last = await self.claim(self.claimers[0], EVERYTHING, sweep=True)
+        assert last.at is not None
         left = [place for place in await self.queued() if place[1] <= last.at]
         assert left == []
 
@@ -115,6 +116,7 @@ class Machine:
         return await statements.claim_jobs(claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes)
 
     def check(self, claimer: Claimer, before: list[Place], taken: Taken, slots: int, *, sweep: bool) -> None:
+        assert taken.at is not None, "nothing is paused"
         due = {place for place in before if place[1] <= taken.at}
         got = [(c.priority, c.run_at, c.id) for c in taken.claims]
         assert len(got) <= slots

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from hybrid_runner import Runner
 from hybrid_runner.storage.connections import Connection, connect
 
-PRODUCERS = 8
+PRODUCERS = 16
 
 _INSERT = """
 INSERT INTO hybrid_runner.jobs (kind, priority, payload, run_at)
@@ -34,23 +34,35 @@ add_nap(app)
 
 
 @dataclass(frozen=True)
+class Series:
+    """Some transactions, one after the other begins."""
+
+    transactions: int
+    pause: float = 0
+    """Seconds before each of them, at most."""
+    held: float = 0
+    """Share of them that stay open for a while after their insert."""
+
+
+@dataclass(frozen=True)
 class Style:
-    """How producers behave for a while."""
+    """How producers behave for a while; then there is silence."""
 
     name: str
-    transactions: int
-    pause: float
-    """Seconds between two transactions, at most."""
-    held: float
-    """Share of the transactions that stay open for a while after their insert."""
+    series: tuple[Series, ...]
 
 
-BURST = Style("burst", 120, 0.004, 0.1)
-AROUND_THE_THRESHOLD = Style("around the threshold", 25, 0.06, 0.3)
-TRICKLE = Style("trickle", 6, 0.25, 0.3)
-LATE = Style("late", 12, 0.01, 0.8)
-"""Few, and almost all of them commit after the workers have lost interest."""
-STYLES = (BURST, AROUND_THE_THRESHOLD, TRICKLE, LATE)
+QUICK = Series(30, pause=0.004)
+"""Enough to make somebody mute the bell."""
+
+STYLES = (
+    Style("a burst", (Series(120, pause=0.004, held=0.1),)),
+    Style("around the threshold", (Series(25, pause=0.06, held=0.3),)),
+    Style("a trickle", (Series(6, pause=0.25, held=0.3),)),
+    Style("told to be quiet, committed late", (QUICK, Series(10, pause=0.005, held=0.9))),
+    Style("one more as they fall asleep", (QUICK, Series(1, pause=0.6, held=0.3))),
+    Style("two more as they fall asleep", (QUICK, Series(2, pause=0.4, held=0.7))),
+)
 
 
 class Producers:
@@ -63,17 +75,15 @@ class Producers:
             self._free.put_nowait(connection)
         self._chance = chance
 
-    async def insert(self, style: Style) -> set[int]:
-        """A series of transactions; the ids of the jobs that were committed."""
-        before = set(self.startable)
+    async def insert(self, *series: Series) -> None:
+        """Return when all transactions have ended."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(style.transactions):
-                connection = await self._free.get()
-                group.create_task(self._transaction(connection, style))
-                await asyncio.sleep(self._chance.uniform(0, style.pause))
-        return set(self.startable) - before
+            for part in series:
+                for _ in range(part.transactions):
+                    await asyncio.sleep(self._chance.uniform(0, part.pause))
+                    group.create_task(self._transaction(await self._free.get(), part.held))
 
-    async def _transaction(self, connection: Connection, style: Style) -> None:
+    async def _transaction(self, connection: Connection, held: float) -> None:
         chance = self._chance
         transaction = connection.transaction(isolation=chance.choice(["read_committed", "repeatable_read"]))
         delay = timedelta(seconds=chance.uniform(0, 0.6) if chance.random() < 0.2 else 0)
@@ -84,7 +94,7 @@ class Producers:
             await connection.fetchval("SELECT count(*) FROM hybrid_runner.jobs")
             await asyncio.sleep(chance.uniform(0, 0.1))
         jobs = await connection.fetch(_INSERT, chance.choice([4, 5, 5, 6]), nap, delay, rows)
-        if chance.random() < style.held:
+        if chance.random() < held:
             await asyncio.sleep(chance.uniform(0, 0.8))
         if chance.random() < 0.1:
             await transaction.rollback()
