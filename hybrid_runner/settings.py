@@ -86,6 +86,9 @@ class Settings(BaseModel):
         Field(gt=0, description="Jobs a second from which it also pauses after a look that found some, so that looks find more."),
     ] = 2000
     gather: Annotated[Duration, Field(description="That pause.")] = timedelta(milliseconds=1)
+    gather_outcomes: Annotated[
+        Duration, Field(description="How long outcomes gather before they are written, once jobs end at the rate of `awake_from`.")
+    ] = timedelta(milliseconds=5)
     flush_claims: Annotated[
         bool,
         Field(

@@ -38,6 +38,7 @@ from hybrid_runner.worker.status import WorkerStatus
 log = logging.getLogger("hybrid_runner.worker")
 
 _PARTITIONS_AHEAD = 7
+_MANY_OUTCOMES = 50
 
 
 class Worker:
@@ -186,6 +187,9 @@ class Worker:
             archived_before=partial(statements.archived_before, self._settles),
             settled=self._on_settled,
             written=self._on_written,
+            gather=settings.gather_outcomes,
+            gather_from=settings.awake_from,
+            enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         )
         self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
         self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)

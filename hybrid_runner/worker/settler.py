@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import EnqueueError, RunnerError, ValueRefused
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.policy.looking import Recent
 from hybrid_runner.policy.settling import error_text
 from hybrid_runner.worker.loops import Outage
 
@@ -30,6 +33,10 @@ class Settler:
         archived_before: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         settled: Callable[[Settlement], None],
         written: Callable[[], None],
+        *,
+        gather: timedelta = timedelta(0),
+        gather_from: float = math.inf,
+        enough: int = 1,
     ) -> None:
         self._finish = finish
         self._requeue = requeue
@@ -42,6 +49,11 @@ class Settler:
         self._none.set()
         self._outage = Outage("settling")
         self._in_flight: list[Settlement] = []
+        self._gather_seconds = gather.total_seconds()
+        self._gather_from = gather_from
+        self._enough = enough
+        self._is_enough = asyncio.Event()
+        self._recent = Recent(memory=0.1)
         self.stale = 0
 
     @property
@@ -56,6 +68,8 @@ class Settler:
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
         self._waiting.append(settlement)
+        if len(self._waiting) == self._enough:
+            self._is_enough.set()
         self._none.clear()
         self._some.set()
 
@@ -74,7 +88,19 @@ class Settler:
                 await self._write(batch)
                 self._in_flight = []
                 self._written()
+                await self._gather(len(batch))
             self._none.set()
+
+    async def _gather(self, settled: int) -> None:
+        """Each write waits for the disk, and the inserts beside it wait for each write: under load let some outcomes gather."""
+        now = time.monotonic()
+        self._recent.saw(settled, now)
+        if max(settled, len(self._waiting)) >= self._enough or self._recent.rate(now) < self._gather_from:
+            return
+        self._is_enough.clear()
+        alarm = asyncio.get_running_loop().call_later(self._gather_seconds, self._is_enough.set)
+        await self._is_enough.wait()
+        alarm.cancel()
 
     def _next_batch(self) -> list[Settlement]:
         batch, text = [self._waiting.popleft()], 0

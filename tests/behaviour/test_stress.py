@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "heartbeat": FAR, "lease": "1h", "awake_from": 30,
 }  # fmt: skip
 SLOTS = 3
-ROUNDS = 16
+ROUNDS = 12
 PROCESS = "in-a-process"
 BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""

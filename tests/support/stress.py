@@ -61,7 +61,7 @@ STYLES = (
     Style("a trickle", (Series(6, pause=0.25, held=0.3),)),
     Style("told to be quiet, committed late", (QUICK, Series(10, pause=0.005, held=0.9))),
     Style("one more as they fall asleep", (QUICK, Series(1, pause=0.6, held=0.3))),
-    Style("two more as they fall asleep", (QUICK, Series(2, pause=0.4, held=0.7))),
+    Style("a few committed while they fall asleep", (QUICK, Series(3, pause=0.01, held=1))),
 )
 
 
