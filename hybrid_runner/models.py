@@ -66,7 +66,8 @@ class Claim:
     key: str | None
     run_at: datetime
     max_attempts: int
-    timeout: timedelta | None
+    seconds: float | None
+    """Its time-out."""
     finish_by: datetime | None
     traceparent: str | None
     attempt: int

@@ -51,7 +51,7 @@ class Settings(BaseModel):
     ] = None
     slots: Annotated[
         int, Field(ge=1, le=100_000, description="Jobs that one worker runs at a time, per queue, unless said there.")
-    ] = 100
+    ] = 200
     process_slots: Annotated[int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')] = max(
         1, os.cpu_count() or 1
     )

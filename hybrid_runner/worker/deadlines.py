@@ -25,17 +25,19 @@ class Deadlines:
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Limited]] = []
         self._numbers = count()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._living = 0
 
     def add(self, seconds: float, limited: Limited) -> None:
         """`limited` has so many seconds from now."""
-        loop = asyncio.get_running_loop()
-        when = loop.time() + seconds
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()  # once: it asks the system each time
+        when = self._loop.time() + seconds
         heapq.heappush(self._heap, (when, next(self._numbers), limited))
         self._living += 1
         if self._heap[0][2] is limited:
-            self._set_alarm(loop, when)
+            self._set_alarm(self._loop, when)
 
     def ended(self) -> None:
         """One of them has ended by itself."""

@@ -146,6 +146,8 @@ class Executor:
             return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
         except Exception as error:  # a validator of the user's may raise anything
             return Fail(f"the payload of {kind.name} cannot be read: {error}")
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s starts", kind.name, extra={"job": claim.id})
         return await self._call(attempt, payload)
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
@@ -171,9 +173,9 @@ class Executor:
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
         claim = attempt.claim
-        if claim.timeout is not None:
+        if claim.seconds is not None:
             attempt.limited = True
-            self._deadlines.add(claim.timeout.total_seconds(), attempt)
+            self._deadlines.add(claim.seconds, attempt)
         if not attempt.traced:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
         with run_span(claim):
@@ -186,8 +188,7 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
 
 
 def _out_of_time(claim: Claim) -> Raised:
-    seconds = 0.0 if claim.timeout is None else claim.timeout.total_seconds()
-    return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s")
+    return Raised("TimeoutError", f"ran longer than its time-out of {claim.seconds or 0:g} s")
 
 
 def _raised(error: BaseException) -> Raised:

@@ -39,6 +39,7 @@ log = logging.getLogger("hybrid_runner.worker")
 
 _PARTITIONS_AHEAD = 7
 _MANY_OUTCOMES = 50
+_WORDS = {state: state.value for state in State}  # plain ones: JSON takes no other keys, and .value is slow
 
 
 class Worker:
@@ -253,7 +254,7 @@ class Worker:
     def _on_settled(self, settlement: Settlement) -> None:
         claim = settlement.claim
         if isinstance(settlement, Finished):
-            self._settled[settlement.state.value] += 1
+            self._settled[_WORDS[settlement.state]] += 1
             level = logging.DEBUG if settlement.state is State.COMPLETED else logging.WARNING
             if log.isEnabledFor(level):
                 why = _reason(settlement.error)
@@ -323,6 +324,7 @@ class Worker:
     async def _retire(self) -> None:
         for work in self._work.values():
             work.timer.clear()
+        self._executor.close()
         await self._callers.close()
         try:
             async with asyncio.timeout(3):

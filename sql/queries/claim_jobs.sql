@@ -38,7 +38,8 @@ claimed AS (
         j.traceparent, j.attempt, j.claim
 )
 SELECT
-    c.id, c.queue, c.kind, c.priority, c.payload, c.data, c.key, c.run_at, c.max_attempts, c.timeout, c.finish_by, c.traceparent,
+    c.id, c.queue, c.kind, c.priority, c.payload, c.data, c.key, c.run_at, c.max_attempts,
+    date_part('epoch', c.timeout) AS seconds, c.finish_by, c.traceparent,
     c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at
 FROM (SELECT 1) AS look
 LEFT JOIN claimed AS c ON true

@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "heartbeat": FAR, "lease": "1h", "awake_from": 30,
 }  # fmt: skip
 SLOTS = 3
-ROUNDS = 12
+ROUNDS = 10
 PROCESS = "in-a-process"
 BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
@@ -157,7 +157,7 @@ async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most
                     await producers.insert(Series(5, pause=0.03))
             workers.elsewhere.kill()
             workers.elsewhere.wait()
-            await producers.insert(Series(10, pause=0.01, held=0.8))
+            await producers.insert(Series(5, held=0.8))
             left = await left_behind(database, but_for=PROCESS)
             assert not left, f"seed {seed}, modes {modes(workers)}: {left}"
             theirs = await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs")

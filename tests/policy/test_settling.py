@@ -14,7 +14,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def claimed(**changes: Any) -> Claim:
     claim = Claim(
-        id=7, queue="default", kind="k", priority=5, payload="{}", data=None, key=None, run_at=NOW, max_attempts=3, timeout=None,
+        id=7, queue="default", kind="k", priority=5, payload="{}", data=None, key=None, run_at=NOW, max_attempts=3, seconds=None,
         finish_by=None, traceparent=None, attempt=1, claim=70, started_at=NOW,
     )  # fmt: skip
     for name, value in changes.items():

@@ -166,7 +166,7 @@ class Running:
         report = lambda _claim, _said: Reported()  # noqa: E731
         self.executor = Executor(registry, Callers(threads=1, processes=1, report=report), self.settled.append, report)
         now = datetime.now(UTC)
-        claim = Claim(1, "default", "odd", 5, "{}", None, None, now, 5, timeout, None, None, 1, 1, now)
+        claim = Claim(1, "default", "odd", 5, "{}", None, None, now, 5, timeout.total_seconds(), None, None, 1, 1, now)
         self.executor.start([claim], self.slots)
 
     async def end(self) -> Settlement:

@@ -75,6 +75,14 @@ async def until_mode(worker: Worker, mode: str) -> None:
     await until(lambda: seen(worker).mode == mode)
 
 
+async def until_looking_as_it_falls(worker: Worker) -> None:
+    """It has looked some times, and still does not sleep."""
+    await until_mode(worker, "falling")
+    looks = seen(worker).looks
+    await until(lambda: seen(worker).looks > looks + 3)
+    assert seen(worker).mode == "falling"
+
+
 async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
     async with asyncio.timeout(15):
         while not fits(bell := await database.fetchval(BELL)):
@@ -163,10 +171,7 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
         transaction = producer.transaction(isolation=isolation)
         await transaction.start()
         job_id = await producer.fetchval(INSERT, "note")
-        await until_mode(worker, "falling")
-        looks = seen(worker).looks
-        await until(lambda: seen(worker).looks > looks + 5)
-        assert seen(worker).mode == "falling"
+        await until_looking_as_it_falls(worker)
         assert await database.fetchval(BELL) == 0
         await (transaction.commit() if end == "COMMIT" else transaction.rollback())
         await until_asleep(database, worker)
@@ -176,6 +181,53 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
             assert found_without_poll(worker) == {"ring", "look"}
         else:
             assert jobs.noted.empty()
+
+
+async def mute(database: Connection, milliseconds: int) -> None:
+    """As a worker would that nobody knows."""
+    await database.execute(
+        "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
+        "FROM hybrid_runner.queues WHERE name = 'default'",
+        milliseconds,
+    )
+
+
+async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(dsn: str, database: Connection, another: Open) -> None:
+    jobs = Handlers(dsn, heartbeat="200ms", fall_pause_max="20ms")
+    producers = [await another(), await another()]
+    async with working(jobs.app) as worker, listening(dsn) as rings:
+        await until_asleep(database, worker)
+        await mute(database, 60_000)
+        transactions = [producer.transaction() for producer in producers]
+        for transaction in transactions:
+            await transaction.start()
+        ids = [await producer.fetchval(INSERT, "note") for producer in producers]
+        await mute(database, -1)  # its owner has died: a heartbeat makes the worker fall asleep anew
+        for transaction, job_id in zip(transactions, ids, strict=True):
+            await until_looking_as_it_falls(worker)
+            await transaction.commit()
+            assert await jobs.next() == job_id
+        await until_asleep(database, worker)
+        assert found_without_poll(worker) == {"look"}
+        assert await rings.so_far() == []
+
+
+async def test_a_ring_for_help_makes_a_sleeper_wait_for_what_the_undone_mute_kept_quiet(
+    dsn: str, database: Connection, another: Open
+) -> None:
+    jobs = Handlers(dsn, fall_pause_max="20ms")
+    producer = await another()
+    async with working(jobs.app) as worker:
+        await until_asleep(database, worker)
+        await mute(database, 60_000)
+        async with producer.transaction():
+            job_id = await producer.fetchval(INSERT, "note")
+            [undone] = await database.fetch("SELECT hybrid_runner.mute_bell('default', 60000, 'full', false) AS undone")
+            assert undone["undone"]
+            await until_looking_as_it_falls(worker)
+        assert await jobs.next() == job_id
+        assert found_without_poll(worker) == {"look"}
+        await until_asleep(database, worker)
 
 
 async def test_an_insert_with_an_old_snapshot_reads_the_newest_bell(dsn: str, database: Connection, another: Open) -> None:
@@ -207,9 +259,10 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         lost = await listeners_pid(worker)
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
-        await until(lambda: not worker.status().hearing)
         assert await jobs.next() == job_id
-        await worker.hearing()
+        async with asyncio.timeout(15):
+            while lost in [row["pid"] for row in await database.fetch(SLEEPERS)] or not await database.fetch(SLEEPERS):
+                await asyncio.sleep(0.001)
         assert await listeners_pid(worker) != lost
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
@@ -262,10 +315,7 @@ async def test_what_was_quiet_under_the_mute_of_a_dead_worker_is_found_by_a_hear
     jobs = Handlers(dsn, heartbeat="500ms")
     async with two_asleep(database, jobs) as workers, listening(dsn) as rings:
         async with database.transaction():
-            await database.execute(
-                "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 300) "
-                "FROM hybrid_runner.queues WHERE name = 'default'"
-            )
+            await mute(database, 300)
             job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
         assert found_without_poll(*workers) <= {"expired", "sweep"}  # `sweep` if the beats came so late that it was overdue
@@ -291,10 +341,10 @@ async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, d
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
         await until_bell(database, bool)
-        quiet = await database.fetchval(INSERT, "note")
-        assert await jobs.next() == quiet
         [full] = [worker for worker in workers if seen(worker).running]
         [sleeper] = [worker for worker in workers if worker is not full]
+        quiet = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == quiet
         assert seen(full).mode == "full"
         assert found_without_poll(sleeper) == {"help"}
         assert (await rings.so_far()).count("") == 1  # of the job that fills it
@@ -315,9 +365,9 @@ async def test_a_sleeper_that_wakes_up_under_a_stream_leaves_no_mute_of_a_full_w
     async with two_asleep(database, jobs, slots=1) as workers:
         await database.fetchval(INSERT, "hold")
         await jobs.held.wait()
+        [sleeper] = [worker for worker in workers if not seen(worker).running]
         ids = [await database.fetchval(INSERT, "note") for _ in range(20)]
         assert sorted([await jobs.next() for _ in ids]) == ids
-        [sleeper] = [worker for worker in workers if not seen(worker).running or seen(worker).mode != "full"]
         await until_mode(sleeper, "asleep")
         assert await database.fetchval(INSERT, "note") == await jobs.next()
         jobs.let_go.set()

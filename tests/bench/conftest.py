@@ -1,0 +1,17 @@
+"""The command configures the logs of its process; here that is everybody's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    root, product = logging.getLogger(), logging.getLogger("hybrid_runner")
+    before = root.level, product.level, root.handlers[:], product.handlers[:], product.propagate
+    yield
+    root.level, product.level, root.handlers[:], product.handlers[:], product.propagate = before
+    logging.Logger.manager._clear_cache()  # type: ignore[attr-defined]  # levels were put back behind its back
