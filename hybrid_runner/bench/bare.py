@@ -1,4 +1,4 @@
-"""The shortest loop that claims, runs and archives: no retries, no leases, no traces. `python -m hybrid_runner.bench.bare`.
+"""The shortest loop that claims, runs and archives: no retries, no leases, no traces. `python -m hybrid_runner.bench.bare [plain]`.
 
 Commands: `expect KIND N`, `clear`, as worker.py has them.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections import defaultdict
 
+import asyncpg
 import orjson
 
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
@@ -20,14 +22,15 @@ from hybrid_runner.storage.connections import connect
 BATCH = 200
 POLL = 0.5
 AT_BEST = ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_bitmapscan = off", "synchronous_commit = off")
-"""Of the session that claims: it plans once, by the index; a claim that is lost in a crash leaves its job queued."""
+"""Of the session that claims, unless it is plain: it plans once, by the index, and waits for no flush."""
 
 
 async def main() -> None:
     """Claim a batch, run a task for each job, archive them, and again; when there are none, wait for a ring."""
     watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
-    claims, settles, ear = [await connect(os.environ["HYBRID_RUNNER_DSN"]) for _ in range(3)]
-    for setting in AT_BEST:
+    plain = sys.argv[1:] == ["plain"]
+    claims, settles, ear = [await (asyncpg.connect if plain else connect)(os.environ["HYBRID_RUNNER_DSN"]) for _ in range(3)]
+    for setting in () if plain else AT_BEST:
         await claims.execute(f"SET {setting}")
     rung = asyncio.Event()
 

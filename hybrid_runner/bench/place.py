@@ -72,8 +72,12 @@ class Place:
         return started("the worker", module("worker", str(slots), str(workers)), self.dsn)
 
     def bare(self) -> AbstractAsyncContextManager[Child]:
-        """The shortest loop, in a process."""
+        """The shortest loop, in a process, its sessions set as ours are."""
         return started("the bare loop", module("bare"), self.dsn)
+
+    def plain(self) -> AbstractAsyncContextManager[Child]:
+        """The same with sessions as asyncpg opens them."""
+        return started("the plain loop", module("bare", "plain"), self.dsn)
 
     def producer(self, connections: int, insert: str | None = None) -> AbstractAsyncContextManager[Child]:
         """A process that inserts at a pace."""

@@ -14,14 +14,18 @@ from hybrid_runner.bench.sizes import Sizes
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     """Alternate, so that both meet the same weather."""
-    runs: dict[str, Callable[[], AbstractAsyncContextManager[Child]]] = {"bare loop": place.bare, "worker": place.worker}
+    runs: dict[str, Callable[[], AbstractAsyncContextManager[Child]]] = {
+        "bare loop": place.bare,
+        "plain loop": place.plain,
+        "worker": place.worker,
+    }
     rates: dict[str, list[float]] = {name: [] for name in runs}
     turns = list(itertools.product(range(sizes.rounds), runs.items()))
     for number, (turn, (name, started)) in enumerate(turns):
         tell(number / len(turns), f"round {turn + 1}: {name}")
         rates[name].append(await drain(place, started, sizes.drain_jobs))
-    figure = Figure("worker", "jobs/s", median(rates["worker"]), "bare loop", median(rates["bare loop"]))
-    return Result((figure,), {"jobs": sizes.drain_jobs, "rounds": rates})
+    figures = [Figure("worker", "jobs/s", median(rates["worker"]), name, median(rates[name])) for name in runs if name != "worker"]
+    return Result(tuple(figures), {"jobs": sizes.drain_jobs, "rounds": rates})
 
 
 async def drain(place: Place, started: Callable[[], AbstractAsyncContextManager[Child]], jobs: int) -> float:
