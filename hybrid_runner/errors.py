@@ -7,6 +7,7 @@ RunnerError
 │   ├── SchemaMissing       run `hybrid-runner migrate`
 │   └── SchemaTooNew        upgrade hybrid-runner
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
+│   └── RowLocked           somebody holds a lock on what was to be written
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
 ├── JobNotFound             no such job, live or archived
@@ -45,6 +46,10 @@ class SchemaTooNew(DatabaseError):
 
 class DatabaseUnavailable(RunnerError):
     """Postgres does not answer now; the same call may work later."""
+
+
+class RowLocked(DatabaseUnavailable):
+    """Somebody else holds a lock, and held it for longer than this session waits."""
 
 
 class EnqueueError(RunnerError):

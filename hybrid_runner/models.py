@@ -90,6 +90,22 @@ class Taken(NamedTuple):
     """The server's time of the look; None: the queue is paused, and nothing was looked at."""
 
 
+class Registered(NamedTuple):
+    """A worker is written down."""
+
+    first_claim: int
+    """Its claims count from here; those below are somebody else's."""
+    took_over: bool
+    """An earlier worker of the same name did not sign off."""
+
+
+class Lost(NamedTuple):
+    """A running job that its worker will not bring to an end."""
+
+    claim: Claim
+    worker_id: str | None
+
+
 class Told(NamedTuple):
     """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
 

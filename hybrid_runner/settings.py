@@ -57,6 +57,12 @@ class Settings(BaseModel):
     )
     heartbeat: Annotated[Duration, Field(description="How often a worker says that it lives.")] = timedelta(seconds=10)
     lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
+    overtime: Annotated[
+        Duration, Field(description="How long past its time-out a job may run, until it is taken from a worker that hangs.")
+    ] = timedelta(seconds=30)
+    stall_after: Annotated[
+        Duration, Field(description="How long a handler may hold up the event loop, until its stack is logged and `/ready` says no.")
+    ] = timedelta(seconds=5)
     grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
         seconds=25
     )

@@ -30,6 +30,7 @@ BEGIN
     IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
         GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers TO hybrid_runner_worker;
+        GRANT SELECT, UPDATE ON hybrid_runner.chores TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations TO hybrid_runner_worker;
         GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;

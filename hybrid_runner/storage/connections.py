@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -10,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
+from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
 from hybrid_runner.storage.failures import translate
 
 if TYPE_CHECKING:  # generic in the stubs alone
@@ -46,6 +48,12 @@ def for_claims(*, flushed: bool) -> dict[str, str]:
     """The same, and whether each claim waits for the disk: one that is lost in a crash leaves its job queued."""
     return FOR_CLAIMS | ({} if flushed else {"synchronous_commit": "off"})
 
+
+FOR_SETTLING = {"lock_timeout": "1s"}
+"""Settings of a session that settles: a row that somebody holds must not hold up the others."""
+
+FOR_UPKEEP = FOR_SETTLING
+"""Settings of the heartbeat's session."""
 
 FOR_LISTENING = {"synchronous_commit": "off"}
 """Settings of a session that listens and moves doorbells: nothing there must outlive a crash."""
@@ -109,11 +117,15 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
 class Link:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
-    def __init__(self, dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT
+    ) -> None:
         self._dsn = dsn
         self._settings = settings
+        self._timeout = timeout
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
+        self._asked_at = math.inf
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
@@ -121,12 +133,20 @@ class Link:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._dsn, self._settings)
             try:
-                return await self._connection.fetch(query, *args)
+                self._asked_at = time.monotonic()
+                return await self._connection.fetch(query, *args, timeout=self._timeout)
             except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
-                if isinstance(failure, DatabaseUnavailable):
+                if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
                     self._drop()
                 raise failure from error
+            finally:
+                self._asked_at = math.inf
+
+    def give_up(self, waiting_longer_than: float) -> None:
+        """Hang up if a statement has been waiting for its answer for so long: the network may have swallowed it."""
+        if time.monotonic() - self._asked_at > waiting_longer_than:
+            self._drop()
 
     async def close(self) -> None:
         """Close the connection politely, for a few seconds at most."""
@@ -179,8 +199,17 @@ class Ear:
                 await self.close()
                 raise
 
+    @property
+    def busy(self) -> bool:
+        """Whether a statement waits for its answer."""
+        return self._busy.locked()
+
     async def close(self) -> None:
-        """Hang up."""
+        """The same as hanging up, for those who await."""
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection at once."""
         if not self._connection.is_closed():
             self._connection.terminate()
             self.lost.set()

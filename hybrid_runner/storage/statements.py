@@ -10,7 +10,19 @@ from typing import Any
 import asyncpg
 
 from hybrid_runner.jsontext import decode
-from hybrid_runner.models import Claim, Enqueued, JobStatus, JobView, NewJob, OnConflict, State, Taken, Told
+from hybrid_runner.models import (
+    Claim,
+    Enqueued,
+    JobStatus,
+    JobView,
+    Lost,
+    NewJob,
+    OnConflict,
+    Registered,
+    State,
+    Taken,
+    Told,
+)
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.connections import Fetches, Rows
 from hybrid_runner.storage.failures import translate
@@ -144,23 +156,55 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
     await _fetch(on, "open_queue", queue, ring_within)
 
 
-CLAIMS_OF_A_WORKER = 10**11
-"""Claim numbers that one registration is good for: three years of a thousand looks a second."""
-
-
-async def register_worker(on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta) -> int:
+async def register_worker(
+    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta
+) -> Registered:
     """Write down who works; `queues` is JSON text."""
-    return int(await _value(on, "register_worker", worker_id, host, pid, version, queues, lease)) * CLAIMS_OF_A_WORKER
+    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
+    return Registered(*row)
 
 
-async def beat(on: Fetches, worker_id: str, running: Sequence[int], queues: Sequence[str]) -> list[Told]:
+async def beat(
+    on: Fetches,
+    worker_id: str,
+    running: Sequence[int],
+    queues: Sequence[str],
+    first_claim: int,
+    proof_channel: str | None = None,
+    overtime: timedelta = timedelta(seconds=30),
+) -> list[Told]:
     """Say that this worker lives, and hear what it may have missed."""
-    return [Told(*row) for row in await _fetch(on, "beat", worker_id, running, queues)]
+    rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime)
+    return [Told(*row) for row in rows]
 
 
-async def retire_worker(on: Fetches, worker_id: str) -> None:
-    """This worker ended in an orderly way."""
-    await _fetch(on, "retire_worker", worker_id)
+async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_order: bool) -> None:
+    """This worker ended; if not in order, others put back what it leaves."""
+    await _fetch(on, "retire_worker", worker_id, first_claim, in_order)
+
+
+async def find_lost(on: Fetches, most: int) -> list[Lost]:
+    """Running jobs whose claim no living worker has."""
+    return _lost(await _fetch(on, "find_lost", most))
+
+
+async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[Lost]:
+    """Those of this worker's jobs that are past their time-out by more than `overtime`."""
+    return _lost(await _fetch(on, "find_hung", worker_id, ids, overtime))
+
+
+def _lost(rows: Rows) -> list[Lost]:
+    return [Lost(Claim(*row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+
+
+async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:
+    """The ids among these that somebody else holds a lock on right now."""
+    return {row[0] for row in await _fetch(on, "find_locked", ids)}
+
+
+async def forget_dead(on: Fetches, longer_than: timedelta) -> None:
+    """Remove workers that have been dead for longer."""
+    await _fetch(on, "forget_dead", longer_than)
 
 
 async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:

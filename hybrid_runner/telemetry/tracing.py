@@ -30,7 +30,7 @@ def traces_go_somewhere() -> bool:
 
 
 @contextmanager
-def run_span(claim: Claim) -> Iterator[None]:
+def run_span(claim: Claim) -> Iterator[trace.Span]:
     """The consumer span of one attempt, a child of the job's traceparent; a job without one starts its own trace."""
     parent = _propagator.extract({"traceparent": claim.traceparent}) if claim.traceparent else None
     attributes: dict[str, str | int] = {
@@ -39,5 +39,6 @@ def run_span(claim: Claim) -> Iterator[None]:
         "messaging.message.id": str(claim.id),
         "hybrid_runner.attempt": claim.attempt,
     }
-    with _tracer.start_as_current_span(f"run {claim.kind}", context=parent, kind=SpanKind.CONSUMER, attributes=attributes):
-        yield
+    name = f"run {claim.kind}"
+    with _tracer.start_as_current_span(name, context=parent, kind=SpanKind.CONSUMER, attributes=attributes) as span:
+        yield span

@@ -10,7 +10,7 @@ from hybrid_runner.worker.status import WorkerStatus
 MOST_ERRORS = 5
 """So many failed looks in a row, in any queue, are unhealthy."""
 
-Phase = Literal["starting", "running", "stopping"]
+Phase = Literal["starting", "running", "stalled", "stopping"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ def phase_of(status: WorkerStatus | None) -> Phase:
     """Where the worker is in its life; None: it has not started yet."""
     if status is None:
         return "starting"
-    return "stopping" if status.stopping else "running"
+    if status.stopping:
+        return "stopping"
+    return "stalled" if status.stalled else "running"
 
 
 def checks_of(status: WorkerStatus | None) -> tuple[Check, ...]:

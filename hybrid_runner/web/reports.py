@@ -52,7 +52,7 @@ def health_of(status: WorkerStatus | None) -> Body:
 
 
 def ready_in(phase: Phase) -> Body:
-    """Jobs are taken while running; not before, and not after."""
+    """Jobs are taken while running; not before, not after, and not while a handler holds up the event loop."""
     return {"ready": phase == "running", "phase": phase}
 
 
@@ -74,6 +74,8 @@ def figures(status: WorkerStatus) -> Body:
         "settled": status.settled,
         "pending_settlements": status.pending_settlements,
         "stale": status.stale,
+        "rescued": status.rescued,
+        "stalls": status.stalls,
         "queues": {queue.queue: _of_queue(asdict(queue)) for queue in queues},
     }
 

@@ -1,10 +1,15 @@
-"""Serves the pages for as long as a worker lives; a port that is taken costs one warning, never the worker."""
+"""Serves the pages for as long as a worker lives, from a thread of its own: a handler that holds up the worker's loop shows.
+
+A port that is taken costs one warning, never the worker.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Self
 
 from hybrid_runner.web.reports import Reports, WorkerReports
 from hybrid_runner.worker.status import WorkerStatus
@@ -23,6 +28,8 @@ class HealthServer:
         self._port = port
         self._reports = reports or WorkerReports(self._snapshot)
         self._look: Callable[[], WorkerStatus] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._runner: AppRunner | None = None
         self._trouble: OSError | None = None
 
@@ -43,12 +50,24 @@ class HealthServer:
 
     async def __aenter__(self) -> Self:
         if self._port:
-            await self._listen()
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="health", daemon=True)
+            self._thread.start()
+            await self._there(self._listen())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._loop is None or self._thread is None:
+            return
         if self._runner is not None:
-            await self._runner.cleanup()
+            await self._there(self._runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join)
+        self._loop.close()
+
+    async def _there(self, call: Coroutine[Any, Any, None]) -> None:
+        assert self._loop is not None  # noqa: S101  # asked by those who know
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     async def _listen(self) -> None:
         from aiohttp import web  # noqa: PLC0415  # nearly as long as all of us, and only a worker needs it

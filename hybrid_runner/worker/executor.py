@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from opentelemetry.trace import Span
 from pydantic import ValidationError
 
 from hybrid_runner.job import Job, Report
@@ -23,6 +24,7 @@ from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.watchdog import Stall
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -30,7 +32,7 @@ log = logging.getLogger("hybrid_runner.worker")
 class Attempt:
     """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
 
-    __slots__ = ("claim", "ended", "entered", "expired", "job", "kind", "limited", "slots", "stop", "task", "traced")
+    __slots__ = ("claim", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task", "traced")
 
     def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots, *, traced: bool) -> None:
         self.claim = claim
@@ -41,6 +43,7 @@ class Attempt:
         self.stop: Stopped | None = None
         self.entered = self.limited = self.expired = self.ended = False
         self.task: asyncio.Task[None] | None = None
+        self.span: Span | None = None
 
     def expire(self) -> None:
         """Its time-out has passed."""
@@ -71,7 +74,7 @@ class Executor:
     @property
     def running(self) -> list[int]:
         """The ids of the jobs that run now."""
-        return [job_id for job_id, _ in self._running]
+        return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
         """Start these jobs."""
@@ -98,6 +101,15 @@ class Executor:
         """Stop everything that runs, for the shutdown."""
         for job_id in self.running:
             self.stop(job_id, Stopped.SHUTDOWN)
+
+    def mark_stall(self, stall: Stall) -> dict[str, object]:
+        """Put it on the span of the attempt that holds the event loop, and say which job that is. From any thread."""
+        for attempt in list(self._running.values()):
+            if attempt.task is not None and attempt.task is asyncio.current_task(attempt.task.get_loop()):
+                if attempt.span is not None:
+                    attempt.span.add_event("event loop blocked", {"seconds": stall.seconds, "code.stacktrace": stall.stack})
+                return {"job": attempt.claim.id, "queue": attempt.claim.queue, "kind": attempt.claim.kind}
+        return {}
 
     async def idle(self) -> None:
         """Wait until nothing runs."""
@@ -173,12 +185,16 @@ class Executor:
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
         claim = attempt.claim
-        if claim.seconds is not None:
+        seconds = claim.seconds
+        if claim.finish_by is not None:
+            left = (claim.finish_by - datetime.now(UTC)).total_seconds()
+            seconds = left if seconds is None else min(seconds, left)
+        if seconds is not None:
             attempt.limited = True
-            self._deadlines.add(claim.seconds, attempt)
+            self._deadlines.add(seconds, attempt)
         if not attempt.traced:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
-        with run_span(claim):
+        with run_span(claim) as attempt.span:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
 
 
@@ -187,7 +203,9 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
         task.uncancel()
 
 
-def _out_of_time(claim: Claim) -> Raised:
+def _out_of_time(claim: Claim) -> Raised | Fail:
+    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
     return Raised("TimeoutError", f"ran longer than its time-out of {claim.seconds or 0:g} s")
 
 

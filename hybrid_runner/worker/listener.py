@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +18,9 @@ log = logging.getLogger("hybrid_runner.worker")
 
 CHANNEL = "hybrid_runner."
 _PROOF_TIMEOUT = 5.0
+_READ = 0.5
+_STEADY = 10.0
+"""A connection that lasted for less seconds counts as one more failure: reconnecting must not spin."""
 
 
 class Listener:
@@ -35,6 +40,9 @@ class Listener:
         self._outage = Outage("listener")
         self._ear: Ear | None = None
         self.hearing = False
+        self.proof_channel: str | None = None
+        """Where a ring must be heard while hearing."""
+        self._proofs_due = self._proofs_heard = 0
 
     async def run(self) -> None:
         """Listen for ever."""
@@ -54,21 +62,30 @@ class Listener:
             self._outage.over()
             self._ear = ear
             self._set(hearing=True)
+            heard_from = time.monotonic()
             await ear.lost.wait()
+            if time.monotonic() - heard_from < _STEADY:
+                raise DatabaseUnavailable("the connection was lost again")
             log.warning("listener: the connection was lost; polling until it is back")
         finally:
-            self._ear = None
+            self._ear = self.proof_channel = None
             self._set(hearing=False)
             await ear.close()
 
     async def _prove(self, ear: Ear) -> bool:
         """Ring ourselves: behind a pooler LISTEN succeeds and nothing ever arrives."""
-        proof = asyncio.Event()
-        channel = CHANNEL + "~proof~" + format(id(ear), "x")
-        await ear.listen(channel, lambda _channel, _payload, _pid: proof.set())
+        proved = asyncio.Event()
+        channel = CHANNEL + "~proof~" + uuid.uuid4().hex[:16]
+
+        def on_proof(*_: object) -> None:
+            if channel == self.proof_channel:
+                self._proofs_heard += 1
+            proved.set()
+
+        await ear.listen(channel, on_proof)
         await ear.ring(channel, "proof")
         try:
-            await asyncio.wait_for(proof.wait(), _PROOF_TIMEOUT)
+            await asyncio.wait_for(proved.wait(), _PROOF_TIMEOUT)
         except TimeoutError:
             log.warning(
                 "listener: rings do not arrive over this connection (a pooler?): polling only; "
@@ -76,7 +93,29 @@ class Listener:
             )
             await asyncio.sleep(60)
             return False
+        self.proof_channel = channel
+        self._proofs_due = self._proofs_heard = 0
         return True
+
+    def expect_proof(self, channel: str | None, seconds: float) -> None:
+        """A ring was sent on this channel: hear it within so long, or give the connection up."""
+        if channel is None or channel != self.proof_channel:
+            return  # of an earlier connection
+        self._proofs_due += 1
+        due, loop = self._proofs_due, asyncio.get_running_loop()
+
+        def check() -> None:
+            if channel == self.proof_channel and self._proofs_heard < due and self._ear is not None:
+                log.warning("listener: a ring to ourselves did not arrive: connecting again")
+                self._ear.hang_up()
+
+        # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
+        loop.call_later(seconds, lambda: loop.call_later(_READ, check))
+
+    def give_up(self) -> None:
+        """Hang up if a statement waits for its answer: the network may have swallowed it."""
+        if self._ear is not None and self._ear.busy:
+            self._ear.hang_up()
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement on the session that listens."""

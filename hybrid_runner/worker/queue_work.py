@@ -35,7 +35,7 @@ class QueueWork:
         slots: int,
         settings: Settings,
         *,
-        worker_id: str,
+        worker_id: Callable[[], str],
         bell: Bell,
         hearing: Callable[[], bool],
         ring: Callable[[str, str], None],
@@ -90,7 +90,7 @@ class QueueWork:
                 self.timer.advance(timedelta(seconds=max(0.0, float(value))))
 
     def _rung(self, reason: Reason, ringer: int) -> None:
-        position = place(ringer, self._worker_id, self.members)
+        position = place(ringer, self._worker_id(), self.members)
         match part(position, len(self.members)):
             case Part.LOOK:
                 self._look_or_pass_on(reason, ringer, position)
@@ -107,7 +107,7 @@ class QueueWork:
         if len(numbers) != 2 or not all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
             return
         ringer, position = map(int, numbers)
-        if place(ringer, self._worker_id, self.members) == position:
+        if place(ringer, self._worker_id(), self.members) == position:
             self._look_or_pass_on(_REASONS.get(word, Reason.RING), ringer, position)
 
     def _look_or_pass_on(self, reason: Reason, ringer: int, position: int) -> None:

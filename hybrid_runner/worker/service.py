@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import socket
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.jsontext import decode, encode
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Settlement, Stopped
+from hybrid_runner.models import Claim, State, Taken, Told
+from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Link, for_claims
-from hybrid_runner.version import VERSION
+from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims
+from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.loops import every, keep
+from hybrid_runner.worker.loops import Outage, keep
+from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
@@ -37,7 +34,8 @@ from hybrid_runner.worker.status import WorkerStatus
 
 log = logging.getLogger("hybrid_runner.worker")
 
-_PARTITIONS_AHEAD = 7
+_SWALLOWED = 5.0
+"""Seconds after which an answer that has not come may never come, once the heartbeat's did not either."""
 _MANY_OUTCOMES = 50
 _WORDS = {state: state.value for state in State}  # plain ones: JSON takes no other keys, and .value is slow
 
@@ -47,6 +45,7 @@ class Worker:
 
     def __init__(self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str) -> None:
         self.id = worker_id
+        """Under which the others know it; a new one, should they believe it dead."""
         self._dsn = dsn
         self._settings = settings
         self._registry = registry
@@ -56,6 +55,8 @@ class Worker:
         self._stopping = False
         self._settled: Counter[str] = Counter()
         self._changed = asyncio.Event()
+        self._known = asyncio.Event()
+        """Set while claims may be made in this worker's name."""
 
     # --- life
 
@@ -65,28 +66,19 @@ class Worker:
         try:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
-            first = await statements.register_worker(
-                self._settles,
-                self.id,
-                socket.gethostname(),
-                os.getpid(),
-                VERSION,
-                encode(self._totals, "queues"),
-                self._settings.lease,
-            )
+            await self._presence.register(self._settles, encode(self._totals, "queues"))
         except BaseException:
             await self._claims.close()
             await self._settles.close()
             raise
-        self._claim_numbers = count(first)
         self._keep("settler", self._settler.run())
         self._background("progress", self._progress.run)
         self._background("listener", self._listener.run)
         for work in self._work.values():
             self._background(f"claimer of {work.queue}", work.claimer.run)
             self._background(f"poller of {work.queue}", work.poller.run)
-        self._keep("heartbeat", every("heartbeat", self._settings.heartbeat, self._beat))
-        self._keep("upkeep", every("making archive partitions", timedelta(hours=1), self._make_partitions))
+        self._known.set()
+        self._presence.start()
         log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
 
     async def stop(self, grace: timedelta | None = None) -> None:
@@ -140,7 +132,9 @@ class Worker:
         return WorkerStatus(
             id=self.id, hearing=self._listener.hearing, stopping=self._stopping,
             running=len(self._executor.running), pending_settlements=self._settler.pending,
-            settled=dict(self._settled), stale=self._settler.stale, ended_loops=tuple(self._ended_loops),
+            settled=dict(self._settled), stale=self._settler.stale, rescued=self._presence.rescued,
+            stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
+            ended_loops=(*self._ended_loops, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
         )  # fmt: skip
 
@@ -171,13 +165,12 @@ class Worker:
 
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
-        self._claims, self._settles, self._courtesies, self._beats = (
+        self._claims, self._settles, self._courtesies = (
             Link(dsn, for_claims(flushed=settings.flush_claims)),
-            Link(dsn),
-            Link(dsn),
-            Link(dsn),
+            Link(dsn, FOR_SETTLING),
+            Link(dsn, FOR_SETTLING),
         )
-        kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
+        self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
 
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies))
@@ -186,6 +179,7 @@ class Worker:
             finish=partial(statements.finish_jobs, self._settles),
             requeue=partial(statements.requeue_jobs, self._settles),
             archived_before=partial(statements.archived_before, self._settles),
+            locked=partial(statements.find_locked, self._settles),
             settled=self._on_settled,
             written=self._on_written,
             gather=settings.gather_outcomes,
@@ -197,13 +191,11 @@ class Worker:
         self._work = {
             queue: QueueWork(
                 queue, slots, settings,
-                worker_id=self.id,
+                worker_id=lambda: self.id,
                 bell=Bell(self._listener, settings.mute),
                 hearing=lambda: self._listener.hearing,
                 ring=self._ring,
-                claim=lambda queue, free, lanes: statements.claim_jobs(
-                    self._claims, queue, kinds, free, self.id, next(self._claim_numbers), lanes
-                ),
+                claim=self._claim,
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
@@ -213,6 +205,27 @@ class Worker:
             for queue, slots in self._totals.items()
         }  # fmt: skip
 
+        self._presence = Presence(
+            dsn, settings, self._registry, self._totals, self.id,
+            running=lambda: self._executor.running,
+            proof_channel=lambda: self._listener.proof_channel,
+            told=self._on_told,
+            unheard=self._on_silence,
+            stalled=self._executor.mark_stall,
+        )  # fmt: skip
+
+    async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
+        await self._known.wait()
+        in_name_of = self.id
+        taken = await statements.claim_jobs(
+            self._claims, queue, self._kinds, free, in_name_of, self._presence.claim_number(), lanes
+        )
+        if self.id == in_name_of and self._known.is_set():
+            return taken
+        for claim in taken.claims:  # made in a dead worker's name: it goes back, unless somebody was faster
+            self._settler.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
+        return Taken([], taken.at)
+
     async def _release_lost(self, queue: str) -> set[int]:
         known = [*self._executor.running, *self._settler.ids()]
         return await statements.release_lost(self._claims, queue, self.id, known)
@@ -221,8 +234,7 @@ class Worker:
         """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
         for queue in self._totals:
             await self._listener.ring(queue, f"here {self.id}")
-        with contextlib.suppress(RunnerError):  # the next heartbeat asks again
-            await self._beat()
+        self._presence.soon()
 
     def _ring(self, queue: str, payload: str) -> None:
         self._soon(self._listener.ring(queue, payload))
@@ -281,20 +293,48 @@ class Worker:
         if self._executor.stop(job_id, Stopped.CANCEL):
             log.info("cancelling was asked for", extra={"job": job_id})
 
-    # --- periodic work
+    # --- what the heartbeat brings
 
-    async def _beat(self) -> None:
-        told = await statements.beat(self._beats, self.id, self._executor.running, list(self._work))
+    def _on_told(self, told: list[Told]) -> None:
+        if any(t.what == "lost" for t in told):
+            if self._known.is_set() and not self._stopping:
+                self._known.clear()
+                self._soon(self._start_over())
+            return
         for queue, work in self._work.items():
             work.members = {t.value for t in told if t.value and (t.what, t.queue) == ("member", queue)}
         for what, queue, value in told:
             if what == "cancel" and value:
                 self._cancel(int(value))
+            elif what == "proof":
+                self._listener.expect_proof(value, heard_within(self._settings).total_seconds())
             elif queue in self._work:
                 self._work[queue].told(what, value)
 
-    async def _make_partitions(self) -> None:
-        await statements.make_archive_partitions(self._courtesies, _PARTITIONS_AHEAD)
+    def _on_silence(self) -> None:
+        """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
+        for link in (self._claims, self._settles, self._courtesies):
+            link.give_up(_SWALLOWED)
+        self._listener.give_up()
+
+    async def _start_over(self) -> None:
+        """The others believe us dead and run our jobs again: ours end, and we go on under another name."""
+        old, outage = self.id, Outage("registering anew")
+        log.error("worker %s was declared dead while it lived: its %d jobs end here", old, len(self._executor.running))
+        self._executor.stop_all()
+        while not self._stopping:
+            try:
+                await self._presence.register_anew(self._courtesies, encode(self._totals, "queues"))
+            except RunnerError as error:
+                await outage.pause(error)
+                continue
+            self.id = self._presence.id
+            self._known.set()
+            log.warning("worker %s goes on as %s", old, self.id)
+            for queue in self._totals:
+                await self._listener.ring(queue, f"gone {old}")
+            await self._introduce()
+            return
 
     # --- tasks
 
@@ -326,14 +366,16 @@ class Worker:
             work.timer.clear()
         self._executor.close()
         await self._callers.close()
+        await self._presence.stop()
         try:
             async with asyncio.timeout(3):
                 for work in self._work.values():
                     await work.claimer.settle_doubt()
-                await statements.retire_worker(self._claims, self.id)
+                in_order = not self._executor.running and not self._settler.pending
+                await self._presence.retire(self._claims, in_order=in_order)
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)
-        for link in (self._claims, self._settles, self._courtesies, self._beats):
+        for link in (self._claims, self._settles, self._courtesies):
             await link.close()
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from hybrid_runner.errors import EnqueueError, RunnerError, ValueRefused
+from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.looking import Recent
@@ -20,6 +20,7 @@ from hybrid_runner.worker.loops import Outage
 log = logging.getLogger("hybrid_runner.worker")
 
 LARGEST_BATCH = 500
+LOCKED_PAUSE = 1.0
 MOST_TEXT = 8 * 1024 * 1024  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
 
 
@@ -31,6 +32,7 @@ class Settler:
         finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
         archived_before: Callable[[Sequence[Finished]], Awaitable[set[int]]],
+        locked: Callable[[Sequence[int]], Awaitable[set[int]]],
         settled: Callable[[Settlement], None],
         written: Callable[[], None],
         *,
@@ -41,6 +43,7 @@ class Settler:
         self._finish = finish
         self._requeue = requeue
         self._archived_before = archived_before
+        self._locked = locked
         self._settled = settled
         self._written = written
         self._waiting: deque[Settlement] = deque()
@@ -49,6 +52,8 @@ class Settler:
         self._none.set()
         self._outage = Outage("settling")
         self._in_flight: list[Settlement] = []
+        self._set_aside: list[Settlement] = []  # their rows are locked by somebody
+        self._look_again = False
         self._gather_seconds = gather.total_seconds()
         self._gather_from = gather_from
         self._enough = enough
@@ -59,11 +64,11 @@ class Settler:
     @property
     def pending(self) -> int:
         """Settlements that Postgres does not have yet."""
-        return len(self._waiting) + len(self._in_flight)
+        return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
 
     def ids(self) -> list[int]:
         """The jobs whose outcome Postgres does not have yet."""
-        return [settlement.claim.id for settlement in (*self._waiting, *self._in_flight)]
+        return [settlement.claim.id for settlement in (*self._waiting, *self._in_flight, *self._set_aside)]
 
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
@@ -82,6 +87,8 @@ class Settler:
         while True:
             await self._some.wait()
             self._some.clear()
+            if self._look_again:
+                await self._take_up()
             while self._waiting:
                 batch = self._next_batch()
                 self._in_flight = batch
@@ -89,7 +96,8 @@ class Settler:
                 self._in_flight = []
                 self._written()
                 await self._gather(len(batch))
-            self._none.set()
+            if not self._set_aside:
+                self._none.set()
 
     async def _gather(self, settled: int) -> None:
         """Each write waits for the disk, and the inserts beside it wait for each write: under load let some outcomes gather."""
@@ -117,6 +125,10 @@ class Settler:
         while True:
             try:
                 await self._write_once(batch, again=again)
+            except RowLocked as error:
+                if batch := await self._free(batch, error):
+                    continue
+                return
             except (EnqueueError, ValueRefused) as error:
                 if await self._isolate(batch, error):
                     return
@@ -137,6 +149,7 @@ class Settler:
             # Not put back: stale, or somebody asked for its cancelling.
             left = [s for s in requeues if s.claim.id not in moved]
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
+            batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
             moved = await self._finish(finishes)
             if again and len(moved) < len(finishes):
@@ -145,6 +158,40 @@ class Settler:
             for s in finishes:
                 if s.claim.id not in moved:
                     self._stale(s)
+
+    async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
+        """Those whose rows nobody else holds; the others are tried again in a moment."""
+        try:
+            locked = await self._locked([settlement.claim.id for settlement in batch])
+        except RunnerError as failure:
+            await self._outage.pause(failure)
+            return batch
+        aside = [settlement for settlement in batch if settlement.claim.id in locked]
+        if not aside:  # given back meanwhile
+            return batch
+        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra={"job": aside[0].claim.id})
+        if not self._set_aside:
+            asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
+        self._set_aside += aside
+        self._in_flight = free = [settlement for settlement in batch if settlement.claim.id not in locked]
+        return free
+
+    def _some_may_be_free(self) -> None:
+        self._look_again = True
+        self._some.set()
+
+    async def _take_up(self) -> None:
+        """Those whose rows have come free; asked, not tried: trying would hold up the others each time."""
+        self._look_again = False
+        try:
+            locked = await self._locked([settlement.claim.id for settlement in self._set_aside])
+        except RunnerError as error:
+            await self._outage.pause(error)
+            locked = {settlement.claim.id for settlement in self._set_aside}
+        self._waiting.extend(s for s in self._set_aside if s.claim.id not in locked)
+        self._set_aside = [s for s in self._set_aside if s.claim.id in locked]
+        if self._set_aside:
+            asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
 
     async def _isolate(self, batch: list[Settlement], error: RunnerError) -> bool:
         """One settlement that Postgres refuses must not hold up the others; True when the batch is dealt with."""

@@ -36,6 +36,12 @@ class WorkerStatus:
     pending_settlements: int
     settled: dict[str, int]
     stale: int
+    rescued: int
+    """Jobs of lost workers that this one brought back."""
+    stalls: int
+    """How often a handler held up the event loop for too long."""
+    stalled: bool
+    """Whether one does so now."""
     ended_loops: tuple[str, ...]
     """Background loops that ended although nobody stopped the worker."""
     queues: tuple[QueueStatus, ...]

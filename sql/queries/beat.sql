@@ -1,18 +1,69 @@
--- beat: this worker lives; returns what it may not have heard: (what, queue, value).
--- $1 text worker_id, $2 int8[] running, $3 text[] queues
--- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue), 'expired' (a mute ran out: its owner died)
--- odd: or 'overdue' (a job has been due for a second, and nobody took it) or 'due' (seconds until the next job is).
+-- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
+-- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime
+-- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue), 'expired' (a mute ran out: its owner died),
+-- odd: 'overdue' (a job has been due for a second, and nobody took it), 'due' (seconds until the next job is), 'hung' (a running
+-- odd: job is past its time-out by $6), 'lost' (we were declared dead), 'dead' (a worker to rescue from), 'silent' (seconds until
+-- odd: one may be declared dead), 'chore' (its name; ours to do now) or 'proof' (the channel on
+-- odd: which our listener must now hear a ring).
 WITH alive AS (
-    UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() WHERE id = $1 RETURNING id
+    UPDATE hybrid_runner.workers SET
+        heartbeat_at = clock_timestamp(),
+        steady_since = CASE WHEN heartbeat_at + lease / 2 < clock_timestamp() THEN clock_timestamp() ELSE steady_since END
+    WHERE id = $1 AND first_claim = $4 AND dead_at IS NULL
+    RETURNING id, steady_since
+),
+others AS MATERIALIZED (
+    -- Nobody could be heard while the server was down, or while we were silent ourselves.
+    SELECT
+        w.id, w.rescued_at,
+        coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.steady_since) + w.lease) AS dead_from
+    FROM hybrid_runner.workers AS w
+    CROSS JOIN alive AS a
+    WHERE w.id <> $1
+),
+locked AS MATERIALIZED (
+    -- Two may come to this at the same moment: one of them has it for the next ten seconds.
+    SELECT w.id
+    FROM hybrid_runner.workers AS w
+    WHERE w.id IN (
+        SELECT o.id FROM others AS o
+        WHERE o.dead_from < clock_timestamp() AND (o.rescued_at IS NULL OR o.rescued_at < clock_timestamp() - interval '10 seconds')
+    )
+    FOR UPDATE OF w SKIP LOCKED
+),
+declared AS (
+    UPDATE hybrid_runner.workers AS w SET dead_at = coalesce(w.dead_at, clock_timestamp()), rescued_at = clock_timestamp()
+    WHERE w.id IN (SELECT l.id FROM locked AS l)
+    RETURNING w.id
+),
+taken AS (
+    UPDATE hybrid_runner.chores AS c SET taken_at = clock_timestamp()
+    WHERE c.name IN (
+        SELECT due.name FROM hybrid_runner.chores AS due
+        WHERE due.taken_at + due.pause < clock_timestamp() AND EXISTS (SELECT FROM alive)
+        FOR UPDATE SKIP LOCKED
+    )
+    RETURNING c.name
 )
-SELECT 'cancel' AS what, j.queue, j.id::text AS value
+SELECT 'lost' AS what, '' AS queue, NULL AS value WHERE NOT EXISTS (SELECT FROM alive)
+UNION ALL
+SELECT 'dead', '', d.id FROM declared AS d
+UNION ALL
+SELECT 'silent', '', extract(epoch FROM min(o.dead_from) - clock_timestamp())::text FROM others AS o WHERE o.rescued_at IS NULL
+UNION ALL
+SELECT 'chore', '', t.name FROM taken AS t
+UNION ALL
+SELECT 'proof', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
+UNION ALL
+SELECT CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'cancel' ELSE 'hung' END, j.queue, j.id::text
 FROM hybrid_runner.jobs AS j
-WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1 AND j.cancel_requested_at IS NOT NULL
+WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
+    AND (j.cancel_requested_at IS NOT NULL OR j.started_at + j.timeout + $6 < clock_timestamp())
 UNION ALL
 SELECT 'member', q.name, w.id
 FROM hybrid_runner.workers AS w
 JOIN unnest($3::text[]) AS q (name) ON w.queues ? q.name
-WHERE w.heartbeat_at + w.lease > clock_timestamp()
+WHERE w.heartbeat_at + w.lease > clock_timestamp() AND w.dead_at IS NULL
 UNION ALL
 SELECT 'expired', q.name, NULL
 FROM hybrid_runner.queues AS q

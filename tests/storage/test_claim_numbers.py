@@ -5,44 +5,42 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
-from tests.support.jobs import KINDS, enqueue
+from tests.support.jobs import KINDS, enqueue, living
 
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def register(connection: Connection, worker_id: str) -> int:
-    """The first claim number of a worker."""
-    return await statements.register_worker(connection, worker_id, "host", 1, "0", "{}", timedelta(seconds=30))
+CLAIMS_OF_A_WORKER = 10**11
+"""Numbers that one registration is good for."""
 
 
 async def test_no_two_registrations_share_a_claim_number(database: Connection, another: Another) -> None:
     """A4: a worker that comes back under its old name must not repeat a claim of its former life."""
-    firsts = [await register(database, worker_id) for worker_id in ("a", "b", "a", "a")]
-    await statements.retire_worker(database, "a")
-    firsts.append(await register(database, "a"))
+    firsts = [await living(database, worker_id) for worker_id in ("a", "b", "a", "a")]
+    await statements.retire_worker(database, "a", firsts[-1], in_order=True)
+    firsts.append(await living(database, "a"))
     lost = database.transaction()  # it never learns that it is registered, or has heard it and goes on
     await lost.start()
-    firsts.append(await register(database, "c"))
+    firsts.append(await living(database, "c"))
     await lost.rollback()
-    firsts.append(await register(database, "c"))
+    firsts.append(await living(database, "c"))
     connections = [await another() for _ in range(4)]
-    firsts += await asyncio.gather(*(register(connection, "together") for connection in connections))
+    firsts += await asyncio.gather(*(living(connection, "together") for connection in connections))
 
     firsts.sort()
-    assert firsts[0] >= statements.CLAIMS_OF_A_WORKER  # below are those of the days when each claim took its own
+    assert firsts[0] >= CLAIMS_OF_A_WORKER  # below are those of the days when each claim took its own
     apart = [after - before for before, after in itertools.pairwise(firsts)]
-    assert min(apart) >= statements.CLAIMS_OF_A_WORKER
+    assert min(apart) >= CLAIMS_OF_A_WORKER
 
 
 async def test_the_last_claim_number_of_many_registrations_is_a_bigint(database: Connection) -> None:
     await database.execute("SELECT setval('hybrid_runner.claims', 50000000)")  # registrations: one a second for a year and a half
-    number = await register(database, "a") + statements.CLAIMS_OF_A_WORKER - 1
+    number = await living(database, "a") + CLAIMS_OF_A_WORKER - 1
     job = await enqueue(database)
     taken = await statements.claim_jobs(database, "default", KINDS, 1, "a", number)
     assert [(c.id, c.claim) for c in taken.claims] == [(job, number)]

@@ -13,7 +13,7 @@ from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
 from hybrid_runner.storage.queries import migrations
-from tests.support.jobs import claim, ended, enqueue
+from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
 from tools.schema_dump import dump
 
@@ -184,9 +184,10 @@ async def _works(connection: Connection) -> None:
     [taken] = await claim(connection)
     assert await statements.cancel_job(connection, taken.id, None) == "requested"
     await statements.make_archive_partitions(connection, 9)
-    await statements.register_worker(connection, "worker-1", "host", 1, "0", "{}", timedelta(seconds=30))
-    assert [told.value for told in await statements.beat(connection, "worker-1", [taken.id], [])] == [str(taken.id)]
-    await statements.retire_worker(connection, "worker-1")
+    first = await living(connection)
+    told = await statements.beat(connection, "worker-1", [taken.id], [], first)
+    assert [t.value for t in told if t.what == "cancel"] == [str(taken.id)]
+    await statements.retire_worker(connection, "worker-1", first, in_order=True)
     view = await statements.get_job(connection, job)
     assert view is not None
     assert view.result == "done"

@@ -11,7 +11,7 @@ from hybrid_runner.models import Claim, JobView, State
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
-from tests.support.jobs import claim, enqueue, running
+from tests.support.jobs import claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
 NOW = timedelta(0)
@@ -163,20 +163,23 @@ async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
 async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connection) -> None:
     """B6, D4"""
     first, second = await two_claims(database)
-    await statements.register_worker(database, "worker-1", "host", 1, "0.1.0", '{"default": 10}', timedelta(seconds=30))
+    numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await statements.cancel_job(database, first.id, None)
-    assert await statements.beat(database, "worker-1", [first.id, second.id], []) == [("cancel", "default", str(first.id))]
-    assert await statements.beat(database, "worker-2", [first.id, second.id], []) == []
+    told = await statements.beat(database, "worker-1", [first.id, second.id], [], numbered)
+    assert [t for t in told if t.what == "cancel"] == [("cancel", "default", str(first.id))]
+    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [("lost", "", None)]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 
 async def test_a_worker_registers_again_under_its_name_and_leaves(database: Connection) -> None:
     """A6"""
     for host in ("first", "second"):
-        await statements.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
+        registered = await statements.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
+        assert registered.took_over is (host == "second")
+    numbered = registered.first_claim
     assert [row[0] for row in await database.fetch("SELECT host FROM hybrid_runner.workers")] == ["second"]
-    await statements.retire_worker(database, "worker-1")
+    await statements.retire_worker(database, "worker-1", numbered, in_order=True)
     assert await database.fetch("SELECT id FROM hybrid_runner.workers") == []
 
 

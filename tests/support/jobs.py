@@ -29,9 +29,10 @@ async def claim(connection: Connection, slots: int = 100, worker_id: str = "work
     return (await statements.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))).claims
 
 
-async def living(connection: Connection, worker_id: str = "worker-1") -> None:
-    """A worker of that name is registered and lives."""
-    await statements.register_worker(connection, worker_id, "host", 1, "0", "{}", timedelta(seconds=30))
+async def living(connection: Connection, worker_id: str = "worker-1", queues: str = "{}") -> int:
+    """A worker of that name is registered and lives; the first of its claim numbers."""
+    lease = timedelta(seconds=30)
+    return (await statements.register_worker(connection, worker_id, "host", 1, "0", queues, lease)).first_claim
 
 
 async def running(connection: Connection, key: str | None = None) -> Claim:

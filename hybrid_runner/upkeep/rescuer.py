@@ -1,0 +1,100 @@
+"""Brings running jobs that nobody runs any more back to their queues, or to their end."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.models import Lost, State
+from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement
+from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.settling import decide
+from hybrid_runner.registry import Registry
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Fetches
+
+log = logging.getLogger("hybrid_runner.upkeep")
+
+BATCH = 500
+REMEMBERED = timedelta(minutes=1)
+"""How long a dead worker is kept in mind: a claim of its that was on its way when it died is found by a later round."""
+
+
+class Rescuer:
+    """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
+
+    def __init__(self, on: Fetches, registry: Registry) -> None:
+        self._on = on
+        self._registry = registry
+        self.rescued = 0
+
+    async def rescue(self) -> None:
+        """All jobs whose worker is dead, unknown, or started anew under its name."""
+        while True:
+            lost = await statements.find_lost(self._on, BATCH)
+            moved = await self._settle([self._decide(one, _died(one)) for one in lost])
+            if len(lost) < BATCH or not moved:
+                break
+        await statements.forget_dead(self._on, REMEMBERED)
+
+    async def end_hung(self, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
+        """Jobs that their worker, which lives, should have ended long ago."""
+        await self._settle([self._decide(one, _hung(one)) for one in await statements.find_hung(self._on, worker_id, ids, overtime)])
+
+    def _decide(self, lost: Lost, raised: Raised) -> Settlement:
+        kind = self._registry.get(lost.claim.kind)
+        policy = kind.retry if kind is not None else RetryPolicy()
+        return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> int:
+        """How many were moved; one that Postgres refuses, or whose row is locked, does not hold up the others."""
+        try:
+            moved = await self._write(settlements)
+        except RunnerError as error:
+            if len(settlements) < 2:
+                log.warning("a job of a lost worker stays for now: %s", error, extra=_about(settlements))
+                if isinstance(error, DatabaseUnavailable):
+                    raise
+                return 0
+            free = await self._free(settlements)
+            return sum([await self._settle([settlement]) for settlement in free])
+        self.rescued += len(moved)
+        for settlement in settlements:
+            if settlement.claim.id in moved:
+                _tell(settlement)
+        return len(moved)
+
+    async def _free(self, settlements: Sequence[Settlement]) -> list[Settlement]:
+        locked = await statements.find_locked(self._on, [settlement.claim.id for settlement in settlements])
+        return [settlement for settlement in settlements if settlement.claim.id not in locked]
+
+    async def _write(self, settlements: Sequence[Settlement]) -> set[int]:
+        requeues = [s for s in settlements if isinstance(s, Requeued)]
+        finishes = [s for s in settlements if isinstance(s, Finished)]
+        moved = await statements.requeue_jobs(self._on, requeues) if requeues else set()
+        # Not put back: settled meanwhile, or somebody asked for its cancelling.
+        finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in moved]
+        return moved | await statements.finish_jobs(self._on, finishes) if finishes else moved
+
+
+def _died(lost: Lost) -> Raised:
+    return Raised("WorkerLost", f"worker {lost.worker_id} is gone: it died, or nothing was heard of it for longer than its lease")
+
+
+def _hung(lost: Lost) -> Raised:
+    seconds = lost.claim.seconds or 0
+    return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop blocked?")
+
+
+def _tell(settlement: Settlement) -> None:
+    claim = settlement.claim
+    what = settlement.state.value if isinstance(settlement, Finished) else f"due in {settlement.delay.total_seconds():.1f} s"
+    log.warning("rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=_about([settlement]))
+
+
+def _about(settlements: Sequence[Settlement]) -> dict[str, object]:
+    claim = settlements[0].claim
+    return {"job": claim.id, "queue": claim.queue, "kind": claim.kind}

@@ -1,0 +1,147 @@
+"""What a worker is to the others: a name, a range of claim numbers, a heartbeat, and help for those who have died."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from itertools import count
+
+from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.models import Told
+from hybrid_runner.registry import Registry
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
+from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.version import VERSION
+from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.watchdog import Stall, Watchdog
+
+_PARTITIONS_AHEAD = 7
+_OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
+"""What is dealt with in the heartbeat's thread; all else is for the worker's."""
+
+
+class Presence:
+    """Made and registered in the worker's loop; the heartbeat and all that it does live in a thread of their own."""
+
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        registry: Registry,
+        queues: Iterable[str],
+        worker_id: str,
+        *,
+        running: Callable[[], list[int]],
+        proof_channel: Callable[[], str | None],
+        told: Callable[[list[Told]], None],
+        unheard: Callable[[], None],
+        stalled: Callable[[Stall], dict[str, object]],
+    ) -> None:
+        self.id = worker_id
+        self._name = worker_id
+        self._settings = settings
+        self._queues = list(queues)
+        self._running = running
+        self._proof_channel = proof_channel
+        self._told = told
+        self._unheard = unheard
+        self._loop = asyncio.get_running_loop()
+        self._link = Link(dsn, FOR_UPKEEP, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._rescuer = Rescuer(self._link, registry)
+        self._rescue_first = False
+        self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
+        pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, closing=self._link.close)
+        self._first_claim = 0
+        self._numbers = count()
+        self.beaten_at = time.monotonic()
+
+    @property
+    def rescued(self) -> int:
+        """Jobs of lost workers that this one brought back."""
+        return self._rescuer.rescued
+
+    @property
+    def alive(self) -> bool:
+        """Whether the heartbeat goes on."""
+        return self._heartbeat.alive
+
+    def claim_number(self) -> int:
+        """The next one."""
+        return next(self._numbers)
+
+    async def register(self, on: Fetches, queues: str) -> None:
+        """Become known; what an earlier worker of this name ran is put back at the first heartbeat."""
+        await self._register(on, queues, self.id)
+
+    async def register_anew(self, on: Fetches, queues: str) -> None:
+        """Under a new name: the others believe the old one dead."""
+        await self._register(on, queues, f"{self._name[:180]}~{uuid.uuid4().hex[:8]}")
+
+    async def _register(self, on: Fetches, queues: str, worker_id: str) -> None:
+        host, pid = socket.gethostname(), os.getpid()
+        first, took_over = await statements.register_worker(on, worker_id, host, pid, VERSION, queues, self._settings.lease)
+        self.id, self._first_claim, self._numbers = worker_id, first, count(first)
+        self._rescue_first = self._rescue_first or took_over
+
+    async def retire(self, on: Fetches, *, in_order: bool) -> None:
+        """Sign off; if not in order, the others look after what is left."""
+        await statements.retire_worker(on, self.id, self._first_claim, in_order=in_order)
+
+    def start(self) -> None:
+        """Beat from now on."""
+        self._heartbeat.start()
+
+    def soon(self) -> None:
+        """Beat now."""
+        self._heartbeat.soon()
+
+    async def stop(self) -> None:
+        """No more beats."""
+        await self._heartbeat.stop()
+
+    # --- in the heartbeat's thread
+
+    async def _beat(self) -> float | None:
+        settings, worker_id, first_claim = self._settings, self.id, self._first_claim
+        try:
+            told = await statements.beat(
+                self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
+            )
+        except DatabaseUnavailable:
+            self._pass_on(self._unheard)
+            raise
+        self.beaten_at = time.monotonic()
+        if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
+            others = [t for t in told if t.what not in _OWN_BUSINESS]
+            self._pass_on(lambda: self._told(others))
+        await self._do(told, worker_id)
+        return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
+
+    def _pass_on(self, call: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
+            raise asyncio.CancelledError from None
+
+    async def _do(self, told: list[Told], worker_id: str) -> None:
+        chores = {t.value for t in told if t.what == "chore"}
+        if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
+            await self._rescuer.rescue()
+            self._rescue_first = False
+        if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
+            await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
+        if "partitions" in chores:
+            await statements.make_archive_partitions(self._link, _PARTITIONS_AHEAD)
+
+
+def heard_within(settings: Settings) -> timedelta:
+    """How long after a heartbeat the listener may take to hear the ring that it sent."""
+    return min(timedelta(seconds=5), settings.lease / 3)

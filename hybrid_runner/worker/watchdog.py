@@ -1,0 +1,80 @@
+"""Notices from outside that the worker's event loop does not turn, and names the line that holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+log = logging.getLogger("hybrid_runner.worker")
+
+_LOOKS = 4
+"""So many looks in the time after which a stall is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What holds the loop."""
+
+    seconds: float
+    place: str
+    """The innermost line."""
+    stack: str
+
+
+class Watchdog:
+    """Made in the worker's thread; `run` belongs to another one."""
+
+    def __init__(self, limit: float, found: Callable[[Stall], dict[str, object]]) -> None:
+        self._limit = limit
+        self._found = found
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._turned_at = time.monotonic()
+        self._is_reported = False
+        self.stalls = 0
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the loop stands still now, and has for longer than the limit."""
+        return time.monotonic() - self._turned_at > self._limit + self._limit / _LOOKS
+
+    async def run(self) -> None:
+        """Watch until the loop is closed."""
+        while True:
+            try:
+                self._loop.call_soon_threadsafe(self._turn)
+            except RuntimeError:
+                return
+            await asyncio.sleep(self._limit / _LOOKS)
+            silent = time.monotonic() - self._turned_at
+            if silent <= self._limit:
+                self._is_reported = False
+            elif not self._is_reported:
+                self._is_reported = True
+                self.stalls += 1
+                self._report(silent)
+
+    def _turn(self) -> None:
+        self._turned_at = time.monotonic()
+
+    def _report(self, silent: float) -> None:
+        frame = sys._current_frames().get(self._thread)
+        if frame is None:
+            return
+        stall = Stall(silent, _place(frame), "".join(traceback.format_stack(frame)))
+        log.error(
+            "the event loop has not turned for %.1f s: it is held by %s\n%s", stall.seconds, stall.place, stall.stack,
+            extra=self._found(stall),
+        )  # fmt: skip
+
+
+def _place(frame: FrameType) -> str:
+    innermost = traceback.extract_stack(frame)[-1]
+    return f"{innermost.filename}:{innermost.lineno} in {innermost.name}: {innermost.line}"

@@ -1,0 +1,65 @@
+"""The app of the tests that kill workers. Every run is written down as it begins, and as it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from hybrid_runner import Job, Runner
+from hybrid_runner.storage.connections import connect
+
+app = Runner()
+DSN = app.settings.dsn or ""
+
+
+async def note(job: Job, what: str) -> None:
+    """Into a table without a unique key."""
+    connection = await connect(DSN)
+    await connection.execute("INSERT INTO runs (job_id, pid, what) VALUES ($1, $2, $3)", job.id, os.getpid(), what)
+    await connection.close()
+
+
+@app.job("once_long", timeout=None)
+async def once_long(seconds: float, job: Job) -> str:
+    """Long at the first attempt, at once at any other."""
+    await note(job, "began")
+    if job.attempt == 1:
+        await asyncio.sleep(seconds)
+    await note(job, "ended")
+    return f"attempt {job.attempt}"
+
+
+@app.job("long")
+async def long(seconds: float, job: Job) -> str:
+    """The same at every attempt; the second begins where nobody looks."""
+    await note(job, "began")
+    await asyncio.sleep(seconds)
+    return str(os.getpid())
+
+
+@app.job("block", timeout=None)
+async def block(seconds: float, job: Job) -> str:
+    """Holds up the event loop, as a library that was not made for one does."""
+    await note(job, "began")
+    time.sleep(seconds)  # noqa: ASYNC251
+    return str(os.getpid())
+
+
+@app.job("block_in_time", timeout=0.5)
+async def block_in_time(seconds: float, job: Job) -> str:
+    """The same, past its time-out."""
+    await note(job, "began")
+    if job.attempt == 1:
+        time.sleep(seconds)  # noqa: ASYNC251
+    return f"attempt {job.attempt}"
+
+
+@app.job("hold_the_gil", timeout=None)
+async def hold_the_gil(seconds: float, job: Job) -> str:
+    """Not even another thread can run meanwhile."""
+    import ctypes  # noqa: PLC0415
+
+    await note(job, "began")
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    return str(os.getpid())

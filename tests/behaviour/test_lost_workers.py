@@ -1,0 +1,189 @@
+"""Workers that are killed, frozen, or held up by a handler: real processes, real signals."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hybrid_runner.storage.connections import Connection
+from tests.cli.running import ROOT, WorkerProcess, worker
+from tests.support.pages import browser, free_port
+
+LEASE = 2.0
+APP = "tests.behaviour.lost_app:app"
+
+
+@pytest.fixture(autouse=True)
+async def runs(database: Connection) -> None:
+    await database.execute("CREATE TABLE runs (job_id bigint, pid int, what text, at timestamptz DEFAULT clock_timestamp())")
+
+
+@asynccontextmanager
+async def a_worker(dsn: str, *options: str, **settings: str) -> AsyncIterator[WorkerProcess]:
+    """A process that hears rings."""
+    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": str(LEASE), "HYBRID_RUNNER_LOG_LEVEL": "info"} | settings
+    async with worker(APP, *options, cwd=ROOT, **given) as process:
+        await process.says("listening on")
+        yield process
+
+
+async def insert(database: Connection, kind: str, count: int = 1, payload: object = 30) -> list[int]:
+    rows = await database.fetch(
+        "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, to_jsonb($2::float8) FROM generate_series(1, $3::int) RETURNING id",
+        kind, float(str(payload)), count,
+    )  # fmt: skip
+    return [row[0] for row in rows]
+
+
+async def until(database: Connection, query: str, value: object, patience: float = 30) -> None:
+    """Wait until a query says so."""
+    async with asyncio.timeout(patience):
+        while (found := await database.fetchval(query)) != value:
+            await asyncio.sleep(0.02)
+    assert found == value
+
+
+BEGAN = "SELECT count(DISTINCT job_id) FROM runs WHERE what = 'began'"
+COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
+
+
+async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(dsn: str, database: Connection) -> None:
+    """D5: SIGKILL with 50 running jobs; all are run again by another, charged, within the lease and 5 s."""
+    async with a_worker(dsn) as doomed:
+        await insert(database, "once_long", 50)
+        await until(database, BEGAN, 50)
+        async with a_worker(dsn):
+            doomed.process.kill()
+            killed = time.monotonic()
+            await until(database, COMPLETED, 50)
+            assert time.monotonic() - killed > LEASE / 2  # it was the lease that ended, not a luckier accident
+    attempts = await database.fetch("SELECT DISTINCT attempt, result #>> '{}' AS result FROM hybrid_runner.archive")
+    assert [tuple(row) for row in attempts] == [(2, "attempt 2")]
+    assert await database.fetchval("SELECT count(*) FROM runs WHERE what = 'ended'") == 50
+
+
+async def test_a_worker_that_starts_rescues_from_the_one_before_it(dsn: str, database: Connection) -> None:
+    """There is nobody else: whoever is started next does it."""
+    async with a_worker(dsn) as doomed:
+        await insert(database, "once_long", 5)
+        await until(database, BEGAN, 5)
+        doomed.process.kill()
+        await doomed.process.wait()
+    async with a_worker(dsn):
+        await until(database, COMPLETED, 5)
+
+
+async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once(dsn: str, database: Connection) -> None:
+    """A6: a stateful set gives a new process the name of the dead one; no lease has to end."""
+    named = {"WORKER_ID": "pod-0", "HYBRID_RUNNER_LEASE": "5m"}
+    async with a_worker(dsn, **named) as doomed:
+        await insert(database, "once_long", 5)
+        await until(database, BEGAN, 5)
+        doomed.process.kill()
+        await doomed.process.wait()
+    async with a_worker(dsn, **named):
+        await until(database, COMPLETED, 5)
+    assert await database.fetchval("SELECT DISTINCT attempt FROM hybrid_runner.archive") == 2
+
+
+async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(dsn: str, database: Connection) -> None:
+    """D6: SIGTERM with a grace that is too short."""
+    async with a_worker(dsn, HYBRID_RUNNER_GRACE="100ms") as leaving:
+        await insert(database, "once_long", 20, payload=2)
+        await until(database, BEGAN, 20)
+        async with a_worker(dsn):
+            assert await leaving.ends() == 0
+            await until(database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0)
+            await until(database, COMPLETED, 20)
+    assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
+
+
+async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: str, database: Connection) -> None:
+    """SIGSTOP, then SIGCONT: it finds itself declared dead, ends what it ran, and goes on under another name."""
+    async with a_worker(dsn) as frozen:
+        [job] = await insert(database, "once_long", payload=1.5)
+        await until(database, BEGAN, 1)
+        async with a_worker(dsn) as other:
+            frozen.process.send_signal(signal.SIGSTOP)
+            await until(database, COMPLETED, 1)
+            frozen.process.send_signal(signal.SIGCONT)
+            await frozen.says("was declared dead while it lived")
+            await frozen.says("goes on as")
+            assert await other.ends() == 0
+        row = await database.fetchrow("SELECT attempt, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job)
+        assert row is not None
+        assert tuple(row) == (2, "attempt 2")
+        # It works on: under a name that is alive.
+        await insert(database, "long", payload=0)
+        await until(database, COMPLETED, 2)
+        name = await database.fetchval("SELECT worker_id FROM hybrid_runner.archive ORDER BY id DESC LIMIT 1")
+        assert "~" in name
+        assert await database.fetchval("SELECT dead_at IS NULL FROM hybrid_runner.workers WHERE id = $1", name)
+        assert await frozen.ends() == 0
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL") == 0
+
+
+@pytest.mark.parametrize("kind", ["block", "hold_the_gil"])
+async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(dsn: str, database: Connection, kind: str) -> None:
+    """The heartbeat has a thread of its own; no other worker runs the job again."""
+    # A thread cannot run either while the interpreter is held: that may last for less than the lease.
+    seconds = LEASE * 1.5 if kind == "block" else LEASE * 0.5
+    async with a_worker(dsn, "--queue", "default=5", HYBRID_RUNNER_STALL_AFTER="400ms") as blocked, a_worker(dsn) as other:
+        other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
+        [job] = await insert(database, kind, payload=seconds)
+        await until(database, BEGAN, 1)
+        other.process.send_signal(signal.SIGCONT)
+        line = await blocked.says("the event loop has not turned", job)
+        assert "lost_app.py" in line["message"]
+        assert ("time.sleep(seconds)" if kind == "block" else "usleep") in line["message"]
+        await until(database, COMPLETED, 1)
+    assert await database.fetchval("SELECT attempt FROM hybrid_runner.archive") == 1
+    assert await database.fetchval("SELECT count(*) FROM runs") == 1
+
+
+async def test_while_the_loop_stands_still_the_pages_say_so(dsn: str, database: Connection) -> None:
+    """A11: not ready, and answered at once: the pages have a thread of their own."""
+    port = free_port()
+    settings = {"HYBRID_RUNNER_HTTP_PORT": str(port), "HYBRID_RUNNER_STALL_AFTER": "300ms"}
+    async with a_worker(dsn, **settings) as blocked, browser(port) as client:
+        assert (await client.get("/ready"))[0] == 200
+        await insert(database, "block", payload=2)
+        await blocked.says("the event loop has not turned")
+        status, body = await asyncio.wait_for(client.get("/ready"), 1)
+        assert (status, body["ready"], body["phase"]) == (503, False, "stalled")
+        await until(database, COMPLETED, 1)
+        async with asyncio.timeout(5):
+            while (await client.get("/ready"))[0] != 200:
+                await asyncio.sleep(0.05)
+        assert (await client.get("/health"))[1]["worker"]["stalls"] == 1
+
+
+async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: str, database: Connection) -> None:
+    """The worker lives, and so says its heartbeat; its loop cannot enforce anything."""
+    async with a_worker(dsn, HYBRID_RUNNER_OVERTIME="500ms") as hung, a_worker(dsn) as other:
+        other.process.send_signal(signal.SIGSTOP)
+        [job] = await insert(database, "block_in_time", payload=5)
+        await until(database, BEGAN, 1)
+        other.process.send_signal(signal.SIGCONT)
+        await until(database, COMPLETED, 1)
+        row = await database.fetchrow("SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job)
+        assert row is not None
+        assert (row["attempt"], row["result"]) == (2, "attempt 2")
+        assert "its worker did not end it" in row["errors"]
+        await hung.says("is no longer valid", job)  # its own outcome, late
+
+
+async def test_jobs_that_kill_their_workers_end(dsn: str, database: Connection) -> None:
+    """A rescue charges the attempt: what takes every worker down does not do so for ever."""
+    await database.execute(
+        "INSERT INTO hybrid_runner.jobs (kind, payload, max_attempts, attempt, state, claim, worker_id, started_at) "
+        "VALUES ('once_long', '1', 3, 3, 'running', 1, 'gone', now())"
+    )
+    async with a_worker(dsn):
+        await until(database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1)
+    assert "WorkerLost" in await database.fetchval("SELECT errors::text FROM hybrid_runner.archive")

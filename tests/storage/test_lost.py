@@ -1,0 +1,206 @@
+"""Who counts as dead, who says so, and what is found of what they ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from hybrid_runner.models import Lost, State, Told
+from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.registry import Registry
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.upkeep.rescuer import Rescuer
+from tests.support.jobs import KINDS, enqueue, living, running
+
+Another = Callable[[], Awaitable[Connection]]
+
+
+async def beat(database: Connection, worker_id: str, first: int) -> list[Told]:
+    return await statements.beat(database, worker_id, [], [], first)
+
+
+async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
+    """As if nothing had been heard of it for so long."""
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - make_interval(secs => $2) WHERE id = $1",
+        worker_id, seconds,
+    )  # fmt: skip
+
+
+def dead(told: list[Told]) -> list[str | None]:
+    return [t.value for t in told if t.what == "dead"]
+
+
+@pytest.fixture
+def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
+    from hybrid_runner.storage import queries  # noqa: PLC0415
+
+    real = queries.query
+    monkeypatch.setattr(statements, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'"))
+
+
+@pytest.mark.usefixtures("old_server")
+async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_in_ten_seconds(database: Connection) -> None:
+    first = await living(database, "lives")
+    await living(database, "dies")
+    await silent_for(database, "dies", 29)
+    told = await beat(database, "lives", first)
+    assert dead(told) == []
+    [left] = [float(t.value or "nan") for t in told if t.what == "silent"]
+    assert 0 < left < 2
+    await silent_for(database, "dies", 31)
+    assert dead(await beat(database, "lives", first)) == ["dies"]
+    assert dead(await beat(database, "lives", first)) == []
+    await database.execute("UPDATE hybrid_runner.workers SET rescued_at = rescued_at - interval '11 seconds' WHERE id = 'dies'")
+    assert dead(await beat(database, "lives", first)) == ["dies"]
+
+
+@pytest.mark.usefixtures("old_server")
+async def test_of_many_who_beat_at_once_one_declares(database: Connection, another: Another) -> None:
+    names = [f"lives-{number}" for number in range(5)]
+    firsts = [await living(database, name) for name in names]
+    await living(database, "dies")
+    await silent_for(database, "dies", 31)
+    connections = [await another() for _ in names]
+    told = await asyncio.gather(*(beat(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True)))
+    assert sorted(name for each in told for name in dead(each)) == ["dies"]
+
+
+@pytest.mark.usefixtures("old_server")
+async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connection) -> None:
+    """After an outage all leases have expired: whoever is back first must not take the jobs of all others."""
+    first = await living(database, "first back")
+    await living(database, "second back")
+    for name in ("first back", "second back"):
+        await silent_for(database, name, 60)
+    assert dead(await beat(database, "first back", first)) == []
+    await database.execute("UPDATE hybrid_runner.workers SET steady_since = steady_since - interval '31 s' WHERE id = 'first back'")
+    assert dead(await beat(database, "first back", first)) == ["second back"]
+
+
+async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(database: Connection) -> None:
+    """What is said of a server that has just started: the one under test has, or its age is taken into account."""
+    first = await living(database, "lives")
+    await living(database, "could not speak")
+    age = await database.fetchval("SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8")
+    await database.execute("UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", age + 60)
+    await silent_for(database, "could not speak", age + 120)
+    assert dead(await beat(database, "lives", first)) == []
+
+
+@pytest.mark.usefixtures("old_server")
+async def test_the_dead_are_told_so(database: Connection) -> None:
+    first, dies = await living(database, "lives"), await living(database, "dies")
+    await silent_for(database, "dies", 31)
+    await beat(database, "lives", first)
+    assert await beat(database, "dies", dies) == [("lost", "", None)]
+    assert (await beat(database, "unknown", 1)) == [("lost", "", None)]
+
+
+async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(database: Connection) -> None:
+    older = await living(database, "same")
+    newer = await living(database, "same")
+    assert [t.what for t in await beat(database, "same", older)] == ["lost"]
+    assert "lost" not in [t.what for t in await beat(database, "same", newer)]
+
+
+async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
+    firsts = {name: await living(database, name) for name in ("a", "b")}
+    chores = [[t.value for t in await beat(database, name, firsts[name]) if t.what == "chore"] for name in ("a", "b")]
+    assert sorted(filter(None, chores[0])) == ["lost", "partitions"]
+    assert chores[1] == []
+    await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
+    assert [t.value for t in await beat(database, "b", firsts["b"]) if t.what == "chore"] == ["lost"]
+
+
+async def claimed(database: Connection, worker_id: str, number: int) -> int:
+    job = await enqueue(database)
+    await statements.claim_jobs(database, "default", KINDS, 1, worker_id, number)
+    return job
+
+
+async def test_lost_is_what_no_living_worker_has(database: Connection) -> None:
+    first, dead_first = await living(database, "lives"), await living(database, "dead")
+    await claimed(database, "lives", first)
+    lost = {
+        await claimed(database, "dead", dead_first): "dead",
+        await claimed(database, "unknown", 7): "unknown",
+        await claimed(database, "lives", first - 1): "lives",  # an earlier worker of this name made that claim
+    }
+    await database.execute("UPDATE hybrid_runner.workers SET dead_at = now() WHERE id = 'dead'")
+    found = await statements.find_lost(database, 10)
+    assert {one.claim.id: one.worker_id for one in found} == lost
+    assert len(await statements.find_lost(database, 2)) == 2
+
+
+async def rescuing(database: Connection) -> Rescuer:
+    await database.execute("SET lock_timeout = '200ms'")
+    return Rescuer(database, Registry())
+
+
+async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(database: Connection) -> None:
+    first_try, last_try = await claimed(database, "gone", 1), await enqueue(database, max_attempts=1)
+    await statements.claim_jobs(database, "default", KINDS, 1, "gone", 2)
+    rescuer = await rescuing(database)
+    await rescuer.rescue()
+    rows = await database.fetch("SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id")
+    assert [tuple(row)[:4] for row in rows] == [(first_try, "queued", 1, True), (last_try, "failed", 1, False)]
+    assert all('"WorkerLost"' in row["errors"] and "gone" in row["errors"] for row in rows)
+    assert rescuer.rescued == 2
+
+
+async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: Connection) -> None:
+    """B6"""
+    first = await living(database, "dies")
+    job = await claimed(database, "dies", first)
+    assert await statements.cancel_job(database, job, None) == "requested"
+    await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
+    await (await rescuing(database)).rescue()
+    assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job) == "cancelled"
+
+
+async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: Connection, another: Another) -> None:
+    held, free = await claimed(database, "gone", 1), await claimed(database, "gone", 2)
+    other = await another()
+    holding = other.transaction()
+    await holding.start()
+    await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
+    rescuer = await rescuing(database)
+    await asyncio.wait_for(rescuer.rescue(), 5)
+    states = "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1"
+    assert (await database.fetchval(states, held), await database.fetchval(states, free)) == ("running", "queued")
+    await holding.rollback()
+    await rescuer.rescue()
+    assert await database.fetchval(states, held) == "queued"
+
+
+async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
+    """A rescue is fenced by the claim, as every write is."""
+    taken = await running(database)
+
+    class Late(Rescuer):
+        def _decide(self, lost: Lost, raised: object) -> Requeued:
+            return Requeued(lost.claim, timedelta(0), charged=True)
+
+    await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
+    lost = await statements.find_lost(database, 10)
+    await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
+    rescuer = Late(database, Registry())
+    assert await rescuer._settle([Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
+    assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
+
+
+async def test_the_dead_are_forgotten_after_a_while(database: Connection) -> None:
+    for name, seconds in (("long dead", 61), ("just dead", 1)):
+        await living(database, name)
+        await database.execute(
+            "UPDATE hybrid_runner.workers SET dead_at = now() - make_interval(secs => $2) WHERE id = $1", name, seconds
+        )
+    await living(database, "lives")
+    await (await rescuing(database)).rescue()
+    assert {row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.workers")} == {"just dead", "lives"}
