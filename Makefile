@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SECONDS ?= 600
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format schema bench bench-peers clean
+.PHONY: help install demo test check format schema bench bench-peers chaos clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -55,6 +56,9 @@ benchmarks/.venv/.installed: benchmarks/peers/requirements.txt
 benchmarks/node_modules/.installed: benchmarks/package.json
 	@npm install --prefix benchmarks --silent --no-audit --no-fund --no-package-lock
 	@touch $@
+
+chaos: $(STAMP) ## ten minutes of random faults, then: is all there? SECONDS=60 SEED=7 for less, and for the same again
+	@$(BIN)/python -m tests.behaviour.chaos --seconds $(SECONDS) --jobs $$(($(SECONDS) * 83)) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built; the database of the demo stays
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,133 @@
+"""Starts everything, waits until the work is done, and hands what is written down to the checker."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.behaviour.chaos import faults, report
+from tests.behaviour.chaos.checker import Violation, check
+from tests.behaviour.chaos.fleet import ROOT, Member
+from tests.behaviour.chaos.injector import Injector
+from tests.behaviour.chaos.postgres import CLIENT, PRODUCER, WORKER, Postgres
+from tests.behaviour.chaos.records import Records
+from tests.behaviour.chaos.tables import read_archive, read_left
+
+LEASE = 3.0
+_AFTERWARDS = 5.0
+_HEALTHY = "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease > clock_timestamp()"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one run is made of."""
+
+    seconds: float
+    workers: int
+    jobs: int
+    seed: int
+    patience: float
+    """Seconds that the workers have to finish the work after the last insert and the last fault."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it: figures, and what is wrong."""
+
+    figures: list[tuple[str, str]] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+
+class Harness:
+    """One run in one folder; `say` gets each fault as it happens."""
+
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
+        self._options = options
+        self._folder = folder
+        self._say = say
+        self._outcome = Outcome()
+
+    async def run(self) -> Outcome:
+        """Insert and disturb, wait, check."""
+        options = self._options
+        async with Postgres.running(self._folder / "postgres") as postgres:
+            fleet = [Member(n, postgres.dsn(WORKER), LEASE, self._folder, self._complain) for n in range(options.workers)]
+            injector = Injector(postgres, fleet, self._say)
+            async with _living(fleet):
+                await self._until(postgres, _HEALTHY, options.workers)
+                await self._disturb(postgres, injector)
+                if not await self._until(postgres, "SELECT count(*) FROM hybrid_runner.jobs", 0):
+                    self._say(f"after {options.patience:g} s there are still jobs")
+                if not await self._until(postgres, _HEALTHY, options.workers):
+                    self._complain("not all workers are healthy in the end")
+                archive, left = await read_archive(postgres), await read_left(postgres)
+                await asyncio.gather(*(member.leave() for member in fleet))
+        self._judge(Records.read(self._folder, archive, left), fleet, injector)
+        return self._outcome
+
+    async def _disturb(self, postgres: Postgres, injector: Injector) -> None:
+        options = self._options
+        plan = faults.plan(options.seed, options.seconds, options.workers, LEASE)
+        async with self._producing(postgres, 0, options.jobs, options.seconds):
+            await injector.run(plan, time.monotonic())
+        self._say("no more faults")
+        async with self._producing(postgres, options.jobs, max(20, options.jobs // 50), min(_AFTERWARDS, options.seconds / 5)):
+            pass
+        self._say("no more jobs")
+
+    @asynccontextmanager
+    async def _producing(self, postgres: Postgres, first: int, jobs: int, seconds: float) -> AsyncIterator[None]:
+        """Meanwhile a process inserts so many jobs, numbered from the first on; it is waited for."""
+        arguments = (self._folder, postgres.dsn(PRODUCER), postgres.dsn(CLIENT), first, jobs, seconds, self._options.seed)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.behaviour.chaos.producer", *map(str, arguments), cwd=ROOT, stdin=asyncio.subprocess.DEVNULL
+        )  # fmt: skip
+        try:
+            yield
+            if code := await asyncio.wait_for(process.wait(), seconds + self._options.patience):
+                self._complain(f"the producer ended with code {code}")
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _until(self, postgres: Postgres, query: str, wanted: int) -> bool:
+        """Whether it came to that in time."""
+        deadline = time.monotonic() + self._options.patience
+        while (await postgres.fetch(query))[0][0] != wanted:
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.1)
+        return True
+
+    def _judge(self, records: Records, fleet: list[Member], injector: Injector) -> None:
+        log = [line for member in fleet for line in report.read_log(member.log)]
+        for trouble in report.troubles(log):
+            self._complain(trouble)
+        self._outcome.violations += check(records)
+        self._outcome.figures += [(what.value, str(number)) for what, number in sorted(injector.done.items())]
+        self._outcome.figures.append(("worker processes", str(sum(member.starts for member in fleet))))
+        self._outcome.figures += report.figures(records, log, injector.over_at)
+
+    def _complain(self, what: str) -> None:
+        self._say(what)
+        self._outcome.violations.append(Violation("workers", None, what))
+
+
+@asynccontextmanager
+async def _living(fleet: list[Member]) -> AsyncIterator[None]:
+    lives = [asyncio.create_task(member.live()) for member in fleet]
+    try:
+        yield
+        await asyncio.gather(*lives)
+    finally:
+        for member in fleet:
+            member.kill()
+        for life in lives:
+            life.cancel()
+        await asyncio.gather(*lives, return_exceptions=True)

@@ -1,0 +1,95 @@
+"""The server under test: in a folder, durable, with a role for each who uses it: a limit can be set for the workers alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+
+from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from hybrid_runner.embedded.probe import NAME
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.migrating import migrate
+
+WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
+_RIGHTS = {WORKER: "hybrid_runner_worker", PRODUCER: "hybrid_runner_producer", CLIENT: "hybrid_runner_admin"}
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, RunnerError)
+"""What a client may get to see while faults happen."""
+_BACK_WITHIN = 60.0
+T = TypeVar("T")
+
+
+class Postgres:
+    """Statements of the harness are tried again until the server takes them."""
+
+    def __init__(self, embedded: EmbeddedPostgres) -> None:
+        self._embedded = embedded
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, folder: Path) -> AsyncIterator[Postgres]:
+        """A new one; `fsync` stays on, since it will be killed."""
+        embedded = use_embedded(folder, settings={"max_wal_size": "2GB", "checkpoint_timeout": "1min"})
+        try:
+            postgres = cls(embedded)
+            async with postgres.connected() as connection:
+                await migrate(connection)
+                for role, right in _RIGHTS.items():
+                    await connection.execute(f"CREATE ROLE {role} LOGIN IN ROLE {right}")
+            yield postgres
+        finally:
+            embedded.close()
+
+    def dsn(self, role: str) -> str:
+        """The way in for a role."""
+        return self._embedded.dsn.replace(f"//{NAME}@", f"//{role}@")
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Connection]:
+        """A superuser's connection."""
+        connection = await connect(self._embedded.dsn, {"application_name": "chaos"})
+        try:
+            yield connection
+        finally:
+            connection.terminate()
+
+    async def fetch(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Rows, from a connection of its own."""
+
+        async def once(connection: Connection) -> list[asyncpg.Record]:
+            return await connection.fetch(query, *arguments)
+
+        return await self.insist(once)
+
+    async def insist(self, call: Callable[[Connection], Awaitable[T]]) -> T:
+        """Try until it works."""
+        async with asyncio.timeout(_BACK_WITHIN):
+            while True:
+                try:
+                    async with self.connected() as connection:
+                        return await call(connection)
+                except AWAY:
+                    await asyncio.sleep(0.1)
+
+    async def end(self, number: signal.Signals) -> None:
+        """Signal the postmaster, whose keeper starts it again; return when a new one answers."""
+        async with asyncio.timeout(_BACK_WITHIN):
+            while (pid := self._postmaster()) is None:
+                await asyncio.sleep(0.02)
+            os.kill(pid, number)
+            while self._postmaster() in (pid, None):
+                await asyncio.sleep(0.02)
+        await self.fetch("SELECT 1")
+
+    def _postmaster(self) -> int | None:
+        try:
+            return int((self._embedded.directory / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (FileNotFoundError, ValueError):  # none runs, or one is about to
+            return None
