@@ -81,14 +81,16 @@ def plan(seed: int, seconds: float, workers: int, lease: float, every: float = 3
     faults: list[Fault] = []
     server_may_fail_at = 0.0
     for number in range(count):
-        deck = deck or chance.sample(_DECK, len(_DECK))
-        fault = _fault(deck.pop(), first + gap * (number + 0.8 * chance.random()), workers, lease, chance)
-        if fault.what in SERVER:
-            if fault.at < server_may_fail_at:
-                deck.insert(0, fault.what)  # later
-                continue
-            server_may_fail_at = fault.at + BETWEEN_SERVER_FAULTS
-        faults.append(fault)
+        at = first + gap * (number + 0.8 * chance.random())
+        possible = [what for what in deck if what not in SERVER or at >= server_may_fail_at]
+        if not possible:
+            deck += chance.sample(_DECK, len(_DECK))
+            possible = [what for what in deck if what not in SERVER or at >= server_may_fail_at]
+        what = possible[0]
+        deck.remove(what)
+        if what in SERVER:
+            server_may_fail_at = at + BETWEEN_SERVER_FAULTS
+        faults.append(_fault(what, at, workers, lease, chance))
     return faults
 
 
