@@ -64,14 +64,14 @@ class Producer:
         """One transaction; one that fails is not repeated: its jobs are void, or in doubt."""
         chance = random.Random(f"{orders[0].n}")  # its own: the transactions beside it take turns as they please
         try:
-            connection = connection or await _until_there(self._dsn)
+            if connection is None or connection.is_closed():
+                connection = await _until_there(self._dsn)
             stored = await self._transaction(connection, orders, chance)
             for one in orders:
                 if one.cancel_after is not None and one.n in stored:
                     group.create_task(self._cancel(one, stored[one.n]))
         except AWAY:
-            if connection is not None and connection.is_closed():
-                connection = None
+            pass
         self._free.put_nowait(connection)
 
     async def _transaction(self, connection: Connection, orders: Sequence[Order], chance: random.Random) -> dict[int, int]:
@@ -80,8 +80,8 @@ class Producer:
             {"n": o.n, "kind": o.kind, "key": o.key, "delay": o.delay, "times": o.payload["times"]} for o in orders
         ]  # fmt: skip
         self._journal.write(what="sent", transaction=number, jobs=jobs, at=time.time())
-        transaction = connection.transaction(isolation=chance.choice(["read_committed", "repeatable_read"]))
         try:
+            transaction = connection.transaction(isolation=chance.choice(["read_committed", "repeatable_read"]))
             await transaction.start()
             if chance.random() < 0.2:  # an old snapshot, if it is repeatable read
                 await connection.fetchval("SELECT 1")
