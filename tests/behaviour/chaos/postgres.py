@@ -20,7 +20,7 @@ from hybrid_runner.storage.migrating import migrate
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
 _RIGHTS = {WORKER: "hybrid_runner_worker", PRODUCER: "hybrid_runner_producer", CLIENT: "hybrid_runner_admin"}
-AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, RunnerError)
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError, RunnerError)
 """What a client may get to see while faults happen."""
 _BACK_WITHIN = 60.0
 T = TypeVar("T")

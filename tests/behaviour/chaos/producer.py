@@ -71,7 +71,8 @@ class Producer:
                 if one.cancel_after is not None and one.n in stored:
                     group.create_task(self._cancel(one, stored[one.n]))
         except AWAY:
-            pass
+            if connection is not None:
+                connection.terminate()
         self._free.put_nowait(connection)
 
     async def _transaction(self, connection: Connection, orders: Sequence[Order], chance: random.Random) -> dict[int, int]:
@@ -95,7 +96,6 @@ class Producer:
             return {}
         except AWAY:
             self._journal.write(what="void", transaction=number)  # the commit was never sent
-            connection.terminate()
             raise
         if chance.random() < 0.05:
             self._journal.write(what="void", transaction=number)
