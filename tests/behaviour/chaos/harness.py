@@ -75,7 +75,7 @@ class Harness:
         plan = faults.plan(options.seed, options.seconds, options.workers, LEASE)
         async with self._producing(postgres, 0, options.jobs, options.seconds):
             await injector.run(plan, time.monotonic())
-        self._say("no more faults")
+            self._say("no more faults")
         async with self._producing(postgres, options.jobs, max(20, options.jobs // 50), min(_AFTERWARDS, options.seconds / 5)):
             pass
         self._say("no more jobs")

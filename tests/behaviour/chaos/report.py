@@ -27,9 +27,7 @@ def figures(records: Records, log: Iterable[Mapping[str, Any]], over_at: float) 
     )
     yield "archived", f"{len(records.archive)} ({_counted(states)})"
     hows = Counter(run.how or "died" for run in records.runs)
-    jobs = len({run.n for run in records.runs})
-    yield "runs", f"{len(records.runs)} ({_counted(hows)})"
-    yield "re-runs", f"{len(records.runs) - jobs - hows['snoozed']} (beyond the first of each job and those after a snooze)"
+    yield "re-runs", f"{_reruns(records)} (after a run that died or was cancelled, or whose outcome did not count)"
     waits = _waits(records)
     yield "longest wait from due to first begin", _longest(waits.values())
     late = [wait for n, wait in waits.items() if records.promises[n].due > over_at]
@@ -55,6 +53,16 @@ def troubles(log: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         if line["level"] in ("error", "critical") and ("exception" in line or _SAYS_MISSED in line["message"]):
             last = str(line.get("exception", "")).strip().rpartition("\n")[2]
             yield f"a worker's log: {line['message']} {last}"
+
+
+def _reruns(records: Records) -> int:
+    """Runs that would not have been without faults: a snooze and an error ask for another by themselves."""
+    last: dict[int, str | None] = {}
+    reruns = 0
+    for run in sorted(records.runs, key=lambda run: run.began):
+        reruns += run.n in last and last[run.n] not in ("snoozed", "raised")
+        last[run.n] = run.how
+    return reruns
 
 
 def _waits(records: Records) -> dict[int, float]:
