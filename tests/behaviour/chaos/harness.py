@@ -89,8 +89,11 @@ class Harness:
         )  # fmt: skip
         try:
             yield
-            if code := await asyncio.wait_for(process.wait(), seconds + self._options.patience):
-                self._complain(f"the producer ended with code {code}")
+            async with asyncio.timeout(seconds + self._options.patience):
+                if code := await process.wait():
+                    self._complain(f"the producer ended with code {code}")
+        except TimeoutError:
+            self._complain("the producer does not end")
         finally:
             if process.returncode is None:
                 process.kill()

@@ -27,6 +27,7 @@ def figures(records: Records, log: Iterable[Mapping[str, Any]], over_at: float) 
     )
     yield "archived", f"{len(records.archive)} ({_counted(states)})"
     hows = Counter(run.how or "died" for run in records.runs)
+    yield "runs", f"{len(records.runs)} ({_counted(hows)})"
     yield "re-runs", f"{_reruns(records)} (after a run that died or was cancelled, or whose outcome did not count)"
     waits = _waits(records)
     yield "longest wait from due to first begin", _longest(waits.values())
