@@ -89,15 +89,18 @@ class Harness:
         )  # fmt: skip
         try:
             yield
-            async with asyncio.timeout(seconds + self._options.patience):
-                if code := await process.wait():
-                    self._complain(f"the producer ended with code {code}")
-        except TimeoutError:
-            self._complain("the producer does not end")
+            await self._wait_for_producer(process, seconds + self._options.patience)
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+    async def _wait_for_producer(self, process: asyncio.subprocess.Process, patience: float) -> None:
+        try:
+            if code := await asyncio.wait_for(process.wait(), patience):
+                self._complain(f"the producer ended with code {code}")
+        except TimeoutError:
+            self._complain(f"the producer did not end within {patience:g} s")
 
     async def _until(self, postgres: Postgres, query: str, wanted: int) -> bool:
         """Whether it came to that in time."""
