@@ -86,6 +86,7 @@ async def long_nap(work: Work, job: Job) -> dict[str, Any]:
 async def flaky(work: Work, job: Job) -> dict[str, Any]:
     """Raises at its first attempts."""
     with written_down(work, job) as running:
+        await asyncio.sleep(work.seconds)
         if job.attempt <= work.times:
             raise ConnectionError("not yet")
         return running.result
@@ -115,6 +116,7 @@ async def quit_job(work: Work, job: Job) -> Cancel:
 async def snooze(work: Work, job: Job) -> dict[str, Any] | Snooze:
     """Counts in its own memory how often it has snoozed."""
     with written_down(work, job) as running:
+        await asyncio.sleep(work.seconds)
         snoozed = job.data or 0
         if snoozed < work.times:
             running.how = "snoozed"

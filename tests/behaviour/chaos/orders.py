@@ -16,7 +16,7 @@ ENDS = {
 }  # fmt: skip
 """How a job of each kind ends when nobody cancels it and its workers do not die too often."""
 RAISES = ("flaky", "doomed")
-_SECONDS = {"nap": 0.5, "long_nap": 5.0, "block": 0.25, "thread": 0.2}
+_SECONDS = {"nap": 0.5, "long_nap": 5.0, "block": 0.25, "thread": 0.2, "flaky": 5.0, "snooze": 5.0}
 _KEYS = 12
 
 
@@ -38,6 +38,7 @@ class Order:
 def order(n: int, chance: random.Random) -> Order:
     """Any job."""
     [kind] = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+    seconds = _SECONDS.get(kind, 0) * (chance.random() if kind == "long_nap" else chance.random() ** 3)  # most are short
     return Order(
         n=n,
         kind=kind,
@@ -45,6 +46,6 @@ def order(n: int, chance: random.Random) -> Order:
         priority=chance.choice([5, 5, 5, 5, *range(10)]),
         delay=chance.uniform(0, 3) if chance.random() < 0.15 else 0.0,
         key=f"key-{chance.randrange(_KEYS)}" if chance.random() < 0.05 else None,
-        payload={"n": n, "seconds": round(chance.uniform(0, _SECONDS.get(kind, 0)), 3), "times": chance.choice([1, 1, 2, 3])},
+        payload={"n": n, "seconds": round(seconds, 3), "times": chance.choice([1, 1, 2, 3])},
         cancel_after=chance.uniform(0, 1) if chance.random() < 0.03 else None,
     )
