@@ -26,10 +26,10 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
             raise EnqueueError("Postgres cannot store this")
         return {f.claim.id for f in batch}
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
+    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
         return set()
 
-    settler = Settler(finish=finish, requeue=none, archived_before=none, settled=told.append, written=lambda: None)
+    settler = Settler(finish=finish, requeue=none, archived_before=none, locked=none, settled=told.append, written=lambda: None)
     for number, result in enumerate(["1", "poison", "3"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
     task = asyncio.create_task(settler.run())
