@@ -238,7 +238,8 @@ class Client:
         """Stop watching."""
         if self._watcher is not None:
             self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+            # Bounded: a statement that is broken off waits for Postgres to say so.
+            await asyncio.wait([self._watcher], timeout=_CLOSING)
         self._tell_all(ConfigurationError("the runner was closed while this job was awaited"))
 
     async def _watch(self) -> None:
