@@ -38,6 +38,7 @@ MOST_BYTES_AT_ONCE = 1_000_000_000
 """Bytes of their payloads and data: Postgres hangs up on a message of a gibibyte, which would look like an outage."""
 
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5
+_CLOSING = 3.0
 
 
 class JobHandle(Generic[R]):
