@@ -58,7 +58,7 @@ benchmarks/node_modules/.installed: benchmarks/package.json
 	@touch $@
 
 chaos: $(STAMP) ## ten minutes of random faults, then: is all there? SECONDS=60 SEED=7 for less, and for the same again
-	@$(BIN)/python -m tests.behaviour.chaos --seconds $(SECONDS) --jobs $$(($(SECONDS) * 83)) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.behaviour.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built; the database of the demo stays
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -25,7 +25,11 @@ def main() -> int:
     def say(what: str) -> None:
         print(f"{time.monotonic() - began:7.1f} s  {what}", flush=True)
 
-    outcome = asyncio.run(Harness(options, folder, say).run())
+    try:
+        outcome = asyncio.run(Harness(options, folder, say).run())
+    except BaseException:
+        print(f"broken off; all that was written down is in {folder}", file=sys.stderr)
+        raise
     print()
     for name, value in (("seed", str(options.seed)), ("seconds", f"{time.monotonic() - began:.0f}"), *outcome.figures):
         print(f"{name:45} {value}")
@@ -45,10 +49,11 @@ def _options() -> Options:
     )
     parser.add_argument("--seconds", type=float, default=600, help="how long faults and inserts go on (default: 600)")
     parser.add_argument("--workers", type=int, default=4, help="worker processes (default: 4)")
-    parser.add_argument("--jobs", type=int, default=50_000, help="jobs to insert in that time (default: 50000)")
+    parser.add_argument("--jobs", type=int, help="jobs to insert in that time (default: 250 in 3 s, 50000 in ten minutes)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16), help="repeats the faults and jobs of an earlier run")
     parser.add_argument("--patience", type=float, default=120, help="seconds that remain to finish the work (default: 120)")
     given = parser.parse_args()
+    given.jobs = max(1, round(given.seconds * 250 / 3)) if given.jobs is None else given.jobs
     if min(given.seconds, given.workers, given.jobs, given.patience) <= 0:
         parser.error("seconds, workers, jobs and patience must be more than zero")
     return Options(given.seconds, given.workers, given.jobs, given.seed, given.patience)

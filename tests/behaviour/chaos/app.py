@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from hybrid_runner import Cancel, Fail, Job, RetryPolicy, Runner, Snooze
+from hybrid_runner.embedded.account import die_with_parent
 from tests.behaviour.chaos.journal import FOLDER_VARIABLE, RUNS, Journal
 
 _SOON = RetryPolicy(base=0.1, cap=1)
 _OFTEN = 8
 
+die_with_parent(os.getppid(), signal.SIGKILL)  # a harness that is killed leaves nobody behind
 app = Runner()
 _journal = Journal(Path(os.environ[FOLDER_VARIABLE]) / RUNS.format(os.getpid()))
 _numbers = count()

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from pathlib import Path
 import asyncpg
 import orjson
 
+from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.storage.connections import Connection, connect
 from tests.behaviour.chaos.journal import PRODUCER, Journal
 from tests.behaviour.chaos.orders import Order, order
@@ -137,5 +140,6 @@ async def _store(connection: Connection, one: Order, chance: random.Random) -> t
 
 
 if __name__ == "__main__":
+    die_with_parent(os.getppid(), signal.SIGKILL)
     folder, dsn, client_dsn, first, jobs, seconds, seed = sys.argv[1:]
     asyncio.run(Producer(Path(folder), dsn, client_dsn, int(first), int(jobs), float(seconds), int(seed)).run())
