@@ -237,7 +237,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(mute_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    END IF;
     IF rise THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
@@ -271,7 +275,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(open_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    END IF;
     IF lie_down THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
     END IF;

@@ -166,6 +166,20 @@ async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connectio
     assert not await database.fetchval(TRY_ALONE)
 
 
+# --- rows that somebody deleted
+
+
+@pytest.mark.parametrize("lie_down", [True, False])
+async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, lie_down: bool) -> None:
+    """The session that asks is the listener of other queues as well, and an error would cost them theirs."""
+    await bell.execute("DELETE FROM hybrid_runner.queues")
+    await statements.open_bell(bell, "default", lie_down=lie_down)
+    assert await bell.fetchval(VALUE) == 0
+    await bell.execute("DELETE FROM hybrid_runner.queues")
+    assert await statements.mute_bell(bell, "default", timedelta(seconds=30), "looking", rise=lie_down) is False
+    assert await bell.fetchval(VALUE) > 0
+
+
 # --- clocks
 
 
