@@ -208,9 +208,9 @@ class Ear:
 
     def hang_up(self) -> None:
         """End the connection at once."""
-        if not self._connection.is_closed():
-            self._connection.terminate()
-            self.lost.set()
+        # Always: the driver may know it as closed (it died in the middle of a statement), and yet never have told us.
+        self._connection.terminate()
+        self.lost.set()
 
 
 async def _translated(call: Awaitable[T]) -> T:

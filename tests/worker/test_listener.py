@@ -53,3 +53,22 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(m
         module.log.removeHandler(tell)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_ourselves_is_missing(dsn: str) -> None:
+    """A3: the driver may know that a connection is closed and yet not tell; the missing proof has to be enough."""
+    changes = asyncio.Queue[bool]()
+    listener = Listener(dsn, ["default"], lambda _queue, _payload, _pid: None, lambda: changes.put_nowait(listener.hearing))
+    task = asyncio.create_task(listener.run())
+    try:
+        assert await asyncio.wait_for(changes.get(), 10)
+        ear = listener._ear
+        assert ear is not None
+        ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
+        ear._connection.terminate()
+        listener.expect_proof(listener.proof_channel, 0.01)
+        assert not await asyncio.wait_for(changes.get(), 10)
+        assert await asyncio.wait_for(changes.get(), 10)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
