@@ -14,6 +14,7 @@ from tests.behaviour.chaos import faults, report
 from tests.behaviour.chaos.checker import Violation, check
 from tests.behaviour.chaos.fleet import ROOT, Member
 from tests.behaviour.chaos.injector import Injector
+from tests.behaviour.chaos.orders import QUEUES
 from tests.behaviour.chaos.postgres import CLIENT, PRODUCER, WORKER, Postgres
 from tests.behaviour.chaos.records import Records
 from tests.behaviour.chaos.tables import read_archive, read_left
@@ -21,6 +22,9 @@ from tests.behaviour.chaos.tables import read_archive, read_left
 LEASE = 3.0
 _AFTERWARDS = 5.0
 _HEALTHY = "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease > clock_timestamp()"
+_ASLEEP = """
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,9 @@ class Harness:
                     self._say(f"after {options.patience:g} s there are still jobs")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
+                # Whoever listens and has nothing to do lies asleep, with a lock for each queue; a deaf one looks healthy otherwise.
+                if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
+                    self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
                 await asyncio.gather(*(member.leave() for member in fleet))
         self._judge(Records.read(self._folder, archive, left), fleet, injector)
