@@ -61,7 +61,8 @@ class Settings(BaseModel):
         Duration, Field(description="How long past its time-out a job may run, until it is taken from a worker that hangs.")
     ] = timedelta(seconds=30)
     stall_after: Annotated[
-        Duration, Field(description="How long a handler may hold up the event loop, until its stack is logged and `/ready` says no.")
+        Duration,
+        Field(description="How long a handler may hold up the event loop, until its stack is logged and `/ready` says no."),
     ] = timedelta(seconds=5)
     grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
         seconds=25

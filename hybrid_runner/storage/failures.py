@@ -57,6 +57,10 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     line = _line(error)
     if state == "55P03":
         return RowLocked(f"somebody else holds a lock: {line}")
+    if state == "08P01" and "startup parameter" in line:
+        return DatabaseError(
+            f"the pooler refuses what the DSN asks for: {line}: take it out, or add it to ignore_startup_parameters"
+        )
     if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
         return DatabaseUnavailable(f"Postgres cannot do this now: {line}")
     if state == "23505" and getattr(error, "constraint_name", "") == "jobs_one_live_job_per_key":

@@ -196,6 +196,7 @@ class Worker:
                 hearing=lambda: self._listener.hearing,
                 ring=self._ring,
                 claim=self._claim,
+                session=lambda: self._claims.session,
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,

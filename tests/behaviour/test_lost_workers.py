@@ -171,7 +171,9 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
         await until(database, BEGAN, 1)
         other.process.send_signal(signal.SIGCONT)
         await until(database, COMPLETED, 1)
-        row = await database.fetchrow("SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job)
+        row = await database.fetchrow(
+            "SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job
+        )
         assert row is not None
         assert (row["attempt"], row["result"]) == (2, "attempt 2")
         assert "its worker did not end it" in row["errors"]

@@ -41,7 +41,9 @@ def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     from hybrid_runner.storage import queries  # noqa: PLC0415
 
     real = queries.query
-    monkeypatch.setattr(statements, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'"))
+    monkeypatch.setattr(
+        statements, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
+    )
 
 
 @pytest.mark.usefixtures("old_server")
@@ -148,7 +150,9 @@ async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(data
     await statements.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
     await rescuer.rescue()
-    rows = await database.fetch("SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id")
+    rows = await database.fetch(
+        "SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id"
+    )
     assert [tuple(row)[:4] for row in rows] == [(first_try, "queued", 1, True), (last_try, "failed", 1, False)]
     assert all('"WorkerLost"' in row["errors"] and "gone" in row["errors"] for row in rows)
     assert rescuer.rescued == 2
