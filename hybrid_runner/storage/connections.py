@@ -109,7 +109,8 @@ def check_dsn(dsn: str) -> None:
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
-    return await asyncpg.create_pool(dsn, connect=_for_pool, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    opened: Any = _for_pool  # its other arguments are of no use here
+    return await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
 
 
 async def _for_pool(dsn: str, **_: object) -> Connection:

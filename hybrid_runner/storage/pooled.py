@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import asyncpg
 
@@ -31,11 +31,11 @@ class PooledConnection(Connection):
 
     begin = _BEGIN
 
-    async def fetch(self, query: str, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+    async def fetch(self, query: str, *args: Any, **options: Any) -> Any:
         """Rows."""
         return await self._alone(super().fetch, query, *args, **options)
 
-    async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+    async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
         """A row."""
         return await self._alone(super().fetchrow, query, *args, **options)
 
@@ -87,9 +87,8 @@ OPTIONS: Mapping[str, Any] = {
 
 def prepared(connection: Connection, settings: Mapping[str, str]) -> Connection:
     """The same, with what its transactions begin with."""
-    assert isinstance(connection, PooledConnection)  # noqa: S101  # OPTIONS say so
     local = (f"SET LOCAL {name} = '{value}'" for name, value in settings.items() if name not in _OURS)
-    connection.begin = "; ".join((_BEGIN, *local))
+    cast("PooledConnection", connection).begin = "; ".join((_BEGIN, *local))
     return connection
 
 
@@ -100,7 +99,7 @@ def is_known(dsn: str) -> bool:
 
 def is_pooled(connection: Connection) -> bool:
     """Whether it lends its sessions."""
-    return isinstance(connection, PooledConnection)
+    return type(connection) is PooledConnection  # asyncpg's own answer to isinstance is always yes
 
 
 @contextmanager
