@@ -42,7 +42,7 @@ class Node:
         """One of Postgres's programs, to its end."""
         name, *arguments = command
         subprocess.run(
-            [self.binaries.directory / name, *arguments], check=True, capture_output=True, preexec_fn=lambda: become(self.account)  # noqa: PLW1509
+            [self.binaries.directory / name, *arguments], check=True, capture_output=True, preexec_fn=lambda: become(self.account)
         )  # fmt: skip
 
     def start(self, **settings: str) -> None:
@@ -143,6 +143,8 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
         os.chown(folder, account.owner, -1)
         first, second = (Node(folder / name, _free_port(), binaries, account) for name in ("first", "second"))
         first.run("initdb", "-D", str(first.data), "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth=trust", "--no-sync")
+        with (first.data / "postgresql.conf").open("a") as conf:
+            conf.write("wal_keep_size = 512MB\n")  # for pg_rewind, which starts the server without our options
         stack.callback(first.stop)
         first.start(synchronous_standby_names=STANDBY if synchronous else "")
         first.run(
