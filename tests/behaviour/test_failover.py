@@ -228,11 +228,15 @@ async def test_a_number_that_a_standby_gives_out_again_is_not_the_same_claim(asy
 
 async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_once(asynchronous: Pair) -> None:
     """D5: the server ran all the while, and yet nobody could reach it as a primary."""
+    lease = timedelta(seconds=2)
     connection = await connect(asynchronous.dsn)
-    await living(connection, "old")
-    await connection.execute("UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - interval '1 minute'")
+    await statements.register_worker(connection, "old", "host", 1, "0", "{}", lease)
     await connection.close()
     asynchronous.until_replayed()
+    up_for_longer = "SELECT pg_postmaster_start_time() + interval '2 s' < clock_timestamp()"
+    silent_for_longer = "SELECT heartbeat_at + lease < clock_timestamp() FROM hybrid_runner.workers"
+    for question in (up_for_longer, silent_for_longer):
+        await until(asynchronous.standby.dsn, question, value=True)
     await asyncio.to_thread(asynchronous.fail_over)
     connection = await connect(asynchronous.dsn)
     first = await living(connection, "new")
@@ -240,7 +244,7 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     assert [t for t in told if t.what in ("dead", "lost")] == []
     [silent] = [t for t in told if t.what == "silent"]
     assert silent.value is not None
-    assert timedelta(seconds=25) < timedelta(seconds=float(silent.value)) <= timedelta(seconds=30)
+    assert timedelta(0) < timedelta(seconds=float(silent.value)) <= lease
     await connection.close()
 
 

@@ -157,6 +157,19 @@ async def test_a_refused_statement_leaves_the_connection_usable(pooled_dsn: str)
     await pool.close()
 
 
+async def test_a_pool_does_not_reset_what_belongs_to_others(dsn: str) -> None:
+    """Of what a stranger left in the only session nothing is touched."""
+    with pgbouncer(dsn, size=1) as by_pooler:
+        stranger = await connect(by_pooler)
+        await stranger.execute("SET work_mem = '7777kB'; SELECT pg_advisory_lock(7777)")
+        pool = await open_pool(by_pooler, largest=2)
+        assert await pool.fetchval("SELECT $1::int", 1) == 1
+        await pool.close()
+        assert await stranger.fetchval("SELECT current_setting('work_mem')") == "7777kB"
+        assert await stranger.fetchval(SESSION_LOCKS) == 1
+        await stranger.close()
+
+
 async def test_the_schema_can_be_made_through_it(empty_dsn: str) -> None:
     with pgbouncer(empty_dsn) as by_pooler:
         connection = await connect(by_pooler)
