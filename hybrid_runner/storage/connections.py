@@ -33,7 +33,7 @@ _SERVER_SETTINGS = {
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
-}
+} | pooled.MARK
 
 
 FOR_CLAIMS = {

@@ -18,9 +18,11 @@ else:
 T = TypeVar("T")
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_OURS = {"application_name", "default_transaction_isolation"}
-"""The one is known to poolers; the other is said by the BEGIN."""
-_SETTINGS_HOLD = "SELECT WHERE current_setting('plan_cache_mode') <> 'auto'"
+MARK = {"hybrid_runner.session": "own"}
+"""A setting of no meaning: nobody has it by default, so a session that has it is the one that was asked for it."""
+_IS_OWN = "SELECT WHERE current_setting('hybrid_runner.session', true) = 'own'"
+_NOT_LOCAL = {"application_name", "default_transaction_isolation", *MARK}
+"""Settings that poolers know, that the BEGIN says, or that would not be true."""
 
 _known: dict[str, bool] = {}
 """DSN: whether it leads through such a pooler. Once found out, it holds for the life of this process."""
@@ -87,7 +89,7 @@ OPTIONS: Mapping[str, Any] = {
 
 def prepared(connection: Connection, settings: Mapping[str, str]) -> Connection:
     """The same, with what its transactions begin with."""
-    local = (f"SET LOCAL {name} = '{value}'" for name, value in settings.items() if name not in _OURS)
+    local = (f"SET LOCAL {name} = '{value}'" for name, value in settings.items() if name not in _NOT_LOCAL)
     cast("PooledConnection", connection).begin = "; ".join((_BEGIN, *local))
     return connection
 
@@ -117,5 +119,5 @@ async def keeps_settings(dsn: str, connection: Connection) -> bool:
     """Whether the session has the settings that it was opened with: some poolers drop them without a word. Asked once a DSN."""
     if dsn not in _known:
         # Without arguments, so that nothing is prepared in a session that may be somebody else's.
-        _known[dsn] = await connection.execute(_SETTINGS_HOLD) == "SELECT 0"
+        _known[dsn] = await connection.execute(_IS_OWN) != "SELECT 1"
     return not _known[dsn]

@@ -71,6 +71,13 @@ async def until(dsn: str, query: str, value: object) -> None:
     await connection.close()
 
 
+async def archived(servers: Pair) -> list[tuple[object, ...]]:
+    connection = await connect(servers.dsn)
+    rows = await connection.fetch("SELECT id, state::text, attempt FROM hybrid_runner.archive")
+    await connection.close()
+    return [tuple(row) for row in rows]
+
+
 async def insert_until(stop: asyncio.Event, dsn: str, numbers: Iterator[int], acknowledged: list[int]) -> None:
     """Insert one after the other, again and again on a new connection."""
     connection: Connection | None = None
@@ -173,15 +180,8 @@ async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_
         await worker.idle()
         await asyncio.to_thread(asynchronous.fail_over)
         await until(asynchronous.standby.dsn, LIVE, 0)
-        assert await asynchronous_archive(asynchronous) == [(handle.id, "completed", 1)]
+        assert await archived(asynchronous) == [(handle.id, "completed", 1)]
     assert ran == [handle.id] * 2
-
-
-async def asynchronous_archive(servers: Pair) -> list[tuple[object, ...]]:
-    connection = await connect(servers.dsn)
-    rows = await connection.fetch("SELECT id, state::text, attempt FROM hybrid_runner.archive")
-    await connection.close()
-    return [tuple(row) for row in rows]
 
 
 async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(asynchronous: Pair) -> None:
@@ -207,7 +207,39 @@ async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(asy
             await until(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL", 1)
             while worker.id == name:
                 await asyncio.sleep(0.02)
-    assert await asynchronous_archive(asynchronous) == [(handle.id, "completed", 1)]
+    assert await archived(asynchronous) == [(handle.id, "completed", 1)]
+
+
+async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_the_attempt_that_runs(asynchronous: Pair) -> None:
+    """A4: claims are not flushed. The late outcome changes nothing, the job ends once."""
+    app = runner(asynchronous.dsn)
+    began = asyncio.Queue[asyncio.Future[int]]()
+
+    @app.job("work")
+    async def work(payload: int) -> int:
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        began.put_nowait(answer)
+        return await answer
+
+    async with app, app.worker({"default": 5}) as worker:
+        await asyncio.wait_for(worker.hearing(), 10)
+        await app.pause("default")
+        handle = await app.enqueue(work, 5)
+        asynchronous.until_replayed()
+        await asyncio.to_thread(asynchronous.cut)
+        await app.resume("default")
+        first = await asyncio.wait_for(began.get(), 10)
+        await asyncio.to_thread(asynchronous.fail_over)
+        asynchronous.standby.ask("SELECT hybrid_runner.resume('default')")
+        second = await asyncio.wait_for(began.get(), 20)
+        first.set_result(1)
+        async with asyncio.timeout(20):
+            while not worker.status().stale:
+                await asyncio.sleep(0.01)
+        assert not await archived(asynchronous)
+        second.set_result(2)
+        assert await handle.wait(20) == 2
+    assert await archived(asynchronous) == [(handle.id, "completed", 1)]
 
 
 async def test_a_number_that_a_standby_gives_out_again_is_not_the_same_claim(asynchronous: Pair) -> None:

@@ -30,7 +30,15 @@ THE_SESSIONS_OWN = (
 )
 SETTINGS = "SELECT current_setting('plan_cache_mode') AS plans, current_setting('lock_timeout') AS lock, "
 OURS_IGNORED = ", ".join(
-    ("plan_cache_mode", "jit", "default_transaction_isolation", "extra_float_digits", *for_claims(flushed=False), *FOR_SETTLING)
+    (
+        "plan_cache_mode",
+        "jit",
+        "default_transaction_isolation",
+        "extra_float_digits",
+        *pooled.MARK,
+        *for_claims(flushed=False),
+        *FOR_SETTLING,
+    )
 )
 
 
