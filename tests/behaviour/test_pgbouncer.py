@@ -23,6 +23,9 @@ pytestmark = pytest.mark.skipif(find() is None, reason=f"SKIPPED: {why_absent()}
 
 APP = "tests.behaviour.noting_app:app"
 SESSION_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+END_OTHERS = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 THE_SESSIONS_OWN = (
     "SELECT WHERE current_setting('plan_cache_mode') = 'auto' AND current_setting('lock_timeout') = '0' "
@@ -93,6 +96,23 @@ async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
     assert sorted(runs(file)) == sorted(handle.id for handle in (*handles, *held))
     assert len(runs(file, "began")) == 3 * kinds.count("detour") + len(held)
+
+
+async def test_sessions_that_end_behind_the_pooler_lose_no_job(pooled_dsn: str, database: Connection, file: Path) -> None:
+    """A9: as in a failover, in the middle of claims and settles; the worker's own connections, to the pooler, stay."""
+    count, quarter = 4000, 1000
+    async with a_worker(pooled_dsn, file) as process:
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', to_jsonb(n) FROM generate_series(1, $1::int) AS n", count
+        )
+        for ended in range(1, count, quarter):
+            await until(database, f"SELECT count(*) >= {ended} FROM hybrid_runner.archive", value=True)
+            await database.execute(END_OTHERS)
+        await until(database, COMPLETED, count)
+        assert await process.ends() == 0
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
+    assert await database.fetchval("SELECT count(DISTINCT payload) FROM hybrid_runner.archive") == count
+    assert len(set(runs(file))) == count
 
 
 async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, database: Connection, file: Path) -> None:

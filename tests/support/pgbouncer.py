@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from hybrid_runner.embedded.account import accepted_account, become
+from hybrid_runner.embedded.account import Account, accepted_account, become
 
 VARIABLE = "HYBRID_RUNNER_TEST_PGBOUNCER"
 
@@ -60,6 +60,8 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings:
         Path(folder).chmod(0o755)
         with (Path(folder) / "log").open("wb") as log:
             account = accepted_account()
+            if account is Account.NOBODY:  # who may not reach the original
+                program = shutil.copy(program, folder)
             process = subprocess.Popen([program, str(ini)], stdout=log, stderr=log, preexec_fn=lambda: become(account))  # noqa: PLW1509
         try:
             _wait_until_open(port, process, Path(folder) / "log")
