@@ -566,6 +566,12 @@ CREATE TABLE hybrid_runner.archive_default (
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
+CREATE TABLE hybrid_runner.chores (
+    name text NOT NULL,
+    pause interval NOT NULL,
+    taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
+);
+
 CREATE SEQUENCE hybrid_runner.claims
     START WITH 1
     INCREMENT BY 1
@@ -616,7 +622,11 @@ CREATE TABLE hybrid_runner.workers (
     queues jsonb NOT NULL,
     started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     heartbeat_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    lease interval DEFAULT '00:00:30'::interval NOT NULL
+    lease interval DEFAULT '00:00:30'::interval NOT NULL,
+    first_claim bigint DEFAULT 0 NOT NULL,
+    steady_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    dead_at timestamp with time zone,
+    rescued_at timestamp with time zone
 );
 
 ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_default DEFAULT;
@@ -626,6 +636,9 @@ ALTER TABLE ONLY hybrid_runner.archive
 
 ALTER TABLE ONLY hybrid_runner.archive_default
     ADD CONSTRAINT archive_default_pkey PRIMARY KEY (id, finished_at);
+
+ALTER TABLE ONLY hybrid_runner.chores
+    ADD CONSTRAINT chores_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -781,6 +794,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.all_jobs TO hybrid_runn
 GRANT SELECT ON TABLE hybrid_runner.archive_default TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_default TO hybrid_runner_admin;
+
+GRANT SELECT,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.chores TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 

@@ -20,6 +20,7 @@ from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
 _PARTITIONS_AHEAD = 7
@@ -53,12 +54,14 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._link = Link(dsn, FOR_UPKEEP, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
-        self._rescuer = Rescuer(self._link, registry)
+        self._beats = Link(dsn, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._upkeep = Link(dsn, FOR_UPKEEP)
+        self._rescuer = Rescuer(self._upkeep, registry)
         self._rescue_first = False
+        self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, closing=self._link.close)
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -113,7 +116,7 @@ class Presence:
         settings, worker_id, first_claim = self._settings, self.id, self._first_claim
         try:
             told = await statements.beat(
-                self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
+                self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
         except DatabaseUnavailable:
             self._pass_on(self._unheard)
@@ -122,7 +125,8 @@ class Presence:
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
             others = [t for t in told if t.what not in _OWN_BUSINESS]
             self._pass_on(lambda: self._told(others))
-        await self._do(told, worker_id)
+        if self._duties.empty():  # else those of the beat before are still being done
+            self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
 
     def _pass_on(self, call: Callable[[], None]) -> None:
@@ -130,6 +134,22 @@ class Presence:
             self._loop.call_soon_threadsafe(call)
         except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
             raise asyncio.CancelledError from None
+
+    async def _do_duties(self) -> None:
+        """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
+        outage = Outage("upkeep")
+        while True:
+            worker_id, told = await self._duties.get()
+            try:
+                await self._do(told, worker_id)
+            except Exception as error:
+                await outage.pause(error)
+            else:
+                outage.over()
+
+    async def _close(self) -> None:
+        await self._beats.close()
+        await self._upkeep.close()
 
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}
@@ -139,7 +159,7 @@ class Presence:
         if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
         if "partitions" in chores:
-            await statements.make_archive_partitions(self._link, _PARTITIONS_AHEAD)
+            await statements.make_archive_partitions(self._upkeep, _PARTITIONS_AHEAD)
 
 
 def heard_within(settings: Settings) -> timedelta:
