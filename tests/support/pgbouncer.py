@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from hybrid_runner.embedded.account import Account, accepted_account, become
+from hybrid_runner.embedded.account import Account, accepted_account
+from tests.support.accounts import as_account
 
 VARIABLE = "HYBRID_RUNNER_TEST_PGBOUNCER"
 
@@ -62,7 +63,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings:
             account = accepted_account()
             if account is Account.NOBODY:  # who may not reach the original
                 program = shutil.copy(program, folder)
-            process = subprocess.Popen([program, str(ini)], stdout=log, stderr=log, preexec_fn=lambda: become(account))  # noqa: PLW1509
+            process = subprocess.Popen(as_account(account, program, str(ini)), stdout=log, stderr=log)
         try:
             _wait_until_open(port, process, Path(folder) / "log")
             yield f"postgresql://{server['user']}@127.0.0.1:{port}/pooled?sslmode=disable"

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import psycopg
 
-from hybrid_runner.embedded.account import Account, accepted_account, become
+from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries, find_binaries
+from tests.support.accounts import as_account
 from tests.support.server import ENOUGH, MEMORY
 
 STANDBY = "standby"
@@ -41,19 +42,16 @@ class Node:
     def run(self, *command: str) -> None:
         """One of Postgres's programs, to its end."""
         name, *arguments = command
-        subprocess.run(
-            [self.binaries.directory / name, *arguments], check=True, capture_output=True, preexec_fn=lambda: become(self.account)
-        )  # fmt: skip
+        program = str(self.binaries.directory / name)
+        subprocess.run(as_account(self.account, program, *arguments), check=True, capture_output=True)
 
     def start(self, **settings: str) -> None:
         """Return once it answers."""
         wanted = _SETTINGS | settings | {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         options = [part for name, value in wanted.items() for part in ("-c", f"{name}={value}")]
         with self.data.with_suffix(".log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [self.binaries.postgres, "-D", str(self.data), *options], stdout=log, stderr=log,
-                preexec_fn=lambda: become(self.account),  # noqa: PLW1509
-            )  # fmt: skip
+            command = as_account(self.account, self.binaries.postgres, "-D", str(self.data), *options)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         while not self._answers():
             assert self.process.poll() is None, self.data.with_suffix(".log").read_text()
             time.sleep(0.02)
