@@ -142,7 +142,7 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
         first, second = (Node(folder / name, _free_port(), binaries, account) for name in ("first", "second"))
         first.run("initdb", "-D", str(first.data), "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth=trust", "--no-sync")
         with (first.data / "postgresql.conf").open("a") as conf:
-            conf.write("wal_keep_size = 512MB\n")  # for pg_rewind, which starts the server without our options
+            conf.write("wal_keep_size = 512MB\nwal_log_hints = on\n")  # for pg_rewind, which starts the server without our options
         stack.callback(first.stop)
         first.start(synchronous_standby_names=STANDBY if synchronous else "")
         first.run(
