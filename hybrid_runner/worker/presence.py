@@ -17,12 +17,12 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
+from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
-_PARTITIONS_AHEAD = 7
 _OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
 """What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
@@ -55,10 +55,11 @@ class Presence:
         self._loop = asyncio.get_running_loop()
         self._link = Link(dsn, FOR_UPKEEP, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
         self._rescuer = Rescuer(self._link, registry)
+        self._chores = Chores(dsn)
         self._rescue_first = False
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, closing=self._link.close)
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._chores.run, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -125,6 +126,10 @@ class Presence:
         await self._do(told, worker_id)
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
 
+    async def _close(self) -> None:
+        await self._link.close()
+        await self._chores.close()
+
     def _pass_on(self, call: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(call)
@@ -133,13 +138,12 @@ class Presence:
 
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}
+        self._chores.give(chores)
         if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
             await self._rescuer.rescue()
             self._rescue_first = False
         if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
-        if "partitions" in chores:
-            await statements.make_archive_partitions(self._link, _PARTITIONS_AHEAD)
 
 
 def heard_within(settings: Settings) -> timedelta:
