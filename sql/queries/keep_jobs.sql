@@ -3,5 +3,5 @@
 -- odd: in order, so that workers that start together do not wait for each other in a circle.
 SELECT hybrid_runner.keep(rule.state, rule.keep, rule.kind)
 FROM (
-    SELECT r.state, r.keep, r.kind FROM unnest($1, $2, $3) AS r (state, keep, kind) ORDER BY r.state, r.kind
+    SELECT r.state, r.keep, r.kind FROM unnest($1::text[], $2::interval[], $3::text[]) AS r (state, keep, kind) ORDER BY r.state, r.kind
 ) AS rule
