@@ -524,7 +524,8 @@ BEGIN
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
         WHERE p.shelf = s.shelf AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
-    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE;
+    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
+    ORDER BY s.shelf;
 
     RETURN QUERY
     SELECT
