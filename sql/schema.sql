@@ -273,7 +273,8 @@ BEGIN
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
         WHERE p.shelf = s.shelf AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
-    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE;
+    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
+    ORDER BY s.shelf;
 
     RETURN QUERY
     SELECT
@@ -499,7 +500,7 @@ BEGIN
 
             RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
 
-        EXCEPTION WHEN lock_not_available THEN
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that archives and goes on for long holds the whole shelf, but nothing of the past.
             FOR place IN 1..cardinality(due.partitions) LOOP
                 CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
@@ -509,7 +510,7 @@ BEGIN
 
                     RETURN QUERY SELECT 'emptied', due.partitions[place], due.bytes[place];
 
-                EXCEPTION WHEN lock_not_available THEN
+                EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                     RETURN QUERY SELECT 'blocked', due.partitions[place], due.bytes[place];
 
                     EXIT;
@@ -523,16 +524,21 @@ BEGIN
     END LOOP;
 
     -- 2: what found no partition; few, if any
-    FOREACH part IN ARRAY ARRAY['archive_completed_default', 'archive_failed_default'] LOOP
-        CONTINUE WHEN pg_relation_size('hybrid_runner.' || part) = 0;
+    BEGIN
+        FOREACH part IN ARRAY ARRAY['archive_completed_default', 'archive_failed_default'] LOOP
+            CONTINUE WHEN pg_relation_size('hybrid_runner.' || part) = 0;
 
-        EXECUTE format(
-            'DELETE FROM hybrid_runner.%1$I WHERE ctid IN (SELECT a.ctid FROM hybrid_runner.%1$I AS a '
-            'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
-            'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
-            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 10000)', part);
+            EXECUTE format(
+                'DELETE FROM hybrid_runner.%1$I WHERE ctid IN (SELECT a.ctid FROM hybrid_runner.%1$I AS a '
+                'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
+                'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
+                'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 10000)', part);
 
-    END LOOP;
+        END LOOP;
+
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        NULL; -- partitions are being made; the next round will do
+    END;
 
     -- Its lock on the shelf lasts until the commit: copying has to wait for the next call.
     IF has_dropped THEN
@@ -611,7 +617,7 @@ BEGIN
 
         END IF;
 
-    EXCEPTION WHEN lock_not_available THEN
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         -- The copy was for nothing: not again at once.
         what := 'blocked';
 

@@ -306,14 +306,14 @@ BEGIN
             END LOOP;
             has_dropped := true;
             RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
-        EXCEPTION WHEN lock_not_available THEN
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that archives and goes on for long holds the whole shelf, but nothing of the past.
             FOR place IN 1..cardinality(due.partitions) LOOP
                 CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
                 BEGIN
                     EXECUTE format('TRUNCATE hybrid_runner.%I', due.partitions[place]);
                     RETURN QUERY SELECT 'emptied', due.partitions[place], due.bytes[place];
-                EXCEPTION WHEN lock_not_available THEN
+                EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
                     RETURN QUERY SELECT 'blocked', due.partitions[place], due.bytes[place];
                     EXIT;
                 END;
@@ -322,14 +322,18 @@ BEGIN
     END LOOP;
 
     -- 2: what found no partition; few, if any
-    FOREACH part IN ARRAY ARRAY['archive_completed_default', 'archive_failed_default'] LOOP
-        CONTINUE WHEN pg_relation_size('hybrid_runner.' || part) = 0;
-        EXECUTE format(
-            'DELETE FROM hybrid_runner.%1$I WHERE ctid IN (SELECT a.ctid FROM hybrid_runner.%1$I AS a '
-            'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
-            'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
-            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 10000)', part);
-    END LOOP;
+    BEGIN
+        FOREACH part IN ARRAY ARRAY['archive_completed_default', 'archive_failed_default'] LOOP
+            CONTINUE WHEN pg_relation_size('hybrid_runner.' || part) = 0;
+            EXECUTE format(
+                'DELETE FROM hybrid_runner.%1$I WHERE ctid IN (SELECT a.ctid FROM hybrid_runner.%1$I AS a '
+                'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
+                'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
+                'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 10000)', part);
+        END LOOP;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        NULL; -- partitions are being made; the next round will do
+    END;
     -- Its lock on the shelf lasts until the commit: copying has to wait for the next call.
     IF has_dropped THEN
         RETURN;
@@ -389,7 +393,7 @@ BEGIN
             INSERT INTO hybrid_runner.archive_looks AS l (partition, looked_at, rules) VALUES (successor, now(), due.rules)
             ON CONFLICT (partition) DO UPDATE SET looked_at = excluded.looked_at, rules = excluded.rules, not_before = '-infinity';
         END IF;
-    EXCEPTION WHEN lock_not_available THEN
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         -- The copy was for nothing: not again at once.
         what := 'blocked';
         partition := due.partitions[1];

@@ -75,7 +75,9 @@ async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection
 
 
 async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(database: Connection) -> None:
-    rows = await database.fetch("SELECT shelf, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC")
+    rows = await database.fetch(
+        "SELECT shelf, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
+    )
     for shelf, partition in [(row[0], row[1]) for row in rows]:
         left = [row[1] for row in rows if row[0] == shelf]
         if left.index(partition) < len(left) - 1:  # all but the first

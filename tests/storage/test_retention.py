@@ -362,7 +362,9 @@ async def test_jobs_that_end_during_the_migration_wait_and_are_not_refused(empty
     await ended(settler)
     await enqueue(settler)
     [taken] = await claim(settler)
-    step = as_script(10).partition("-- ---- 0011 retention\n")[2].partition("-- ----")[0].replace("BEGIN;", "").replace("COMMIT;", "")
+    step = (
+        as_script(10).partition("-- ---- 0011 retention\n")[2].partition("-- ----")[0].replace("BEGIN;", "").replace("COMMIT;", "")
+    )
     async with connection.transaction():
         await connection.execute(step)
         task = asyncio.ensure_future(statements.finish_jobs(settler, [Finished(taken, State.COMPLETED)]))
