@@ -131,7 +131,7 @@ async def test_the_archive_of_an_older_release_is_carried_over(version_dsn: str,
         for days in (0, 1, 400):
             await older.execute(OLD_INSERT, 10 * days + job, state, days)
     before = await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state")
-    assert [step.version for step in await migrate(older)][0] == 11
+    assert (await migrate(older))[0].version == 11
     assert await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state") == before
     await older.execute(OLD_INSERT, 9999, State.FAILED, 0)
     assert await statements.retry_job(older, 9999) == "queued"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,10 @@ POLICY = "SELECT state::text, kind, keep FROM hybrid_runner.retention ORDER BY 1
 HOUR = 60
 
 
-def with_handler(dsn: str, **settings: object) -> Runner:
+async def nothing(payload: object) -> None: ...
+
+
+def with_handler(dsn: str, **settings: Any) -> Runner:
     app = runner(dsn, **settings)
 
     @app.job("report", keep_completed="7d", keep_failed=timedelta(days=30))
@@ -43,7 +47,7 @@ async def test_what_settings_and_kinds_say_is_written_when_a_worker_starts(dsn: 
 async def test_without_settings_what_the_database_has_stays(dsn: str, database: Connection) -> None:
     await database.execute("SELECT hybrid_runner.keep('failed', '3 days')")
     app = runner(dsn)
-    app.job("plain")(lambda payload: None)
+    app.job("plain")(nothing)
     async with working(app):
         pass
     assert [tuple(row) for row in await database.fetch(POLICY)] == [
@@ -61,7 +65,7 @@ def test_a_time_that_makes_no_sense_is_refused_with_one_line(keep: str) -> None:
     assert "\n" not in str(refusal.value)
     app = Runner()
     with pytest.raises(ConfigurationError):
-        app.job("x", keep_failed=keep)(lambda payload: None)
+        app.job("x", keep_failed=keep)(nothing)
 
 
 async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog: pytest.LogCaptureFixture) -> None:

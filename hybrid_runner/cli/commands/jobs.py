@@ -106,7 +106,7 @@ async def _prune(arguments: argparse.Namespace) -> int:
     counts = Counter(one.what for one in done)
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if what != "busy")
     if counts["busy"]:
-        print("another is pruning, or somebody retries an ended job: nothing to do here")
+        print("another is pruning, or somebody retries an ended job: nothing was done")
     else:
         print(f"partitions: {said}; {size(freed)} freed" if said else "nothing to forget")
     return 0
