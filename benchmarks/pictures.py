@@ -47,7 +47,7 @@ def _lines(scenario: dict[str, Any], axes: Any, key: str) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("single-row INSERTs a second" if key == "rate" else "from INSERT to handler, p50, ms")
     axes.tick_params(axis="x", labelrotation=20, labelsize=8)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _colour(name: str) -> str:

@@ -38,6 +38,7 @@ MOST_BYTES_AT_ONCE = 1_000_000_000
 """Bytes of their payloads and data: Postgres hangs up on a message of a gibibyte, which would look like an outage."""
 
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5
+_CLOSING = 3.0
 
 
 class JobHandle(Generic[R]):
@@ -238,7 +239,8 @@ class Client:
         """Stop watching."""
         if self._watcher is not None:
             self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+            # Bounded: a statement that is broken off waits for Postgres to say so.
+            await asyncio.wait([self._watcher], timeout=_CLOSING)
         self._tell_all(ConfigurationError("the runner was closed while this job was awaited"))
 
     async def _watch(self) -> None:

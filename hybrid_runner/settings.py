@@ -18,7 +18,6 @@ from hybrid_runner.errors import ConfigurationError
 PREFIX = "HYBRID_RUNNER_"
 
 _ORDERED = (
-    ("heartbeat", "lease"),
     ("poll_base", "poll_cap"),
     ("hybrid_poll_base", "hybrid_poll_cap"),
     ("mute_renewal", "mute"),
@@ -55,7 +54,9 @@ class Settings(BaseModel):
     process_slots: Annotated[int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')] = max(
         1, os.cpu_count() or 1
     )
-    heartbeat: Annotated[Duration, Field(description="How often a worker says that it lives.")] = timedelta(seconds=10)
+    heartbeat: Annotated[
+        Duration, Field(description="How often a worker says that it lives; at the latest after a third of its lease.")
+    ] = timedelta(seconds=10)
     lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
     overtime: Annotated[
         Duration, Field(description="How long past its time-out a job may run, until it is taken from a worker that hangs.")

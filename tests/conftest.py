@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -27,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name == "WORKER_ID" or (name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)):
             del os.environ[name]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: what we start would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
     config.stash[CHOICE] = choose_server()
 

@@ -65,18 +65,14 @@ def _paced(scenario: dict[str, Any], axes: Axes) -> None:
         points = [point for point in scenario["details"]["points"] if point["flush"] is flush]
         if points:
             words = "1 ms flush" if flush else "plain commits"
-            rates = [point["reached"] for point in points]
+            rates = [f"{point['rate']:,}" for point in points]
             axes.plot(rates, [point["p50_ms"] for point in points], "o-", color=colour, label=f"p50, {words}")
             axes.plot(rates, [point["p99_ms"] for point in points], "o:", color=colour, label=f"p99, {words}")
             axes.axhline(points[0]["floor_p50_ms"], color=colour, alpha=0.35, label=f"idle floor p50, {words}")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.5g}")
-        axis.set_minor_formatter(lambda _, __: "")
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("single-row INSERTs a second")
     axes.set_ylabel("from INSERT to handler, ms")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _horizon(scenario: dict[str, Any], axes: Axes) -> None:

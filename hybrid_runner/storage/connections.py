@@ -117,9 +117,7 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
 class Link:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
-    def __init__(
-        self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT
-    ) -> None:
+    def __init__(self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT) -> None:
         self._dsn = dsn
         self._settings = settings
         self._timeout = timeout

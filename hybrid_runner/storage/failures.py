@@ -20,7 +20,8 @@ from hybrid_runner.errors import (
 
 # Later the same statement may work: connection lost, resources short, shutting down, read-only in a failover, conflicts.
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
-_TRANSIENT_STATES = {"25006", "55006"}
+_LOCK_NOT_AVAILABLE = "55P03"
+_TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
 _OF_THE_VALUE = ("22", "23", "54")
 _MISSING = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"jobs_(\w+)")
@@ -55,10 +56,9 @@ def translate(error: BaseException) -> RunnerError:
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
-    if state == "55P03":
-        return RowLocked(f"somebody else holds a lock: {line}")
     if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
-        return DatabaseUnavailable(f"Postgres cannot do this now: {line}")
+        kind = RowLocked if state == _LOCK_NOT_AVAILABLE else DatabaseUnavailable
+        return kind(f"Postgres cannot do this now: {line}")
     if state == "23505" and getattr(error, "constraint_name", "") == "jobs_one_live_job_per_key":
         return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
     if state == "23514":

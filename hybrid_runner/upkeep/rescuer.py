@@ -42,7 +42,9 @@ class Rescuer:
 
     async def end_hung(self, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
         """Jobs that their worker, which lives, should have ended long ago."""
-        await self._settle([self._decide(one, _hung(one)) for one in await statements.find_hung(self._on, worker_id, ids, overtime)])
+        await self._settle(
+            [self._decide(one, _hung(one)) for one in await statements.find_hung(self._on, worker_id, ids, overtime)]
+        )
 
     def _decide(self, lost: Lost, raised: Raised) -> Settlement:
         kind = self._registry.get(lost.claim.kind)
@@ -86,7 +88,9 @@ def _died(lost: Lost) -> Raised:
 
 def _hung(lost: Lost) -> Raised:
     seconds = lost.claim.seconds or 0
-    return Raised("TimeoutError", f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop blocked?")
+    return Raised(
+        "TimeoutError", f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop blocked?"
+    )
 
 
 def _tell(settlement: Settlement) -> None:

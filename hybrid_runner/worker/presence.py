@@ -21,6 +21,7 @@ from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
 _OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
@@ -53,13 +54,15 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._link = Link(dsn, FOR_UPKEEP, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
-        self._rescuer = Rescuer(self._link, registry)
+        self._beats = Link(dsn, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._upkeep = Link(dsn, FOR_UPKEEP)
+        self._rescuer = Rescuer(self._upkeep, registry)
         self._chores = Chores(dsn)
         self._rescue_first = False
+        self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._chores.run, closing=self._close)
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, self._chores.run, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -114,7 +117,7 @@ class Presence:
         settings, worker_id, first_claim = self._settings, self.id, self._first_claim
         try:
             told = await statements.beat(
-                self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
+                self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
         except DatabaseUnavailable:
             self._pass_on(self._unheard)
@@ -123,12 +126,10 @@ class Presence:
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
             others = [t for t in told if t.what not in _OWN_BUSINESS]
             self._pass_on(lambda: self._told(others))
-        await self._do(told, worker_id)
+        self._chores.give(t.value for t in told if t.what == "chore")
+        if self._duties.empty():  # else those of the beat before are still being done
+            self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
-
-    async def _close(self) -> None:
-        await self._link.close()
-        await self._chores.close()
 
     def _pass_on(self, call: Callable[[], None]) -> None:
         try:
@@ -136,9 +137,25 @@ class Presence:
         except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
             raise asyncio.CancelledError from None
 
+    async def _do_duties(self) -> None:
+        """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
+        outage = Outage("upkeep")
+        while True:
+            worker_id, told = await self._duties.get()
+            try:
+                await self._do(told, worker_id)
+            except Exception as error:
+                await outage.pause(error)
+            else:
+                outage.over()
+
+    async def _close(self) -> None:
+        await self._beats.close()
+        await self._upkeep.close()
+        await self._chores.close()
+
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}
-        self._chores.give(chores)
         if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
             await self._rescuer.rescue()
             self._rescue_first = False

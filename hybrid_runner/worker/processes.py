@@ -6,7 +6,9 @@ import asyncio
 import importlib
 import logging
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -107,6 +109,7 @@ class _Child:
 def serve(pipe: Connection) -> None:
     """The child's life: take an attempt, run it, say what came of it, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what it means
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
     def report(_claim: Claim, said: str) -> Reported:
         pipe.send(("progress", said))
@@ -122,6 +125,14 @@ def serve(pipe: Connection) -> None:
             pipe.send(("outcome", (outcome, claim.completed_by_handler)))
         except OSError:
             return
+
+
+def _end_with_parent() -> None:
+    """A handler must not go on for a worker that was killed: its job runs again elsewhere."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:

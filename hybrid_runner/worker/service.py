@@ -72,7 +72,7 @@ class Worker:
             await self._claims.close()
             await self._settles.close()
             raise
-        self._keep("settler", self._settler.run())
+        self._background("settler", self._settler.run)
         self._background("progress", self._progress.run)
         self._background("listener", self._listener.run)
         for work in self._work.values():

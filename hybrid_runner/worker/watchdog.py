@@ -37,13 +37,9 @@ class Watchdog:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._turned_at = time.monotonic()
-        self._is_reported = False
         self.stalls = 0
-
-    @property
-    def stalled(self) -> bool:
+        self.stalled = False
         """Whether the loop stands still now, and has for longer than the limit."""
-        return time.monotonic() - self._turned_at > self._limit + self._limit / _LOOKS
 
     async def run(self) -> None:
         """Watch until the loop is closed."""
@@ -55,9 +51,9 @@ class Watchdog:
             await asyncio.sleep(self._limit / _LOOKS)
             silent = time.monotonic() - self._turned_at
             if silent <= self._limit:
-                self._is_reported = False
-            elif not self._is_reported:
-                self._is_reported = True
+                self.stalled = False
+            elif not self.stalled:
+                self.stalled = True
                 self.stalls += 1
                 self._report(silent)
 
@@ -65,7 +61,7 @@ class Watchdog:
         self._turned_at = time.monotonic()
 
     def _report(self, silent: float) -> None:
-        frame = sys._current_frames().get(self._thread)
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # documented, its name notwithstanding
         if frame is None:
             return
         stall = Stall(silent, _place(frame), "".join(traceback.format_stack(frame)))

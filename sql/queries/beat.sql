@@ -21,7 +21,7 @@ others AS MATERIALIZED (
     CROSS JOIN alive AS a
     WHERE w.id <> $1
 ),
-locked AS MATERIALIZED (
+expired AS MATERIALIZED (
     -- Two may come to this at the same moment: one of them has it for the next ten seconds.
     SELECT w.id
     FROM hybrid_runner.workers AS w
@@ -33,7 +33,7 @@ locked AS MATERIALIZED (
 ),
 declared AS (
     UPDATE hybrid_runner.workers AS w SET dead_at = coalesce(w.dead_at, clock_timestamp()), rescued_at = clock_timestamp()
-    WHERE w.id IN (SELECT l.id FROM locked AS l)
+    WHERE w.id IN (SELECT l.id FROM expired AS l)
     RETURNING w.id
 ),
 taken AS (
@@ -50,6 +50,7 @@ UNION ALL
 SELECT 'dead', '', d.id FROM declared AS d
 UNION ALL
 SELECT 'silent', '', extract(epoch FROM min(o.dead_from) - clock_timestamp())::text FROM others AS o WHERE o.rescued_at IS NULL
+HAVING count(*) > 0
 UNION ALL
 SELECT 'chore', '', t.name FROM taken AS t
 UNION ALL

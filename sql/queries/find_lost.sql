@@ -1,5 +1,5 @@
 -- find_lost: running jobs whose claim no living worker has, as claims; the rest of a worker's death is up to the caller.
--- $1 int4 most
+-- $1 int8 most
 -- odd: it walks the table: there is no index of running jobs, since every claim would pay for it, and this runs seldom.
 SELECT
     j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, coalesce(j.max_attempts, 5) AS max_attempts,

@@ -27,7 +27,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "complaint"),
     [
         (["drian"], "there is no 'drian' (did you mean 'drain'?)"),
-        (["everything"], "there is no 'everything' (there are: drain, pickup"),
+        (["everything"], "there is no 'everything' (there are: pickup, paced"),
         (["--qick"], "there is no option --qick (did you mean '--quick'?)"),
         (["--dsn", ""], "it is empty"),
     ],

@@ -41,7 +41,7 @@ def test_a_worker_without_a_name_makes_one_up() -> None:
         ({"HYBRID_RUNNER_SLOTS": "many"}, "HYBRID_RUNNER_SLOTS"),
         ({"HYBRID_RUNNER_SLOTS": "0"}, "HYBRID_RUNNER_SLOTS"),
         ({"HYBRID_RUNNER_LEASE": "-5"}, "HYBRID_RUNNER_LEASE"),
-        ({"HYBRID_RUNNER_LEASE": "5s"}, "heartbeat must not be longer than lease"),
+        ({"HYBRID_RUNNER_POLL_CAP": "1s"}, "poll_base must not be longer than poll_cap"),
         ({"HYBRID_RUNNER_LOG_LEVEL": "loud"}, "HYBRID_RUNNER_LOG_LEVEL"),
     ],
 )

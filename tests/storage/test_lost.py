@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import Lost, State, Told
+from hybrid_runner.models import State, Told
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
@@ -41,7 +41,9 @@ def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     from hybrid_runner.storage import queries  # noqa: PLC0415
 
     real = queries.query
-    monkeypatch.setattr(statements, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'"))
+    monkeypatch.setattr(
+        statements, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
+    )
 
 
 @pytest.mark.usefixtures("old_server")
@@ -68,7 +70,7 @@ async def test_of_many_who_beat_at_once_one_declares(database: Connection, anoth
     await silent_for(database, "dies", 31)
     connections = [await another() for _ in names]
     told = await asyncio.gather(*(beat(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True)))
-    assert sorted(name for each in told for name in dead(each)) == ["dies"]
+    assert [name for each in told for name in dead(each)] == ["dies"]
 
 
 @pytest.mark.usefixtures("old_server")
@@ -148,7 +150,9 @@ async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(data
     await statements.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
     await rescuer.rescue()
-    rows = await database.fetch("SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id")
+    rows = await database.fetch(
+        "SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id"
+    )
     assert [tuple(row)[:4] for row in rows] == [(first_try, "queued", 1, True), (last_try, "failed", 1, False)]
     assert all('"WorkerLost"' in row["errors"] and "gone" in row["errors"] for row in rows)
     assert rescuer.rescued == 2
@@ -182,15 +186,10 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: C
 async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     """A rescue is fenced by the claim, as every write is."""
     taken = await running(database)
-
-    class Late(Rescuer):
-        def _decide(self, lost: Lost, raised: object) -> Requeued:
-            return Requeued(lost.claim, timedelta(0), charged=True)
-
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     lost = await statements.find_lost(database, 10)
     await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
-    rescuer = Late(database, Registry())
+    rescuer = Rescuer(database, Registry())
     assert await rescuer._settle([Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
 

@@ -14,9 +14,11 @@ def queue(name: str = "default", errors: int = 0, **fields: int) -> QueueStatus:
     )
 
 
-def status(*queues: QueueStatus, stopping: bool = False, ended: tuple[str, ...] = ()) -> WorkerStatus:
+def status(*queues: QueueStatus, stopping: bool = False, stalled: bool = False, ended: tuple[str, ...] = ()) -> WorkerStatus:
     return WorkerStatus(
         id="w", hearing=True, stopping=stopping, running=1, pending_settlements=0, settled={"completed": 4}, stale=0,
+        rescued=2, stalls=0,
+        stalled=stalled,
         ended_loops=ended, queues=queues or (queue(),),
     )  # fmt: skip
 
@@ -44,7 +46,8 @@ def test_a_worker_that_has_not_started_is_not_ill() -> None:
 
 
 def test_the_phases() -> None:
-    assert [phase_of(None), phase_of(status()), phase_of(status(stopping=True))] == ["starting", "running", "stopping"]
+    seen = [None, status(), status(stalled=True), status(stalled=True, stopping=True)]
+    assert [phase_of(each) for each in seen] == ["starting", "running", "stalled", "stopping"]
 
 
 def test_figures_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row() -> None:
@@ -53,7 +56,7 @@ def test_figures_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row(
     expected = {
         "id": "w", "hearing": True, "slots": 20, "running": 1, "looks": 14, "empty_looks": 6, "found": {"ring": 6, "sweep": 2},
         "polls": 4, "consecutive_errors": 2, "consecutive_empty_polls": 6, "settled": {"completed": 4}, "pending_settlements": 0,
-        "stale": 0,
+        "stale": 0, "rescued": 2, "stalls": 0,
     }  # fmt: skip
     queues = shown.pop("queues")
     assert shown == expected

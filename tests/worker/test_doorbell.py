@@ -1,111 +1,36 @@
-"""The doorbell with real workers on a real Postgres: whoever sleeps is rung for, whoever looks is left alone, and nothing is lost.
-
-The fallback poll is minutes away in all of these: what it would have to find fails by time-out. `rings.so_far()` rings itself, so
-it is asked last.
-"""
+"""The doorbell with real workers on a real Postgres: whoever sleeps is rung for, and whoever looks is left alone."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
-from hybrid_runner import Job, Runner, Worker
-from hybrid_runner.policy.ranking import place
+from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker.status import QueueStatus
+from tests.support.bells import (
+    BELL,
+    EASILY_AWAKE,
+    INSERT,
+    MUTED_FOR,
+    MUTED_FOR_LONG,
+    SLEEPERS,
+    Handlers,
+    found_without_poll,
+    listeners_pid,
+    seen,
+    until_asleep,
+    until_bell,
+    until_looking_as_it_falls,
+    until_mode,
+)
 from tests.support.rings import listening
-from tests.support.working import runner, working
+from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
-
-FAR_POLLS: dict[str, Any] = {"poll_base": "5m", "poll_cap": "5m", "hybrid_poll_base": "5m", "hybrid_poll_cap": "5m"}
-EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fall_pause_max": "20ms"}
-"""One job makes it awake, and a second after the last one it falls asleep."""
-MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
-"""So that a slow machine cannot let a mute run out."""
-INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
-BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
-MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-SLEEPERS = """
-SELECT pid FROM pg_locks
-WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
-    AND objid = (SELECT number::oid FROM hybrid_runner.queues WHERE name = 'default')
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
-
-
-class Handlers:
-    """A runner whose jobs `note` are noted, and whose jobs `hold` run until they are let go."""
-
-    def __init__(self, dsn: str, hold: str = "hold", **settings: Any) -> None:
-        self.app: Runner = runner(dsn, **(FAR_POLLS | settings))
-        self.noted: asyncio.Queue[int] = asyncio.Queue()
-        self.held = asyncio.Event()
-        self.let_go = asyncio.Event()
-
-        @self.app.job("note")
-        async def note(payload: dict[str, int], job: Job) -> None:
-            self.noted.put_nowait(job.id)
-
-        @self.app.job(hold)
-        async def run_until_let_go(payload: dict[str, int]) -> None:
-            self.held.set()
-            await self.let_go.wait()
-
-    async def next(self) -> int:
-        """The id of the next job that ran."""
-        return await asyncio.wait_for(self.noted.get(), 10)
-
-
-def seen(worker: Worker) -> QueueStatus:
-    return worker.status().queues[0]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
-async def until_mode(worker: Worker, mode: str) -> None:
-    await until(lambda: seen(worker).mode == mode)
-
-
-async def until_looking_as_it_falls(worker: Worker) -> None:
-    """It has looked some times, and still does not sleep."""
-    await until_mode(worker, "falling")
-    looks = seen(worker).looks
-    await until(lambda: seen(worker).looks > looks + 3)
-    assert seen(worker).mode == "falling"
-
-
-async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
-    async with asyncio.timeout(15):
-        while not fits(bell := await database.fetchval(BELL)):
-            await asyncio.sleep(0.001)
-        return int(bell)
-
-
-async def until_asleep(database: Connection, *workers: Worker) -> None:
-    """All of them, with the bell open and everybody's lock taken."""
-    for worker in workers:
-        await until_mode(worker, "asleep")
-    assert await database.fetchval(BELL) == 0
-    assert len(await database.fetch(SLEEPERS)) == len(workers)
-
-
-async def listeners_pid(worker: Worker) -> int:
-    return int((await worker._listener.fetch("SELECT pg_backend_pid()"))[0][0])
-
-
-def found_without_poll(*workers: Worker) -> set[str]:
-    """By which ways they found jobs, none of them being the fallback poll."""
-    assert not any(seen(worker).polls for worker in workers)
-    return {way for worker in workers for way, count in seen(worker).found.items() if count}
 
 
 # --- one worker
@@ -392,83 +317,3 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
         jobs.let_go.set()
         await until_asleep(database, sleeper)
         found_without_poll(sleeper)
-
-
-# --- many workers
-
-
-class Fleet:
-    """Workers that know each other; each has a kind of its own to fill one slot."""
-
-    def __init__(self, handlers: list[Handlers], workers: list[Worker]) -> None:
-        self.workers = workers
-        self._handlers = {worker.id: jobs for worker, jobs in zip(workers, handlers, strict=True)}
-
-    def ranked(self, ringer: int) -> list[Worker]:
-        """In the order in which a ring of that session is for them."""
-        ids = [worker.id for worker in self.workers]
-        return sorted(self.workers, key=lambda worker: place(ringer, worker.id, ids))
-
-    def held(self, worker: Worker) -> asyncio.Event:
-        return self._handlers[worker.id].held
-
-    def let_all_go(self) -> None:
-        for jobs in self._handlers.values():
-            jobs.let_go.set()
-
-    async def next(self) -> int:
-        """The id of the next job that any of them ran."""
-        waiting = [asyncio.ensure_future(jobs.next()) for jobs in self._handlers.values()]
-        done, late = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
-        return done.pop().result()
-
-    def looks(self) -> int:
-        return sum(seen(worker).looks for worker in self.workers)
-
-
-@asynccontextmanager
-async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncIterator[Fleet]:
-    handlers = [Handlers(dsn, hold=f"hold-{n}", heartbeat="300ms") for n in range(size)]
-    async with AsyncExitStack() as stack:
-        workers = []
-        for n, jobs in enumerate(handlers):
-            await stack.enter_async_context(jobs.app)
-            workers.append(await stack.enter_async_context(jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")))
-        await until(lambda: all(len(worker._work["default"].members) == size for worker in workers))
-        await until_asleep(database, *workers)
-        yield Fleet(handlers, workers)
-
-
-async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Connection) -> None:
-    async with fleet(dsn, database, 8, slots=5) as workers:
-        looks = workers.looks()
-        job_id = await database.fetchval(INSERT, "note")
-        assert await workers.next() == job_id
-        await until(lambda: workers.looks() >= looks + 3)  # two at once, one a moment later
-        for worker in workers.workers:
-            await listeners_pid(worker)  # what was rung before has arrived
-            await until_mode(worker, "asleep")
-        assert workers.looks() == looks + 3
-        found_without_poll(*workers.workers)
-
-
-async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, database: Connection) -> None:
-    async with fleet(dsn, database, 8, slots=1) as workers, listening(dsn) as rings:
-        ringer = database.get_server_pid()
-        first, second, *others = workers.ranked(ringer)
-        for worker in (first, second):
-            await database.fetchval(INSERT, worker.id.replace("worker", "hold"))
-            await asyncio.wait_for(workers.held(worker).wait(), 10)
-            await until(lambda worker=worker: worker._work["default"].claimer._wake.resting.is_set())  # type: ignore[misc]
-        assert [seen(worker).mode for worker in (first, second)] == ["full", "full"]
-        await until_asleep(database, *others)
-        job_id = await database.fetchval(INSERT, "note")
-        assert await workers.next() == job_id
-        for worker in (first, second):
-            await listeners_pid(worker)  # behind what it rang
-        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
-        workers.let_all_go()
-        found_without_poll(*workers.workers)

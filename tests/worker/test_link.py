@@ -20,7 +20,8 @@ class Silent:
     def is_closed(self) -> bool:
         return False
 
-    async def fetch(self, _query: str, *_arguments: Any) -> list[Any]:
+    async def fetch(self, _query: str, *_arguments: Any, timeout: float) -> list[Any]:
+        assert timeout > 0
         raise TimeoutError
 
     def terminate(self) -> None:

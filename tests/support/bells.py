@@ -1,0 +1,100 @@
+"""Workers under a doorbell, and what can be seen of it.
+
+The fallback poll is minutes away: what it would have to find fails by time-out. `rings.so_far()` rings itself: it is asked last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from hybrid_runner import Job, Runner, Worker
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.worker.status import QueueStatus
+from tests.support.working import runner
+
+FAR_POLLS: dict[str, Any] = {"poll_base": "5m", "poll_cap": "5m", "hybrid_poll_base": "5m", "hybrid_poll_cap": "5m"}
+EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fall_pause_max": "20ms"}
+"""One job makes it awake, and a second after the last one it falls asleep."""
+MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
+"""So that a slow machine cannot let a mute run out."""
+INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
+BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+SLEEPERS = """
+SELECT pid FROM pg_locks
+WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
+    AND objid = (SELECT number::oid FROM hybrid_runner.queues WHERE name = 'default')
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class Handlers:
+    """A runner whose jobs `note` are noted, and whose jobs `hold` run until they are let go."""
+
+    def __init__(self, dsn: str, hold: str = "hold", **settings: Any) -> None:
+        self.app: Runner = runner(dsn, **(FAR_POLLS | settings))
+        self.noted: asyncio.Queue[int] = asyncio.Queue()
+        self.held = asyncio.Event()
+        self.let_go = asyncio.Event()
+
+        @self.app.job("note")
+        async def note(payload: dict[str, int], job: Job) -> None:
+            self.noted.put_nowait(job.id)
+
+        @self.app.job(hold)
+        async def run_until_let_go(payload: dict[str, int]) -> None:
+            self.held.set()
+            await self.let_go.wait()
+
+    async def next(self) -> int:
+        """The id of the next job that ran."""
+        return await asyncio.wait_for(self.noted.get(), 10)
+
+
+def seen(worker: Worker) -> QueueStatus:
+    return worker.status().queues[0]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(15):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def until_mode(worker: Worker, mode: str) -> None:
+    await until(lambda: seen(worker).mode == mode)
+
+
+async def until_looking_as_it_falls(worker: Worker) -> None:
+    """It has looked some times, and still does not sleep."""
+    await until_mode(worker, "falling")
+    looks = seen(worker).looks
+    await until(lambda: seen(worker).looks > looks + 3)
+    assert seen(worker).mode == "falling"
+
+
+async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
+    async with asyncio.timeout(15):
+        while not fits(bell := await database.fetchval(BELL)):
+            await asyncio.sleep(0.001)
+        return int(bell)
+
+
+async def until_asleep(database: Connection, *workers: Worker) -> None:
+    """All of them, with the bell open and everybody's lock taken."""
+    for worker in workers:
+        await until_mode(worker, "asleep")
+    assert await database.fetchval(BELL) == 0
+    assert len(await database.fetch(SLEEPERS)) == len(workers)
+
+
+async def listeners_pid(worker: Worker) -> int:
+    return int((await worker._listener.fetch("SELECT pg_backend_pid()"))[0][0])
+
+
+def found_without_poll(*workers: Worker) -> set[str]:
+    """By which ways they found jobs, none of them being the fallback poll."""
+    assert not any(seen(worker).polls for worker in workers)
+    return {way for worker in workers for way, count in seen(worker).found.items() if count}
