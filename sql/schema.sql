@@ -242,6 +242,7 @@ BEGIN
         SELECT FROM unnest(ARRAY[s.xmin, s.catalog_xmin]) AS x (id)
         WHERE ((known - x.id::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
     )
+    ORDER BY greatest(age(s.xmin), age(s.catalog_xmin)) DESC
     LIMIT 1;
 
     RETURN QUERY
@@ -251,6 +252,7 @@ BEGIN
             r.application_name, coalesce(host(r.client_addr), 'local'), longer_than)
     FROM pg_stat_replication AS r
     WHERE ((known - r.backend_xmin::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
+    ORDER BY age(r.backend_xmin) DESC
     LIMIT 1;
 
     RETURN QUERY
@@ -1068,7 +1070,7 @@ CREATE VIEW hybrid_runner.archive_partitions AS
     ("substring"(bound.text, 'TO \(''([^'']+)''\)'::text))::timestamp with time zone AS upper
    FROM (((pg_inherits i
      JOIN pg_class shelf ON ((shelf.oid = i.inhparent)))
-     JOIN pg_class part ON ((part.oid = i.inhrelid)))
+     JOIN pg_class part ON (((part.oid = i.inhrelid) AND (part.relnamespace = shelf.relnamespace))))
      CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) bound(text))
   WHERE ((shelf.relname = ANY (ARRAY['archive_completed'::name, 'archive_failed'::name])) AND (shelf.relnamespace = ( SELECT n.oid
            FROM pg_namespace n

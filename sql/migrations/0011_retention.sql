@@ -97,7 +97,7 @@ SELECT
     substring(bound.text FROM 'TO \(''([^'']+)''\)')::timestamptz AS upper
 FROM pg_inherits AS i
 JOIN pg_class AS shelf ON shelf.oid = i.inhparent
-JOIN pg_class AS part ON part.oid = i.inhrelid
+JOIN pg_class AS part ON part.oid = i.inhrelid AND part.relnamespace = shelf.relnamespace
 CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) AS bound (text)
 WHERE shelf.relname IN ('archive_completed', 'archive_failed')
     AND shelf.relnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner');
@@ -497,6 +497,7 @@ BEGIN
         SELECT FROM unnest(ARRAY[s.xmin, s.catalog_xmin]) AS x (id)
         WHERE ((known - x.id::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
     )
+    ORDER BY greatest(age(s.xmin), age(s.catalog_xmin)) DESC
     LIMIT 1;
 
     RETURN QUERY
@@ -506,6 +507,7 @@ BEGIN
             r.application_name, coalesce(host(r.client_addr), 'local'), longer_than)
     FROM pg_stat_replication AS r
     WHERE ((known - r.backend_xmin::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
+    ORDER BY age(r.backend_xmin) DESC
     LIMIT 1;
 
     RETURN QUERY
