@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.embedded import use_embedded
+from hybrid_runner.embedded.binaries import find_binaries
 from hybrid_runner.models import Culprit
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
@@ -161,3 +164,33 @@ async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: C
     while await own_server.fetchval("SHOW autovacuum") == "on":
         pass
     assert [name for name, _ in await culprits(own_server)] == ["setting autovacuum"]
+
+
+async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tmp_path: Path) -> None:
+    sockets, port = [await own_server.fetchval(f"SHOW {name}") for name in ("unix_socket_directories", "port")]
+    place = f"host={sockets} port={port} user={await own_server.fetchval('SELECT current_user')}"
+    copied = [find_binaries().directory / "pg_basebackup", "-R", "--checkpoint=fast", "-D", tmp_path / "data", "-d", place]
+    await asyncio.to_thread(subprocess.run, copied, check=True, capture_output=True)
+    feedback = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s", "max_prepared_transactions": "5"}
+    standby = await asyncio.to_thread(use_embedded, tmp_path, settings=QUICK | feedback | {"cluster_name": "reports"})
+    reader = await connect(standby.dsn)
+    try:
+        async with reader.transaction(isolation="repeatable_read"):
+            await reader.execute("SELECT")
+            while not await own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"):
+                pass
+            await enqueue(own_server)
+            assert await culprits(own_server, timedelta(minutes=10)) == []
+            await enqueue(own_server)
+            [(name, complaint)] = await culprits(own_server)
+            assert name == "standby reports"
+            assert complaint.startswith(
+                "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for longer "
+            )
+        caught_up = "SELECT backend_xmin::text::bigint >= (SELECT max(next_transaction) FROM hybrid_runner.horizons) FROM pg_stat_replication"
+        while not await own_server.fetchval(caught_up):
+            pass
+        assert await culprits(own_server) == []
+    finally:
+        await reader.close()
+        standby.close()
