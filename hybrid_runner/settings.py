@@ -88,9 +88,10 @@ class Settings(BaseModel):
     awake_memory: Annotated[Duration, Field(description="Over how long that rate is measured; older jobs count less.")] = timedelta(
         milliseconds=100
     )
-    mute: Annotated[Duration, Field(description="How long a worker that looks by itself keeps inserts quiet at a time.")] = (
-        timedelta(milliseconds=300)
-    )
+    mute: Annotated[
+        Duration,
+        Field(le=timedelta(minutes=1), description="How long a worker that looks by itself keeps inserts quiet at a time."),
+    ] = timedelta(milliseconds=300)
     mute_renewal: Annotated[Duration, Field(description="How often it renews that.")] = timedelta(milliseconds=100)
     look_share: Annotated[
         float, Field(gt=0, le=1, description="Share of the time that an awake worker may spend on looks that find nothing.")

@@ -371,7 +371,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(mute_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    END IF;
     IF rise THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
@@ -405,7 +409,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(open_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    END IF;
     IF lie_down THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
     END IF;
@@ -789,7 +797,8 @@ BEGIN
     SELECT CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
-    IF muted_until > extract(epoch FROM server_time) * 1000 THEN
+    -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.
+    IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
     IF due <= server_time THEN
@@ -810,7 +819,7 @@ BEGIN
     LEFT JOIN hybrid_runner.queues AS q ON q.name = n.queue
     WHERE (
         CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END
-        > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        - (extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN 1 AND 60000
     ) IS NOT TRUE
     LIMIT 1;
     IF FOUND THEN
@@ -1160,6 +1169,7 @@ CREATE TABLE hybrid_runner.workers (
     lease interval DEFAULT '00:00:30'::interval NOT NULL,
     first_claim bigint DEFAULT 0 NOT NULL,
     steady_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    kinds text DEFAULT ''::text NOT NULL,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone
 );

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
@@ -53,6 +54,8 @@ class Kinds:
         self.names = [name for name, _, _ in kinds]
         self.max_attempts = [attempts for _, attempts, _ in kinds]
         self.timeouts = [timeout for _, _, timeout in kinds]
+        self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
+        """The same for whoever knows the same kinds."""
 
 
 Lanes = tuple[Sequence[datetime], Sequence[int]]
@@ -159,10 +162,10 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
 
 
 async def register_worker(
-    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta
+    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds: str = ""
 ) -> Registered:
-    """Write down who works; `queues` is JSON text."""
-    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
+    """Write down who works; `queues` is JSON text, `kinds` the same for whoever knows the same kinds."""
+    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds)
     return Registered(*row)
 
 
@@ -178,6 +181,11 @@ async def beat(
     """Say that this worker lives, and hear what it may have missed."""
     rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime)
     return [Told(*row) for row in rows]
+
+
+async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
+    """This worker takes no more jobs."""
+    await _fetch(on, "leave_queues", worker_id, first_claim)
 
 
 async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_order: bool) -> None:

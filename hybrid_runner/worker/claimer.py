@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -91,6 +92,8 @@ class Claimer:
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
+        mixed: Callable[[], bool],
+        unmute: Callable[[], None],
         looked: Callable[[Reason, int | None], None],
         set_timer: Callable[[timedelta | None], None],
     ) -> None:
@@ -107,6 +110,9 @@ class Claimer:
         self._next_due = next_due
         self._start = start
         self._room = room
+        self._mixed = mixed
+        self._unmute = unmute
+        self._helped_at = -math.inf
         self._looked = looked
         self._set_timer = set_timer
         self._stopped = False
@@ -125,6 +131,7 @@ class Claimer:
         self._falling_pause = 0.0
         self._outage = Outage(f"claiming from {queue}")
         self._bell_outage = Outage(f"the doorbell of {queue}")
+        self._bell_failed = False  # the first failure is a lost listener, most likely: no time to lose
         slots.freed = self._on_free_slot
 
     def stop(self) -> None:
@@ -166,10 +173,12 @@ class Claimer:
         try:
             answer = await self._at_the_bell(action)
         except Exception as error:
-            if self._hearing():
+            if self._hearing() and self._bell_failed:
                 await self._bell_outage.pause(error)
+            self._bell_failed = True
             self._wake.up(Reason.LISTENER)
             return Lost()
+        self._bell_failed = False
         self._bell_outage.over()
         return answer
 
@@ -177,8 +186,12 @@ class Claimer:
         match action:
             case Mute(manner, rise):
                 began = time.monotonic()
+                if manner is Manner.SATURATED:
+                    self._helped_at = began
                 undone = await self._bell.mute(self.queue, manner, rise=rise)
                 self._renew_at = began + self._settings.mute_renewal.total_seconds()
+                if self._mixed() and manner is not Manner.FULL:
+                    self._unmute()  # it has turned out meanwhile that others sleep who know other kinds
                 return Muted(undone)
             case Open(lie_down):
                 await self._bell.open(self.queue, lie_down=lie_down)
@@ -196,7 +209,7 @@ class Claimer:
         if pause is Pause.NEVER:
             self._falling_pause = 0.0
         self._reason = await self._wake.wait(self._seconds(pause))
-        return Woken(self._reason, hearing=self._hearing(), free=self._free() > 0)
+        return Woken(self._reason, hearing=self._hearing(), free=self._free() > 0, later=self._wake.later())
 
     def _seconds(self, pause: Pause) -> float | None:
         settings, now = self._settings, time.monotonic()
@@ -285,6 +298,7 @@ class Claimer:
         if found:
             self._arrivals.saw(found, now)
         self._fresh_until = now + self._settings.full_after.total_seconds()
+        help_after = self._settings.help_after.total_seconds()
         if not self._full:
             self._full_since = None
         elif self._full_since is None:
@@ -294,8 +308,9 @@ class Claimer:
             full=self._full,
             swept=swept,
             brisk=is_brisk(self._arrivals.rate(now), self._settings.awake_from, awake=self.mode in (Mode.AWAKE, Mode.FULL)),
-            renew=now >= self._renew_at,
-            saturated=self._full_since is not None and now - self._full_since >= self._settings.help_after.total_seconds(),
+            renew=now >= self._renew_at and not self._mixed(),
+            # Those who can help are told once in that time: each time costs them a fall asleep.
+            saturated=self._full_since is not None and now - max(self._full_since, self._helped_at) >= help_after,
         )
 
     def _free(self) -> int:

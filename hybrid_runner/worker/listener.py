@@ -112,6 +112,11 @@ class Listener:
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
 
+    async def get_up(self) -> None:
+        """Give back every sleeper's lock; rings are heard all the same."""
+        if self._ear is not None:
+            await self._ear.fetch("SELECT pg_advisory_unlock_all()")
+
     def give_up(self) -> None:
         """Hang up if a statement waits for its answer: the network may have swallowed it."""
         if self._ear is not None and self._ear.busy:

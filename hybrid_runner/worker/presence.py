@@ -37,11 +37,12 @@ class Presence:
         settings: Settings,
         registry: Registry,
         queues: Iterable[str],
+        kinds: str,
         worker_id: str,
         *,
         running: Callable[[], list[int]],
         proof_channel: Callable[[], str | None],
-        told: Callable[[list[Told]], None],
+        told: Callable[[list[Told], float], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
     ) -> None:
@@ -49,6 +50,7 @@ class Presence:
         self._name = worker_id
         self._settings = settings
         self._queues = list(queues)
+        self._kinds = kinds
         self._running = running
         self._proof_channel = proof_channel
         self._told = told
@@ -91,9 +93,15 @@ class Presence:
 
     async def _register(self, on: Fetches, queues: str, worker_id: str) -> None:
         host, pid = socket.gethostname(), os.getpid()
-        first, took_over = await statements.register_worker(on, worker_id, host, pid, VERSION, queues, self._settings.lease)
+        first, took_over = await statements.register_worker(
+            on, worker_id, host, pid, VERSION, queues, self._settings.lease, self._kinds
+        )
         self.id, self._first_claim, self._numbers = worker_id, first, count(first)
         self._rescue_first = self._rescue_first or took_over
+
+    async def leave_queues(self, on: Fetches) -> None:
+        """Nobody shall count on this worker any more."""
+        await statements.leave_queues(on, self.id, self._first_claim)
 
     async def retire(self, on: Fetches, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
@@ -114,7 +122,7 @@ class Presence:
     # --- in the heartbeat's thread
 
     async def _beat(self) -> float | None:
-        settings, worker_id, first_claim = self._settings, self.id, self._first_claim
+        settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
         try:
             told = await statements.beat(
                 self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
@@ -125,7 +133,7 @@ class Presence:
         self.beaten_at = time.monotonic()
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
             others = [t for t in told if t.what not in _OWN_BUSINESS]
-            self._pass_on(lambda: self._told(others))
+            self._pass_on(lambda: self._told(others, began))
         self._chores.give(t.value for t in told if t.what == "chore")
         if self._duties.empty():  # else those of the beat before are still being done
             self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))

@@ -1,13 +1,20 @@
 -- release_lost: put back, uncharged, what a claim took whose answer never arrived; returns the ids put back.
 -- $1 text queue, $2 text worker_id, $3 int8[] known
 -- odd: only right while this worker has no claim of this queue on its way; it walks the table, and runs after failures alone.
-UPDATE hybrid_runner.jobs AS j SET
-    state = 'queued',
-    run_at = clock_timestamp(), -- never behind a frontier
-    attempt = j.attempt - 1,
-    claim = NULL,
-    worker_id = NULL,
-    started_at = NULL,
-    version = j.version + 1
-WHERE j.queue = $1 AND j.worker_id = $2 AND j.state = 'running' AND NOT j.id = ANY ($3)
-RETURNING j.id
+WITH released AS (
+    UPDATE hybrid_runner.jobs AS j SET
+        state = 'queued',
+        run_at = clock_timestamp(), -- never behind a frontier
+        attempt = j.attempt - 1,
+        claim = NULL,
+        worker_id = NULL,
+        started_at = NULL,
+        version = j.version + 1
+    WHERE j.queue = $1 AND j.worker_id = $2 AND j.state = 'running' AND NOT j.id = ANY ($3)
+    RETURNING j.id, j.queue
+)
+SELECT r.id
+FROM released AS r
+WHERE (
+    SELECT count(hybrid_runner.ring(n.queue, now())) FROM (SELECT DISTINCT q.queue FROM released AS q) AS n
+) IS NOT NULL

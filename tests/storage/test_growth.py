@@ -169,8 +169,16 @@ async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: C
 async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tmp_path: Path) -> None:
     sockets, port = [await own_server.fetchval(f"SHOW {name}") for name in ("unix_socket_directories", "port")]
     place = f"host={sockets} port={port} user={await own_server.fetchval('SELECT current_user')}"
-    copied = [find_binaries().directory / "pg_basebackup", "-R", "--checkpoint=fast", "-D", tmp_path / "data", "-d", place]
-    await asyncio.to_thread(subprocess.run, copied, check=True, capture_output=True)
+    copying = [
+        str(find_binaries().directory / "pg_basebackup"),
+        "-R",
+        "--checkpoint=fast",
+        "-D",
+        str(tmp_path / "data"),
+        "-d",
+        place,
+    ]
+    await asyncio.to_thread(lambda: subprocess.run(copying, check=True, capture_output=True))
     feedback = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s", "max_prepared_transactions": "5"}
     standby = await asyncio.to_thread(use_embedded, tmp_path, settings=QUICK | feedback | {"cluster_name": "reports"})
     reader = await connect(standby.dsn)
@@ -187,7 +195,10 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
             assert complaint.startswith(
                 "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for longer "
             )
-        caught_up = "SELECT backend_xmin::text::bigint >= (SELECT max(next_transaction) FROM hybrid_runner.horizons) FROM pg_stat_replication"
+        caught_up = (
+            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_transaction) FROM hybrid_runner.horizons AS h) "
+            "FROM pg_stat_replication AS r"
+        )
         while not await own_server.fetchval(caught_up):
             pass
         assert await culprits(own_server) == []
