@@ -37,9 +37,9 @@ class Pruner:
         return done
 
     def _tell_blocked(self, partitions: list[str]) -> None:
-        # Once, not every minute: a reader that takes its time is no news.
+        # Once, not at each turn: a reader that takes its time is no news.
         if partitions and not self._was_blocked:
-            log.warning("archive: %s cannot be pruned while a transaction holds it; trying again every minute", partitions[0])
+            log.warning("archive: %s cannot be pruned while a transaction holds it; trying again at each turn", partitions[0])
         self._was_blocked = bool(partitions)
 
 

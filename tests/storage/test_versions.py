@@ -86,7 +86,7 @@ async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection
         await enqueue(connection)
         await enqueue(connection, delay=timedelta(seconds=30))
         assert await rings.so_far() == ["", "later"]
-        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 60000)", bell)
+        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 30000)", bell)
         await enqueue(connection)
         assert await rings.so_far() == []
         await connection.fetchval("SELECT setval($1::text::regclass, 0)", bell)
