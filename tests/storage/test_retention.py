@@ -195,7 +195,7 @@ async def test_that_somebody_is_in_the_way_is_said_once(
         await pruner.prune()
         await pruner.prune()
     [line] = caplog.messages
-    assert line == f"archive: {part} cannot be pruned while a transaction holds it; trying again every minute"
+    assert line == f"archive: {part} cannot be pruned while a transaction holds it; trying again at each turn"
 
 
 async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(database: Connection, another: Another) -> None:
