@@ -56,6 +56,8 @@ app = Runner()
 async def note(payload: dict) -> None:
     pass
 """
+LATE = "import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
+"""A signal to a process that is about to end anyway."""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
 RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
 ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
@@ -286,8 +288,7 @@ async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGQUIT"])
 async def test_a_signal_to_a_child_that_has_stopped_changes_nothing(number: str, dsn: str, folder: Path) -> None:
-    late = f"if not first: import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
-    (folder / "tasks.py").write_text(ONCE.format(then=late))
+    (folder / "tasks.py").write_text(ONCE.format(then=f"if not first: {LATE.format(number=number)}"))
     async with fleet("--dsn", dsn, cwd=folder) as process:
         await process.works()
         assert await process.ends() == 0
@@ -428,6 +429,7 @@ def test_a_server_that_cannot_be_used_is_one_line(server: Server, empty_dsn: str
     [
         ("if not first: raise ValueError('not again')", "importing 'tasks' raised ValueError: not again"),
         ("if not first: os._exit(2)", "ended with exit code 2 before it worked"),
+        (f"if not first:\n    {LATE.format(number='SIGTERM')}\n    raise ValueError('and late')", "raised ValueError: and late"),
     ],
 )
 def test_a_child_that_cannot_start_ends_the_first_start_of_all_in_one_line(
