@@ -306,16 +306,21 @@ class Runner:
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
         async with HealthServer(self.settings.http_host, self.settings.http_port) as pages:
-            await self.work(queues, pages.show)
+            await self.work(queues, pages.show, _stop_on_signals)
 
-    async def work(self, queues: Mapping[str, int] | None, show: Callable[[Callable[[], WorkerStatus]], None]) -> None:
-        """`run_worker` without its pages: `show` is given the worker's snapshots once it has started."""
+    async def work(
+        self,
+        queues: Mapping[str, int] | None,
+        show: Callable[[Callable[[], WorkerStatus]], None],
+        stop_on_signals: Callable[[], asyncio.Event],
+    ) -> None:
+        """`run_worker` without its pages and signals: `show` is given the worker's snapshots once it has started."""
         await self.open(wait=self.settings.start_timeout)
         try:
             pool = await self._opened_pool()
             await require_schema(pool)
             worker = self.worker(queues)
-            stop = _stop_on_signals()
+            stop = stop_on_signals()
             async with exporting(worker.id), worker:
                 show(worker.status)
                 await stop.wait()
