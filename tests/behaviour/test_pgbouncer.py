@@ -22,7 +22,7 @@ from tests.support.working import runner, working
 pytestmark = pytest.mark.skipif(find() is None, reason=f"SKIPPED: {why_absent()}")
 
 APP = "tests.behaviour.noting_app:app"
-SESSION_LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1212371538"
 END_OTHERS = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
@@ -88,7 +88,7 @@ async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once
         handles = await asyncio.gather(*(app.enqueue(kind, n, key=f"n{n}") for n, kind in enumerate(kinds)))
         assert await asyncio.gather(*(handle.wait(40) for handle in handles)) == list(range(count))
         assert {await handle.wait(40) for handle in held} == {"attempt 1"}
-        assert await database.fetchval(SESSION_LOCKS) == 0
+        assert await database.fetchval(SLEEPERS) == 0
         assert [await process.ends() for process in workers] == [0, 0]
     assert await database.fetchval(COMPLETED) == count + len(held)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
@@ -124,7 +124,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, databa
         await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', '1' FROM generate_series(1, 300)")
         await until(database, COMPLETED, 300)
         assert await database.fetchval(bell) is None
-        assert await database.fetchval(SESSION_LOCKS) == 0
+        assert await database.fetchval(SLEEPERS) == 0
         assert not any("listening on" in line["message"] for line in process.lines)
         assert await process.ends() == 0
 
@@ -194,7 +194,7 @@ async def test_a_pool_does_not_reset_what_belongs_to_others(dsn: str) -> None:
         assert await pool.fetchval("SELECT $1::int", 1) == 1
         await pool.close()
         assert await stranger.fetchval("SELECT current_setting('work_mem')") == "7777kB"
-        assert await stranger.fetchval(SESSION_LOCKS) == 1
+        assert await stranger.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7777") == 1
         await stranger.close()
 
 
