@@ -68,6 +68,15 @@ class Settings(BaseModel):
     grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
         seconds=25
     )
+    keep_completed: Annotated[
+        Duration | None, Field(description="How long completed jobs are kept; absent: as the database has it, at first 1h.")
+    ] = None
+    keep_failed: Annotated[
+        Duration | None, Field(description="How long failed jobs are kept; absent: as the database has it, at first 24h.")
+    ] = None
+    keep_cancelled: Annotated[
+        Duration | None, Field(description="How long cancelled jobs are kept; absent: as the database has it, at first 24h.")
+    ] = None
     poll_base: Annotated[Duration, Field(description="First fallback poll while the event path is down.")] = timedelta(seconds=5)
     poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while the event path is down.")] = timedelta(seconds=30)
     poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5

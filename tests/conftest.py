@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
-from tests.support import versions
+from tests.support import pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server
 
 CHOICE = pytest.StashKey[Choice]()
@@ -36,7 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say where the tests run, and what cannot."""
-    return [f"postgres: {config.stash[CHOICE].what}", f"postgres versions: {versions.summary()}"]
+    return [
+        f"postgres: {config.stash[CHOICE].what}",
+        f"postgres versions: {versions.summary()}",
+        f"pgbouncer: {pgbouncer.find() or f'SKIPPED: {pgbouncer.why_absent()}'}",
+    ]
 
 
 @pytest.fixture(scope="session")

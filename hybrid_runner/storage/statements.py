@@ -13,12 +13,14 @@ import asyncpg
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import (
     Claim,
+    Culprit,
     Enqueued,
     JobStatus,
     JobView,
     Lost,
     NewJob,
     OnConflict,
+    Pruned,
     Registered,
     State,
     Taken,
@@ -219,6 +221,23 @@ async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:
     """Have partitions ready; how many were made."""
     made: int = await _value(on, "make_archive_partitions", days_ahead)
     return made
+
+
+async def keep_jobs(on: Fetches, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
+    """How long ended jobs are kept, by (state, kind); the kind '' is all that are not named."""
+    if keeps:
+        states, kinds, times = zip(*keeps, strict=True)
+        await _fetch(on, "keep_jobs", states, times, kinds)
+
+
+async def prune(on: Fetches, most: int) -> list[Pruned]:
+    """Forget what is no longer kept, so many partitions at most; what was done."""
+    return [Pruned(*row) for row in await _fetch(on, "prune", most)]
+
+
+async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
+    """What lets tables grow, and has for longer."""
+    return [Culprit(*row) for row in await _fetch(on, "find_growth", longer_than)]
 
 
 # --- the client's

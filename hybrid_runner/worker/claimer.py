@@ -88,6 +88,7 @@ class Claimer:
         bell: Bell,
         hearing: Callable[[], bool],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
+        session: Callable[[], int],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
@@ -106,6 +107,8 @@ class Claimer:
         self._bell = bell
         self._hearing = hearing
         self._claim = claim
+        self._session = session
+        self._known_session = 1
         self._release_lost = release_lost
         self._next_due = next_due
         self._start = start
@@ -150,11 +153,16 @@ class Claimer:
                 self.mode = stand.mode
 
     async def settle_doubt(self) -> None:
-        """After a claim whose answer was lost: put back what it took. Not while a claim is on its way."""
-        if self.in_doubt:
+        """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
+
+        After a claim whose answer was lost; and on every new connection: the server may be another one since, and not know an
+        outcome that the old one took.
+        """
+        if self.in_doubt or self._session() != self._known_session:
             for job_id in await self._release_lost(self.queue):
-                log.warning("the answer to its claim was lost: queued again", extra={"job": job_id})
+                log.warning("it does not run here, whatever Postgres was told: queued again", extra={"job": job_id})
             self.in_doubt = False
+            self._known_session = self._session()
 
     # --- what the transitions ask for
 

@@ -17,13 +17,13 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
+from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
-_PARTITIONS_AHEAD = 7
 _OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
 """What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
@@ -59,11 +59,12 @@ class Presence:
         self._beats = Link(dsn, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
         self._upkeep = Link(dsn, FOR_UPKEEP)
         self._rescuer = Rescuer(self._upkeep, registry)
+        self._chores = Chores(dsn)
         self._rescue_first = False
         self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, closing=self._close)
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, self._chores.run, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -133,6 +134,7 @@ class Presence:
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
             others = [t for t in told if t.what not in _OWN_BUSINESS]
             self._pass_on(lambda: self._told(others, began))
+        self._chores.give(t.value for t in told if t.what == "chore")
         if self._duties.empty():  # else those of the beat before are still being done
             self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
@@ -158,6 +160,7 @@ class Presence:
     async def _close(self) -> None:
         await self._beats.close()
         await self._upkeep.close()
+        await self._chores.close()
 
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}
@@ -166,8 +169,6 @@ class Presence:
             self._rescue_first = False
         if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
-        if "partitions" in chores:
-            await statements.make_archive_partitions(self._upkeep, _PARTITIONS_AHEAD)
 
 
 def heard_within(settings: Settings) -> timedelta:

@@ -42,6 +42,7 @@ class QueueWork:
         hearing: Callable[[], bool],
         ring: Callable[[str, str], None],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
+        session: Callable[[], int],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
@@ -58,8 +59,8 @@ class QueueWork:
         )
         self.claimer = Claimer(
             queue, settings=settings, wake=self.wake, slots=self.slots, bell=bell, hearing=hearing, claim=claim,
-            release_lost=release_lost, next_due=next_due, start=start, room=room, mixed=lambda: self.mixed,
-            unmute=lambda: self._open(queue),
+            session=session, release_lost=release_lost, next_due=next_due, start=start, room=room,
+            mixed=lambda: self.mixed, unmute=lambda: self._open(queue),
             looked=self.poller.looked, set_timer=self.timer.set,
         )  # fmt: skip
         self.members: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.jsontext import decode, encode
-from hybrid_runner.models import Claim, State, Taken, Told
+from hybrid_runner.models import Claim, Keep, State, Taken, Told
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -69,6 +69,7 @@ class Worker:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
             await self._presence.register(self._settles, encode(self._totals, "queues"))
+            await statements.keep_jobs(self._settles, self._keeps())
         except BaseException:
             await self._claims.close()
             await self._settles.close()
@@ -167,6 +168,11 @@ class Worker:
 
     # --- wiring
 
+    def _keeps(self) -> list[tuple[State, str, timedelta]]:
+        settings = self._settings
+        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
+        return [*usual.rules(""), *(rule for kind in self._registry for rule in kind.keep.rules(kind.name))]
+
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
@@ -202,6 +208,7 @@ class Worker:
                 hearing=lambda: self._listener.hearing,
                 ring=self._ring,
                 claim=self._claim,
+                session=lambda: self._claims.session,
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,

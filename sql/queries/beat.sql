@@ -30,6 +30,8 @@ expired AS MATERIALIZED (
         SELECT o.id FROM others AS o
         WHERE o.dead_from < clock_timestamp() AND (o.rescued_at IS NULL OR o.rescued_at < clock_timestamp() - interval '10 seconds')
     )
+        -- Asked once more of the row itself: another heartbeat may have declared it since our snapshot, and given it free.
+        AND (w.rescued_at IS NULL OR w.rescued_at < clock_timestamp() - interval '10 seconds')
     FOR UPDATE OF w SKIP LOCKED
 ),
 declared AS (

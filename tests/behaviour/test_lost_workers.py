@@ -213,6 +213,16 @@ async def test_the_processes_of_handlers_end_with_a_killed_worker(dsn: str, data
         await until(database, COMPLETED, 1)
 
 
+async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grace(dsn: str, database: Connection) -> None:
+    """A13: systemd and shells signal every process; which of them has to stop is the worker's business."""
+    async with a_worker(dsn) as stopping:
+        await insert(database, "in_process", payload=1.5)
+        await until(database, BEGAN, 1)
+        os.kill(await database.fetchval("SELECT pid FROM runs"), signal.SIGTERM)
+        assert await stopping.ends() == 0
+    assert await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive") == "completed1"
+
+
 def is_alive(pid: int) -> bool:
     """Whether that process runs; one that ended and was not waited for does not."""
     try:

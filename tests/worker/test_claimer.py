@@ -49,6 +49,7 @@ async def claiming(wake: Wake, look: Look) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
     claimer = Claimer(
         "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: False, claim=look,
+        session=lambda: 1,
         release_lost=_nothing_lost,
         next_due=_nothing_later, start=lambda _claims, _slots: None,
         room=lambda: 10, mixed=lambda: False, unmute=lambda: None,
