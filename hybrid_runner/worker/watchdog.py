@@ -48,8 +48,12 @@ class Watchdog:
                 self._loop.call_soon_threadsafe(self._turn)
             except RuntimeError:
                 return
+            began = time.monotonic()
             await asyncio.sleep(self._limit / _LOOKS)
-            silent = time.monotonic() - self._turned_at
+            now = time.monotonic()
+            if now - began > self._limit / 2:  # we did not run ourselves: the whole process was frozen
+                self._turned_at = now
+            silent = now - self._turned_at
             if silent <= self._limit:
                 self.stalled = False
             elif not self.stalled:
