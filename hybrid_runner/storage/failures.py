@@ -53,6 +53,11 @@ def translate(error: BaseException) -> RunnerError:
             return DatabaseError(f"{type(error).__name__}: {_line(error)}")
 
 
+def is_silence(error: RunnerError) -> bool:
+    """Whether nothing was said at all: a refusal, or a connection that ends, comes from somewhere; this may be the network."""
+    return isinstance(error.__cause__, TimeoutError)
+
+
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)

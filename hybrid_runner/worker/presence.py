@@ -16,7 +16,8 @@ from hybrid_runner.models import Told
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
+from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
+from hybrid_runner.storage.failures import is_silence
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
@@ -53,7 +54,9 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._link = Link(dsn, FOR_UPKEEP, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._link = Link(
+            dsn, named("heartbeat", FOR_UPKEEP), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3))
+        )
         self._rescuer = Rescuer(self._link, registry)
         self._rescue_first = False
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
@@ -115,8 +118,9 @@ class Presence:
             told = await statements.beat(
                 self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
-        except DatabaseUnavailable:
-            self._pass_on(self._unheard)
+        except DatabaseUnavailable as error:
+            if is_silence(error):
+                self._pass_on(self._unheard)
             raise
         self.beaten_at = time.monotonic()
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were

@@ -19,7 +19,7 @@ from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims
+from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
@@ -36,6 +36,8 @@ log = logging.getLogger("hybrid_runner.worker")
 
 _SWALLOWED = 5.0
 """Seconds after which an answer that has not come may never come, once the heartbeat's did not either."""
+_OVERRUN = 5.0
+"""Seconds past the grace that a stop takes at most, whatever Postgres and the network do: to write down and to sign off."""
 _MANY_OUTCOMES = 50
 _WORDS = {state: state.value for state in State}  # plain ones: JSON takes no other keys, and .value is slow
 
@@ -82,21 +84,22 @@ class Worker:
         log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Shut down within the grace: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
+        """Shut down within the grace and a moment: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
         if self._stopping:
             return
         self._stopping = True
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
+        latest = deadline + _OVERRUN
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
-        await self._stop_claiming()
+        await self._stop_claiming(min(time.monotonic() + 5, latest - 4))
         if not await _within(deadline, self._executor.idle()):
             log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
             self._executor.stop_all()
-            await _within(time.monotonic() + 5, self._executor.idle())
-        if not await _within(max(deadline, time.monotonic() + 5), self._settler.drained()):
+            await _within(latest - 3, self._executor.idle())
+        if not await _within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
         await self._end_tasks(*self._tasks)
-        await self._retire()
+        await self._retire(latest)
         log.info("worker %s has stopped", self.id)
 
     async def __aenter__(self) -> Self:
@@ -106,23 +109,23 @@ class Worker:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _stop_claiming(self) -> None:
+    async def _stop_claiming(self, latest: float) -> None:
         for work in self._work.values():
             work.claimer.stop()
         claimers = self._named("claimer")
         if claimers:  # none, if they ended by themselves
-            await asyncio.wait(claimers, timeout=5)
+            await asyncio.wait(claimers, timeout=max(0.0, latest - time.monotonic()))
         await self._end_tasks(*claimers, *self._named("poller"))
-        await self._leave()
+        if not await _within(max(latest, time.monotonic() + 0.5), self._leave()):
+            log.info("worker %s could not say in time that it leaves", self.id)
 
     async def _leave(self) -> None:
         """Nobody counts on us any more: what a mute of ours kept quiet is for others, and our own jobs may come back to them."""
         for queue, work in self._work.items():
             try:
-                async with asyncio.timeout(1):
-                    is_muted = work.claimer.mode is not Mode.ASLEEP
-                    await statements.leave_bell(self._claims, queue, self.id, is_muted=is_muted)
-            except (RunnerError, TimeoutError) as error:
+                is_muted = work.claimer.mode is not Mode.ASLEEP
+                await statements.leave_bell(self._claims, queue, self.id, is_muted=is_muted)
+            except RunnerError as error:
                 log.info("worker %s could not say that it leaves %s: %s", self.id, queue, error)
 
     # --- what others see
@@ -166,9 +169,9 @@ class Worker:
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
-            Link(dsn, for_claims(flushed=settings.flush_claims)),
-            Link(dsn, FOR_SETTLING),
-            Link(dsn, FOR_SETTLING),
+            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims))),
+            Link(dsn, named("settles", FOR_SETTLING)),
+            Link(dsn, named("courtesies", FOR_SETTLING)),
         )
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
@@ -314,7 +317,7 @@ class Worker:
     def _on_silence(self) -> None:
         """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
         for link in (self._claims, self._settles, self._courtesies):
-            link.give_up(_SWALLOWED)
+            link.suspect(_SWALLOWED)
         self._listener.give_up()
 
     async def _start_over(self) -> None:
@@ -361,22 +364,21 @@ class Worker:
     def _named(self, word: str) -> list[asyncio.Task[None]]:
         return [task for task in self._tasks if task.get_name().startswith(word)]
 
-    async def _retire(self) -> None:
+    async def _retire(self, latest: float) -> None:
         for work in self._work.values():
             work.timer.clear()
         self._executor.close()
         await self._callers.close()
-        await self._presence.stop()
         try:
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(max(0.5, latest - time.monotonic())):
+                await self._presence.stop()
                 for work in self._work.values():
                     await work.claimer.settle_doubt()
                 in_order = not self._executor.running and not self._settler.pending
                 await self._presence.retire(self._claims, in_order=in_order)
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)
-        for link in (self._claims, self._settles, self._courtesies):
-            await link.close()
+        await asyncio.gather(*(link.close() for link in (self._claims, self._settles, self._courtesies)))
 
 
 async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
