@@ -89,7 +89,7 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
     except Exception as error:
         failure = translate(error)
         if isinstance(failure, DatabaseUnavailable):
-            raise DatabaseUnavailable(f"{failure} (at {_place(dsn)}: does it run there?)") from error
+            raise type(failure)(f"{failure} (at {_place(dsn)}: does it run there?)") from error
         raise failure from error
 
 

@@ -12,6 +12,7 @@ from hybrid_runner.errors import (
     DatabaseUnavailable,
     EnqueueError,
     KeyTaken,
+    NoAnswer,
     RowLocked,
     RunnerError,
     SchemaMissing,
@@ -29,7 +30,6 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.exceptions.ConnectionDoesNotExistError,
     OSError,
-    TimeoutError,
     EOFError,
     asyncpg.exceptions.InternalClientError,  # no host is what target_session_attrs asks for: a failover goes on
 )
@@ -47,15 +47,12 @@ def translate(error: BaseException) -> RunnerError:
         # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.
         case ValueError() | TypeError() | OverflowError():
             return ValueRefused(f"Postgres cannot take this value: {_line(error)}")
+        case TimeoutError():
+            return NoAnswer(f"Postgres does not answer in time: {_line(error)}")
         case _ if isinstance(error, _LOST):
             return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
         case _:
             return DatabaseError(f"{type(error).__name__}: {_line(error)}")
-
-
-def is_silence(error: RunnerError) -> bool:
-    """Whether nothing was said at all: a refusal, or a connection that ends, comes from somewhere; this may be the network."""
-    return isinstance(error.__cause__, TimeoutError)
 
 
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:

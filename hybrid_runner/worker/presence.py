@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from itertools import count
 
-from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.errors import NoAnswer
 from hybrid_runner.models import Told
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
-from hybrid_runner.storage.failures import is_silence
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
@@ -118,9 +117,8 @@ class Presence:
             told = await statements.beat(
                 self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
-        except DatabaseUnavailable as error:
-            if is_silence(error):
-                self._pass_on(self._unheard)
+        except NoAnswer:
+            self._pass_on(self._unheard)
             raise
         self.beaten_at = time.monotonic()
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were

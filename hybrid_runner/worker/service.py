@@ -319,6 +319,8 @@ class Worker:
         for link in (self._claims, self._settles, self._courtesies):
             link.suspect(_SWALLOWED)
         self._listener.give_up()
+        for work in self._work.values():
+            work.claimer.unheard()
 
     async def _start_over(self) -> None:
         """The others believe us dead and run our jobs again: ours end, and we go on under another name."""

@@ -1,4 +1,4 @@
-"""Postgres goes away, and comes back: sessions ended, servers restarted and killed, logins and writes refused, rows locked."""
+"""Postgres goes away and comes back: sessions that are ended, servers that stop, restart and are killed."""
 
 from __future__ import annotations
 
@@ -8,76 +8,20 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from hybrid_runner import Job, Runner, Worker
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.worker import loops
-from tests.support.bells import FAR_POLLS, seen, until
-from tests.support.faults import OwnServer, end_sessions, own_server
+from tests.support.bells import until
+from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
+from tests.support.faults import end_sessions, own_server
 from tests.support.proxy import Proxy
-from tests.support.working import runner, working
-
-QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
-INSERT = "INSERT INTO hybrid_runner.jobs (kind) SELECT $1 FROM generate_series(1, $2::int) RETURNING id"
-LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
-COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
+from tests.support.working import working
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two tries."""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=20), timedelta(milliseconds=200), 2))
 
-
-class App:
-    """Counts how often each job began. `brief` is quick, `hold` runs until it is let go."""
-
-    def __init__(self, dsn: str, **settings: Any) -> None:
-        self.runner: Runner = runner(dsn, **(FAR_POLLS | settings))
-        self.began: Counter[int] = Counter()
-        self.holding = 0
-        self.let_go = asyncio.Event()
-        self.cancelled = False
-
-        @self.runner.job("brief")
-        async def brief(payload: dict[str, int], job: Job) -> None:
-            self.began[job.id] += 1
-            if len(self.began) % 10 == 0:
-                await job.progress(0.5, "half way")
-
-        @self.runner.job("hold")
-        async def hold(payload: dict[str, int], job: Job) -> str:
-            self.began[job.id] += 1
-            self.holding += 1
-            try:
-                await self.let_go.wait()
-            except asyncio.CancelledError:
-                self.cancelled = True
-                raise
-            return "let go"
-
-    @property
-    def ran_once(self) -> bool:
-        return set(self.began.values()) == {1}
-
-
-async def ended(worker: Worker, count: int) -> None:
-    await asyncio.wait_for(worker.settled(count), 30)
-
-
-async def hears_again(worker: Worker, database: Connection, count: int) -> None:
-    """The event path works: a job is found by its ring, not by a sweep."""
-    await asyncio.wait_for(worker.hearing(), 20)
-    await asyncio.wait_for(worker.idle(), 20)
-    await until(lambda: seen(worker).mode == "asleep")
-    rings = seen(worker).found.get("ring", 0)
-    await database.fetch(INSERT, "brief", 1)
-    await ended(worker, count)
-    assert seen(worker).found.get("ring", 0) == rings + 1
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest.mark.parametrize("purpose", ["claims", "settles", "courtesies", "listener", "heartbeat"])
