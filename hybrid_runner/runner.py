@@ -240,10 +240,7 @@ class Runner:
         await self._client.close()
         pool, self._pool = self._pool, None
         if pool is not None:
-            try:
-                await asyncio.wait_for(pool.close(), 5)
-            except TimeoutError:
-                pool.terminate()
+            await pool.close()
         embedded, self.embedded = self.embedded, None
         if embedded is not None:
             self._dsn = self.settings.dsn

@@ -18,14 +18,14 @@ from hybrid_runner.storage.queries import query as sql
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
-    Pool = asyncpg.Pool[asyncpg.Record]
 else:
-    Connection, Pool = asyncpg.Connection, asyncpg.Pool
+    Connection = asyncpg.Connection
 Rows = list[asyncpg.Record]
 T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 1.0
+POOL_CLOSE_TIMEOUT = 3.0
 STATEMENT_TIMEOUT = 60.0
 BELL_TIMEOUT = 5.0
 # Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
@@ -110,23 +110,46 @@ def check_dsn(dsn: str) -> None:
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
-    return await asyncpg.create_pool(
-        dsn,
-        min_size=0,
-        max_size=largest,
-        timeout=CONNECT_TIMEOUT,
-        command_timeout=STATEMENT_TIMEOUT,
-        server_settings=_SERVER_SETTINGS,
-        max_inactive_connection_lifetime=60.0,
+    return Pool(
+        await asyncpg.create_pool(
+            dsn,
+            min_size=0,
+            max_size=largest,
+            timeout=CONNECT_TIMEOUT,
+            command_timeout=STATEMENT_TIMEOUT,
+            server_settings=_SERVER_SETTINGS,
+            max_inactive_connection_lifetime=60.0,
+        )
     )
+
+
+class Pool:
+    """Connections for whoever asks, several at a time."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        self._pool = pool
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one statement on a connection that is free."""
+        async with self._pool.acquire() as connection:
+            try:
+                return await connection.fetch(query, *args)
+            except asyncpg.exceptions.ReadOnlySQLTransactionError:
+                connection.terminate()  # a session that began read-only stays so
+                raise
+
+    async def close(self) -> None:
+        """Close them politely, for a moment at most."""
+        try:
+            await asyncio.wait_for(self._pool.close(), POOL_CLOSE_TIMEOUT)
+        except TimeoutError:
+            self._pool.terminate()
 
 
 class Link:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
-    def __init__(
-        self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT
-    ) -> None:
+    def __init__(self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT) -> None:
         self._dsn = dsn
         self._settings = settings
         self._timeout = timeout

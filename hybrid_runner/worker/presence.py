@@ -53,9 +53,7 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._link = Link(
-            dsn, named("heartbeat", FOR_UPKEEP), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3))
-        )
+        self._link = Link(dsn, named("heartbeat", FOR_UPKEEP), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
         self._rescuer = Rescuer(self._link, registry)
         self._rescue_first = False
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)

@@ -19,8 +19,6 @@ from tests.support.faults import end_sessions, own_server
 from tests.support.proxy import Proxy
 from tests.support.working import working
 
-
-
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
