@@ -14,7 +14,7 @@ import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
 from hybrid_runner.storage.failures import translate
-from hybrid_runner.storage.queries import query as sql
+from hybrid_runner.storage.queries import query
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -34,6 +34,10 @@ _SERVER_SETTINGS = {
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
+    # The server notices within a minute that we are gone without a word, and what we locked; and routers do not forget us.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
 }
 
 
@@ -204,7 +208,7 @@ class Link:
         connection = await connect(self._dsn, self._settings)
         if self._orphan is not None:
             try:
-                await connection.fetch(sql("end_session"), self._orphan, timeout=self._timeout)
+                await connection.fetch(query("end_session"), self._orphan, timeout=self._timeout)
             except BaseException as error:
                 connection.terminate()
                 if isinstance(error, Exception):

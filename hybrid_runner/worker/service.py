@@ -230,7 +230,7 @@ class Worker:
         return Taken([], taken.at)
 
     async def _release_lost(self, queue: str) -> set[int]:
-        known = [*self._executor.running, *self._settler.ids()]
+        known = [*self._executor.claims, *self._settler.claims()]
         return await statements.release_lost(self._claims, queue, self.id, known)
 
     async def _introduce(self) -> None:

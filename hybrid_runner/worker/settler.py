@@ -66,9 +66,10 @@ class Settler:
         """Settlements that Postgres does not have yet."""
         return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
 
-    def ids(self) -> list[int]:
-        """The jobs whose outcome Postgres does not have yet."""
-        return [settlement.claim.id for settlement in (*self._waiting, *self._in_flight, *self._set_aside)]
+    def claims(self) -> list[tuple[int, int]]:
+        """The jobs and claims whose outcome Postgres does not have yet."""
+        kept = (*self._waiting, *self._in_flight, *self._set_aside)
+        return [(settlement.claim.id, settlement.claim.claim) for settlement in kept]
 
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Worker
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections import Connection, connect
+from tests.cli.running import ROOT, worker
 from tests.support.bells import seen, until
 from tests.support.busy import INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.proxy import Proxy
@@ -147,3 +148,26 @@ async def test_a_stop_ends_on_a_frozen_network(moment: str, grace: float, dsn: s
         assert took < grace + 7
         assert closed < grace + 10
         assert worker.status().running == 0
+
+
+async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection) -> None:
+    """A13: SIGTERM, with everything that a process has to close."""
+    await database.execute("CREATE TABLE runs (job_id bigint, pid int, what text)")
+    async with Proxy(dsn) as proxy:
+        settings = {"HYBRID_RUNNER_DSN": proxy.dsn, "HYBRID_RUNNER_GRACE": "1s", "HYBRID_RUNNER_LOG_LEVEL": "info"}
+        async with worker("tests.behaviour.lost_app:app", cwd=ROOT, **settings) as process:
+            await process.says("listening on")
+            await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('long', '100')")
+            while not await database.fetchval("SELECT count(*) FROM runs"):
+                await asyncio.sleep(0.01)
+            proxy.freeze(newcomers=True)
+            assert await asyncio.wait_for(process.ends(), 20) == 0
+    assert any("did not take 1 outcomes" in line["message"] for line in process.lines)
+
+
+async def test_the_server_probes_connections_that_say_nothing(dsn: str) -> None:
+    """A machine that lost its power says no good-bye, and its listener's locks would stand for hours."""
+    connection = await connect(dsn)
+    probed = "SELECT bool_and(source = 'client') FROM pg_settings WHERE name LIKE 'tcp_keepalives_%'"
+    assert await connection.fetchval(probed)
+    await connection.close()
