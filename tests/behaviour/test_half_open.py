@@ -110,6 +110,30 @@ async def pid_of(database: Connection, purpose: str) -> int:
     )
 
 
+async def test_what_a_worker_that_was_cut_off_says_later_changes_nothing(dsn: str, database: Connection) -> None:
+    """D5: the others declare it dead and run its jobs again; it comes back, hears of it, and goes on under another name."""
+    async with Proxy(dsn) as proxy:
+        cut_off, other = App(proxy.dsn, **SHORT_LEASE), App(dsn, **SHORT_LEASE)
+        async with working(cut_off.runner) as worker:
+            await database.fetch(INSERT, "hold", 3)
+            await until(lambda: cut_off.holding == 3)
+            async with working(other.runner):
+                [settles] = [relayed for relayed in proxy.freeze(newcomers=True) if relayed.purpose == "settles"]
+                cut_off.let_go.set()
+                await settles.held.wait()
+                other.let_go.set()
+                while await database.fetchval(LEFT):
+                    await asyncio.sleep(0.02)
+                proxy.thaw()
+                await until(lambda: "~" in worker.id)
+            assert not worker.status().settled
+            await database.fetch(INSERT, "brief", 1)
+            await until(lambda: len(cut_off.began) == 4)
+        assert worker.status().stale == 3
+    ended_by = "SELECT DISTINCT attempt, worker_id LIKE '%~%' FROM hybrid_runner.archive WHERE kind = 'hold'"
+    assert [tuple(row) for row in await database.fetch(ended_by)] == [(2, False)]
+
+
 async def test_outcomes_that_find_no_way_out_are_bounded(dsn: str, database: Connection) -> None:
     """With N slots no more than 2N of them wait, while claims and heartbeats go on."""
     async with Proxy(dsn) as proxy:
