@@ -16,26 +16,38 @@ class Relayed:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.writers = [writer]
         self.purpose: str | None = None
-        self.flows = asyncio.Event()
-        self.flows.set()
+        self.asks, self.answers = asyncio.Event(), asyncio.Event()
+        """Set while that direction is forwarded."""
+        self.thaw()
         self.held = asyncio.Event()
         """Set once something waits for the thaw."""
 
-    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def thaw(self) -> None:
+        """Forward both directions."""
+        self.asks.set()
+        self.answers.set()
+
+    def freeze(self, *, answers_only: bool = False) -> None:
+        """Hold what comes from the server, and unless told otherwise what goes to it."""
+        self.answers.clear()
+        if not answers_only:
+            self.asks.clear()
+
+    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:
         """Forward one direction until it ends."""
         try:
             while chunk := await reader.read(65536):
                 if self.purpose is None:
                     found = _NAME.search(chunk)
                     self.purpose = found[1].decode() if found else ""
-                if not self.flows.is_set():
+                if not flows.is_set():
                     self.held.set()
-                    await self.flows.wait()
+                    await flows.wait()
                 writer.write(chunk)
                 await writer.drain()
         except OSError:
             pass
-        await self.flows.wait()  # the end of a connection is not forwarded either
+        await flows.wait()  # the end of a connection is not forwarded either
         writer.transport.abort()
 
 
@@ -90,12 +102,12 @@ class Proxy:
             task.cancel()
         self._relayed.clear()
 
-    def freeze(self, purpose: str | None = None, *, newcomers: bool = False) -> list[Relayed]:
+    def freeze(self, purpose: str | None = None, *, newcomers: bool = False, answers_only: bool = False) -> list[Relayed]:
         """Forward nothing on these connections (all, or those for one purpose) from now on; nor on new ones, if asked."""
         frozen = [relayed for relayed in self._relayed if purpose in (None, relayed.purpose)]
         assert frozen or newcomers, f"there is no connection for {purpose}"
         for relayed in frozen:
-            relayed.flows.clear()
+            relayed.freeze(answers_only=answers_only)
         self._newcomers_frozen = newcomers
         return frozen
 
@@ -103,7 +115,7 @@ class Proxy:
         """Forward everything again, first what was held."""
         self._newcomers_frozen = False
         for relayed in self._relayed:
-            relayed.flows.set()
+            relayed.thaw()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -113,13 +125,13 @@ class Proxy:
         relayed = Relayed(writer)
         self._relayed.append(relayed)
         if self._newcomers_frozen:
-            relayed.flows.clear()
+            relayed.freeze()
         try:
             onward_reader, onward_writer = await self._dial()
             relayed.writers.append(onward_writer)
             async with asyncio.TaskGroup() as group:
-                group.create_task(relayed.pump(reader, onward_writer))
-                group.create_task(relayed.pump(onward_reader, writer))
+                group.create_task(relayed.pump(reader, onward_writer, relayed.asks))
+                group.create_task(relayed.pump(onward_reader, writer, relayed.answers))
         except OSError:
             writer.transport.abort()
         except asyncio.CancelledError:  # cut
