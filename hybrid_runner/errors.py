@@ -7,6 +7,7 @@ RunnerError
 │   ├── SchemaMissing       run `hybrid-runner migrate`
 │   └── SchemaTooNew        upgrade hybrid-runner
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
+│   ├── NoAnswer            nothing was said in time: the network may have swallowed it
 │   └── RowLocked           somebody holds a lock on what was to be written
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
@@ -46,6 +47,10 @@ class SchemaTooNew(DatabaseError):
 
 class DatabaseUnavailable(RunnerError):
     """Postgres does not answer now; the same call may work later."""
+
+
+class NoAnswer(DatabaseUnavailable):
+    """Neither an answer nor a refusal came in time; connections of the same age may be dead as well."""
 
 
 class RowLocked(DatabaseUnavailable):

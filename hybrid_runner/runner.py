@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar, cast, overload
 
@@ -248,18 +248,7 @@ class Runner:
         """One new connection; with `wait`, a server that does not answer yet is waited for."""
         if self._dsn is None:
             await self._start_embedded()
-        deadline = time.monotonic() + (0 if wait is None else parse_duration(wait).total_seconds())
-        failures = 0
-        while True:
-            try:
-                return await connect(self.dsn)
-            except DatabaseUnavailable as error:
-                failures += 1
-                pause = OUTAGE.outage(failures, 0).total_seconds()
-                if time.monotonic() + pause > deadline:
-                    raise
-                log.warning("%s; trying again in %.0f s", error, pause)
-                await asyncio.sleep(pause)
+        return await _patiently(lambda: connect(self.dsn), wait)
 
     async def migrate(self, wait: Duration | None = None) -> list[Migration]:
         """Bring the database to this version's schema; the steps that were applied."""
@@ -274,10 +263,7 @@ class Runner:
         await self._client.close()
         pool, self._pool = self._pool, None
         if pool is not None:
-            try:
-                await asyncio.wait_for(pool.close(), 5)
-            except TimeoutError:
-                pool.terminate()
+            await pool.close()
         embedded, self.embedded = self.embedded, None
         if embedded is not None:
             self._dsn = self.settings.dsn
@@ -318,12 +304,16 @@ class Runner:
         await self.open(wait=self.settings.start_timeout)
         try:
             pool = await self._opened_pool()
-            await require_schema(pool)
+            await _patiently(lambda: require_schema(pool), self.settings.start_timeout)
             worker = self.worker(queues)
-            stop = stop_on_signals()
-            async with exporting(worker.id), worker:
-                show(worker.status)
-                await stop.wait()
+            async with exporting(worker.id):
+                await _patiently(worker.start, self.settings.start_timeout)  # one connection may work and the next be refused
+                stop = stop_on_signals()
+                try:
+                    show(worker.status)
+                    await stop.wait()
+                finally:
+                    await worker.stop()
         finally:
             await self.close()
 
@@ -348,6 +338,22 @@ class Runner:
             await migrate(connection)
         finally:
             await connection.close()
+
+
+async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) -> R:
+    """Call again while Postgres does not answer, for so long at most."""
+    deadline = time.monotonic() + (0 if wait is None else parse_duration(wait).total_seconds())
+    failures = 0
+    while True:
+        try:
+            return await call()
+        except DatabaseUnavailable as error:
+            failures += 1
+            pause = OUTAGE.outage(failures, 0).total_seconds()
+            if time.monotonic() + pause > deadline:
+                raise
+            log.warning("%s; trying again in %.0f s", error, pause)
+            await asyncio.sleep(pause)
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -13,6 +13,10 @@ TIMER = 0.001
 """Seconds below which timers of an event loop are of no use."""
 
 
+LONGEST_BLOCK = 300.0
+"""Seconds after which a sweep is allowed whatever the last one cost: it may have been the network that took so long."""
+
+
 class Recent:
     """Something per second over the last moments: it counts less the older it is."""
 
@@ -68,4 +72,4 @@ class Sweeps:
     def took(self, began: float, ended: float) -> None:
         """One has ended. What any look costs on a healthy table does not count."""
         self.last_at = ended
-        self.ready_at = ended + self.factor * max(0.0, ended - began - HEALTHY)
+        self.ready_at = ended + min(LONGEST_BLOCK, self.factor * max(0.0, ended - began - HEALTHY))

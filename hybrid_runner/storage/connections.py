@@ -15,16 +15,18 @@ import asyncpg
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
 from hybrid_runner.storage import hosts, pooled
 from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.queries import query
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
-    Pool = asyncpg.Pool[asyncpg.Record]
 else:
-    Connection, Pool = asyncpg.Connection, asyncpg.Pool
+    Connection = asyncpg.Connection
 Rows = list[asyncpg.Record]
 T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 1.0
+POOL_CLOSE_TIMEOUT = 3.0
 STATEMENT_TIMEOUT = 60.0
 BELL_TIMEOUT = 5.0
 # Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
@@ -33,6 +35,10 @@ _SERVER_SETTINGS = {
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
+    # The server notices within a minute that we are gone without a word, and what we locked; and routers do not forget us.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
 } | pooled.MARK
 
 
@@ -56,8 +62,13 @@ FOR_SETTLING = {"lock_timeout": "1s"}
 FOR_UPKEEP = FOR_SETTLING
 """Settings of the heartbeat's session."""
 
-FOR_LISTENING = {"synchronous_commit": "off"}
+FOR_LISTENING = {"application_name": "hybrid-runner listener", "synchronous_commit": "off"}
 """Settings of a session that listens and moves doorbells: nothing there must outlive a crash."""
+
+
+def named(purpose: str, settings: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The same, and what the session is for, as pg_stat_activity shows it."""
+    return {**settings, "application_name": f"hybrid-runner {purpose}"}
 
 
 class Fetches(Protocol):
@@ -84,7 +95,7 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
     except Exception as error:
         failure = translate(error)
         if isinstance(failure, DatabaseUnavailable):
-            raise DatabaseUnavailable(f"{failure} (at {_place(dsn)}: does it run there?)") from error
+            raise type(failure)(f"{failure} (at {_place(dsn)}: does it run there?)") from error
         raise failure from error
 
 
@@ -110,11 +121,35 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
     opened: Any = _for_pool  # its other arguments are of no use here
-    return await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    pool = await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    return Pool(pool)
 
 
 async def _for_pool(dsn: str, **_: object) -> Connection:
     return await connect(dsn)
+
+
+class Pool:
+    """Connections for whoever asks, several at a time."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        self._pool = pool
+
+    async def fetch(self, query: str, /, *args: Any, timeout: float | None = None) -> Rows:
+        """Run one statement on a connection that is free."""
+        async with self._pool.acquire() as connection:
+            try:
+                return await connection.fetch(query, *args, timeout=timeout)
+            except asyncpg.exceptions.ReadOnlySQLTransactionError:
+                connection.terminate()  # a session that began read-only stays so
+                raise
+
+    async def close(self) -> None:
+        """Close them politely, for a moment at most."""
+        try:
+            await asyncio.wait_for(self._pool.close(), POOL_CLOSE_TIMEOUT)
+        except TimeoutError:
+            self._pool.terminate()
 
 
 class Link:
@@ -128,6 +163,8 @@ class Link:
         self._busy = asyncio.Lock()
         self._asked_at = math.inf
         self._opened = 0
+        self._orphan: int | None = None
+        """The server's process for a session that was left with a statement on its way."""
 
     @property
     def session(self) -> int:
@@ -137,33 +174,67 @@ class Link:
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
         async with self._busy:
-            if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self._dsn, self._settings)
+            connection = self._connection
+            if connection is None or connection.is_closed():
+                connection = self._connection = await self._open()
                 self._opened += 1
             try:
                 self._asked_at = time.monotonic()
-                return await self._connection.fetch(query, *args, timeout=self._timeout)
+                return await connection.fetch(query, *args, timeout=self._timeout)
+            except asyncio.CancelledError:  # its answer may still come, and the next statement must not wait for it
+                self._leave(connection)
+                raise
             except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
-                    self._drop()
+                    self._leave(connection)
                 raise failure from error
             finally:
                 self._asked_at = math.inf
 
-    def give_up(self, waiting_longer_than: float) -> None:
-        """Hang up if a statement has been waiting for its answer for so long: the network may have swallowed it."""
-        if time.monotonic() - self._asked_at > waiting_longer_than:
+    def suspect(self, patience: float) -> None:
+        """The network may have swallowed something: reconnect before the next statement; give one on its way so many seconds."""
+        connection, asked_at = self._connection, self._asked_at
+        if connection is None:
+            return
+        if asked_at == math.inf:
             self._drop()
+            return
+        left = asked_at + patience - time.monotonic()
+        asyncio.get_running_loop().call_later(max(0.0, left), self._give_up, connection, asked_at)
 
     async def close(self) -> None:
-        """Close the connection politely, for a few seconds at most."""
+        """Close the connection politely, for a moment at most."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             try:
-                await connection.close(timeout=2)
+                await connection.close(timeout=CLOSE_TIMEOUT)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
                 connection.terminate()
+
+    async def _open(self) -> Connection:
+        """A new connection. A statement that was left on its way must not arrive after what follows: its session is ended first."""
+        connection = await connect(self._dsn, self._settings)
+        if self._orphan is not None:
+            try:
+                await connection.fetch(query("end_session"), self._orphan, timeout=self._timeout)
+            except BaseException as error:
+                connection.terminate()
+                if isinstance(error, Exception):
+                    raise translate(error) from error
+                raise
+            self._orphan = None
+        return connection
+
+    def _give_up(self, connection: Connection, asked_at: float) -> None:
+        if self._connection is connection and self._asked_at == asked_at:
+            self._leave(connection)
+
+    def _leave(self, connection: Connection) -> None:
+        """Drop it while a statement may be on its way."""
+        if not connection.is_closed():
+            self._orphan = connection.get_server_pid()
+        self._drop()
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -206,7 +277,7 @@ class Ear:
             heard(channel, str(payload), pid)
 
         async with self._busy:
-            await _translated(self._connection.add_listener(channel, on_ring))
+            await _translated(asyncio.wait_for(self._connection.add_listener(channel, on_ring), BELL_TIMEOUT))
 
     async def ring(self, channel: str, payload: str) -> None:
         """Ring a channel from this very connection."""

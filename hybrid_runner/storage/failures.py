@@ -12,6 +12,7 @@ from hybrid_runner.errors import (
     DatabaseUnavailable,
     EnqueueError,
     KeyTaken,
+    NoAnswer,
     RowLocked,
     RunnerError,
     SchemaMissing,
@@ -29,7 +30,6 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.exceptions.ConnectionDoesNotExistError,
     OSError,
-    TimeoutError,
     EOFError,
     asyncpg.exceptions.InternalClientError,  # no host is what target_session_attrs asks for: a failover goes on
 )
@@ -49,6 +49,8 @@ def translate(error: BaseException) -> RunnerError:
         # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.
         case ValueError() | TypeError() | OverflowError():
             return ValueRefused(f"Postgres cannot take this value: {_line(error)}")
+        case TimeoutError():
+            return NoAnswer(f"Postgres does not answer in time: {_line(error)}")
         case _ if isinstance(error, _LOST):
             return DatabaseUnavailable(f"Postgres does not answer: {_line(error)}")
         case _:

@@ -21,7 +21,10 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 MARK = {"hybrid_runner.session": "own"}
 """A setting of no meaning: nobody has it by default, so a session that has it is the one that was asked for it."""
 _IS_OWN = "SELECT WHERE current_setting('hybrid_runner.session', true) = 'own'"
-_NOT_LOCAL = {"application_name", "default_transaction_isolation", *MARK}
+_NOT_LOCAL = {
+    "application_name", "default_transaction_isolation", *MARK,
+    "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count",
+}  # fmt: skip
 """Settings that poolers know, that the BEGIN says, or that would not be true."""
 
 _known: dict[str, bool] = {}

@@ -114,9 +114,10 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     return {row[0] for row in rows}
 
 
-async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[int]) -> set[int]:
-    """Put back what a claim took whose answer was lost; `known` is what this worker does have."""
-    return {row[0] for row in await _fetch(on, "release_lost", queue, worker_id, known)}
+async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> set[int]:
+    """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
+    ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
+    return {row[0] for row in await _fetch(on, "release_lost", queue, worker_id, ids, claims)}
 
 
 async def next_due(on: Fetches, queue: str) -> timedelta | None:

@@ -129,6 +129,7 @@ class Claimer:
         self._in_vain = Recent(settings.awake_memory.total_seconds())  # seconds spent on looks that found nothing
         self._sweeps = Sweeps(settings.sweep_factor)
         self._look_seconds = 0.001  # of the last empty look
+        self._silence_at = -math.inf
         self._fresh_until = 0.0  # if full: how long others are not asked for help
         self._renew_at = 0.0
         self._falling_pause = 0.0
@@ -141,6 +142,10 @@ class Claimer:
         """Look no more; a look that is on its way is waited for, since what it claims must not be lost."""
         self._stopped = True
         self._wake.up(Reason.SLOT)
+
+    def unheard(self) -> None:
+        """The heartbeat got no answer: how long a look takes at this moment is not its cost."""
+        self._silence_at = time.monotonic()
 
     async def run(self) -> None:
         """Look until stopped."""
@@ -266,7 +271,8 @@ class Claimer:
         claims = await self._claim_behind_frontier(free, sweep=sweep)
         ended = time.monotonic()
         if sweep:
-            self._sweeps.took(began, ended)
+            # What the network took says nothing of what sweeps cost.
+            self._sweeps.took(ended if began <= self._silence_at else began, ended)
             self.seen.sweeps += 1
         if not claims:
             self._look_seconds = ended - began

@@ -76,6 +76,11 @@ class Executor:
         """The ids of the jobs that run now."""
         return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
 
+    @property
+    def claims(self) -> list[tuple[int, int]]:
+        """The ids and claims of the jobs that run now."""
+        return list(self._running)
+
     def start(self, claims: list[Claim], slots: Slots) -> None:
         """Start these jobs."""
         slots.take(len(claims))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from itertools import count
 
-from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.errors import NoAnswer
 from hybrid_runner.models import Told
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link
+from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
 from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
@@ -56,8 +56,8 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._beats = Link(dsn, timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
-        self._upkeep = Link(dsn, FOR_UPKEEP)
+        self._beats = Link(dsn, named("heartbeat"), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(self._upkeep, registry)
         self._chores = Chores(dsn)
         self._rescue_first = False
@@ -127,7 +127,7 @@ class Presence:
             told = await statements.beat(
                 self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
-        except DatabaseUnavailable:
+        except NoAnswer:
             self._pass_on(self._unheard)
             raise
         self.beaten_at = time.monotonic()

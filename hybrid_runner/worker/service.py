@@ -21,7 +21,7 @@ from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims
+from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
@@ -38,6 +38,8 @@ log = logging.getLogger("hybrid_runner.worker")
 
 _SWALLOWED = 5.0
 """Seconds after which an answer that has not come may never come, once the heartbeat's did not either."""
+_OVERRUN = 5.0
+"""Seconds past the grace that a stop takes at most, whatever Postgres and the network do: to write down and to sign off."""
 _MANY_OUTCOMES = 50
 _WORDS = {state: state.value for state in State}  # plain ones: JSON takes no other keys, and .value is slow
 
@@ -85,21 +87,22 @@ class Worker:
         log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Shut down within the grace: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
+        """Shut down within the grace and a moment: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
         if self._stopping:
             return
         self._stopping = True
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
+        latest = deadline + _OVERRUN
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
-        await self._stop_claiming()
+        await self._stop_claiming(min(time.monotonic() + 5, latest - 4))
         if not await _within(deadline, self._executor.idle()):
             log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
             self._executor.stop_all()
-            await _within(time.monotonic() + 5, self._executor.idle())
-        if not await _within(max(deadline, time.monotonic() + 5), self._settler.drained()):
+            await _within(latest - 3, self._executor.idle())
+        if not await _within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
         await self._end_tasks(*self._tasks)
-        await self._retire()
+        await self._retire(latest)
         log.info("worker %s has stopped", self.id)
 
     async def __aenter__(self) -> Self:
@@ -109,25 +112,25 @@ class Worker:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _stop_claiming(self) -> None:
+    async def _stop_claiming(self, latest: float) -> None:
         for work in self._work.values():
             work.claimer.stop()
         claimers = self._named("claimer")
         if claimers:  # none, if they ended by themselves
-            await asyncio.wait(claimers, timeout=5)
+            await asyncio.wait(claimers, timeout=max(0.0, latest - time.monotonic()))
         await self._end_tasks(*claimers, *self._named("poller"))
-        await self._leave()
+        if not await _within(max(latest, time.monotonic() + 0.5), self._leave()):
+            log.info("worker %s could not say in time that it leaves", self.id)
 
     async def _leave(self) -> None:
         """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
         try:
-            async with asyncio.timeout(2):
-                await self._presence.leave_queues(self._claims)
-                await self._listener.get_up()
-                for queue, work in self._work.items():
-                    is_awaited = work.claimer.mode is not Mode.ASLEEP or len(work.members) > EVERYBODY
-                    await statements.leave_bell(self._claims, queue, self.id, is_muted=is_awaited)
-        except (RunnerError, TimeoutError) as error:
+            await self._presence.leave_queues(self._claims)
+            await self._listener.get_up()
+            for queue, work in self._work.items():
+                is_awaited = work.claimer.mode is not Mode.ASLEEP or len(work.members) > EVERYBODY
+                await statements.leave_bell(self._claims, queue, self.id, is_muted=is_awaited)
+        except RunnerError as error:
             log.info("worker %s could not say that it leaves its queues: %s", self.id, error)
 
     # --- what others see
@@ -176,9 +179,9 @@ class Worker:
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
-            Link(dsn, for_claims(flushed=settings.flush_claims)),
-            Link(dsn, FOR_SETTLING),
-            Link(dsn, FOR_SETTLING),
+            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims))),
+            Link(dsn, named("settles", FOR_SETTLING)),
+            Link(dsn, named("courtesies", FOR_SETTLING)),
         )
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
@@ -240,7 +243,7 @@ class Worker:
         return Taken([], taken.at)
 
     async def _release_lost(self, queue: str) -> set[int]:
-        known = [*self._executor.running, *self._settler.ids()]
+        known = [*self._executor.claims, *self._settler.claims()]
         return await statements.release_lost(self._claims, queue, self.id, known)
 
     async def _introduce(self) -> None:
@@ -340,8 +343,10 @@ class Worker:
     def _on_silence(self) -> None:
         """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
         for link in (self._claims, self._settles, self._courtesies):
-            link.give_up(_SWALLOWED)
+            link.suspect(_SWALLOWED)
         self._listener.give_up()
+        for work in self._work.values():
+            work.claimer.unheard()
 
     async def _start_over(self) -> None:
         """The others believe us dead and run our jobs again: ours end, and we go on under another name."""
@@ -387,22 +392,21 @@ class Worker:
     def _named(self, word: str) -> list[asyncio.Task[None]]:
         return [task for task in self._tasks if task.get_name().startswith(word)]
 
-    async def _retire(self) -> None:
+    async def _retire(self, latest: float) -> None:
         for work in self._work.values():
             work.timer.clear()
         self._executor.close()
         await self._callers.close()
-        await self._presence.stop()
         try:
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(max(0.5, latest - time.monotonic())):
+                await self._presence.stop()
                 for work in self._work.values():
                     await work.claimer.settle_doubt()
                 in_order = not self._executor.running and not self._settler.pending
                 await self._presence.retire(self._claims, in_order=in_order)
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)
-        for link in (self._claims, self._settles, self._courtesies):
-            await link.close()
+        await asyncio.gather(*(link.close() for link in (self._claims, self._settles, self._courtesies)))
 
 
 async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.models import State
@@ -18,6 +19,7 @@ from hybrid_runner.policy.settling import error_text
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
+S = TypeVar("S", Finished, Requeued)
 
 LARGEST_BATCH = 500
 LOCKED_PAUSE = 1.0
@@ -66,9 +68,10 @@ class Settler:
         """Settlements that Postgres does not have yet."""
         return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
 
-    def ids(self) -> list[int]:
-        """The jobs whose outcome Postgres does not have yet."""
-        return [settlement.claim.id for settlement in (*self._waiting, *self._in_flight, *self._set_aside)]
+    def claims(self) -> list[tuple[int, int]]:
+        """The jobs and claims whose outcome Postgres does not have yet."""
+        kept = (*self._waiting, *self._in_flight, *self._set_aside)
+        return [(settlement.claim.id, settlement.claim.claim) for settlement in kept]
 
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
@@ -150,20 +153,19 @@ class Settler:
         requeues = [s for s in batch if isinstance(s, Requeued)]
         finishes = [s for s in batch if isinstance(s, Finished)]
         if requeues:
-            moved = await self._requeue(requeues)
-            self._tell([s for s in requeues if s.claim.id in moved])
+            put_back, left = _parted(requeues, await self._requeue(requeues))
+            self._tell(put_back)
             # Not put back: stale, or somebody asked for its cancelling.
-            left = [s for s in requeues if s.claim.id not in moved]
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
             batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
             moved = await self._finish(finishes)
             if again and len(moved) < len(finishes):
                 moved |= await self._archived_before([s for s in finishes if s.claim.id not in moved])
-            self._tell([s for s in finishes if s.claim.id in moved])
-            for s in finishes:
-                if s.claim.id not in moved:
-                    self._stale(s)
+            ended, stale = _parted(finishes, moved)
+            self._tell(ended)
+            for s in stale:
+                self._stale(s)
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Those whose rows nobody else holds; the others are tried again in a moment."""
@@ -227,3 +229,13 @@ class Settler:
             "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
             extra={"job": settlement.claim.id},
         )  # fmt: skip
+
+
+def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
+    """Those whose jobs were moved, and the others."""
+    if len(moved) == len(settlements):
+        return settlements, []
+    # Of two claims of one job, which a crash of Postgres can bring about, only the later one counts.
+    latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.claim)}
+    counts = {id(s) for job_id, s in latest.items() if job_id in moved}
+    return [s for s in settlements if id(s) in counts], [s for s in settlements if id(s) not in counts]

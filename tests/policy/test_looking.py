@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hybrid_runner.policy.looking import HEALTHY, Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
+from hybrid_runner.policy.looking import HEALTHY, LONGEST_BLOCK, Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
 
 LONGEST = 0.005
 SHARE = 0.25
@@ -137,6 +137,13 @@ def test_one_that_costs_more_blocks_the_next_for_a_multiple_of_what_it_cost_beyo
     assert sweeps.ready_at == pytest.approx(100 + cost + blocked)
     assert not blocked or not sweeps.allowed(100 + cost + blocked * 0.99)
     assert sweeps.allowed(100 + cost + blocked * 1.01)
+
+
+def test_no_cost_blocks_sweeps_for_longer_than_minutes() -> None:
+    """A stalled network looks like a sweep that costs a minute."""
+    sweeps = Sweeps(20)
+    sweeps.took(0, 60)
+    assert sweeps.allowed(60 + LONGEST_BLOCK)
 
 
 def test_a_sweep_that_is_cheap_again_ends_the_blocking() -> None:

@@ -189,7 +189,7 @@ class Machine:
     async def release(self) -> None:
         """As after a claim whose answer was lost."""
         claimer, batch = self.some_claims()
-        known = list(claimer.holds)
+        known = [(c.id, c.claim) for c in claimer.holds.values()]
         lost = await self.changed(statements.release_lost(claimer.connection, "default", claimer.name, known), put_back=True)
         assert lost == {c.id for c in batch}
 

@@ -14,7 +14,7 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.upkeep.rescuer import Rescuer
-from tests.support.jobs import KINDS, enqueue, living, running
+from tests.support.jobs import KINDS, claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
 
@@ -203,3 +203,14 @@ async def test_the_dead_are_forgotten_after_a_while(database: Connection) -> Non
     await living(database, "lives")
     await (await rescuing(database)).rescue()
     assert {row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.workers")} == {"just dead", "lives"}
+
+
+async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_back(database: Connection) -> None:
+    """A crash may undo a claim that was not flushed: the same worker then claims the job again, and that answer may be lost."""
+    old = await running(database)
+    await database.execute("UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL")
+    [lost] = await claim(database)
+    assert (lost.id, lost.claim) != (old.id, old.claim)
+    known = [(old.id, old.claim)]
+    assert await statements.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.claim)]) == set()
+    assert await statements.release_lost(database, "default", "worker-1", known) == {old.id}

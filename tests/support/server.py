@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,11 +105,11 @@ def _start_embedded() -> Server:
 
 
 @contextmanager
-def embedded() -> Iterator[EmbeddedPostgres]:
+def embedded(settings: Mapping[str, str] = QUICK) -> Iterator[EmbeddedPostgres]:
     """A cluster of its own for as long as it is needed, in memory where there is enough of it: a new database is 300 files."""
     place = str(MEMORY) if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH else None
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-tests-", dir=place, ignore_cleanup_errors=True) as folder:
-        postgres = use_embedded(Path(folder) / "postgres", settings=QUICK)
+        postgres = use_embedded(Path(folder) / "postgres", settings=settings)
         try:
             yield postgres
         finally:

@@ -20,6 +20,9 @@ class Silent:
     def is_closed(self) -> bool:
         return False
 
+    def get_server_pid(self) -> int:
+        return 42
+
     async def fetch(self, _query: str, *_arguments: Any, timeout: float) -> list[Any]:
         assert timeout > 0
         raise TimeoutError

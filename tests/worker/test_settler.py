@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -45,6 +46,28 @@ async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.Monkey
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (written, settler.pending) == ([0, 1, 2], 0)
+
+
+async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
+    """A claim that Postgres lost in a crash, and the one that it made then."""
+    told: list[Settlement] = []
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        return {f.claim.id for f in batch}
+
+    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
+        return set()
+
+    settler = Settler(finish, requeue=none, archived_before=none, locked=none, settled=told.append, written=lambda: None)
+    later = replace(claim(0), claim=2)
+    for each in (later, claim(0), claim(1)):
+        settler.settle(Finished(each, State.COMPLETED))
+    task = asyncio.create_task(settler.run())
+    await asyncio.wait_for(settler.drained(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [(s.claim.id, s.claim.claim) for s in told] == [(0, 2), (1, 1)]
+    assert settler.stale == 1
 
 
 async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other() -> None:
