@@ -106,6 +106,40 @@ class Lost(NamedTuple):
     worker_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long ended jobs are kept, by state; None leaves it as the database has it."""
+
+    completed: timedelta | None = None
+    failed: timedelta | None = None
+    cancelled: timedelta | None = None
+
+    def rules(self, kind: str) -> list[tuple[State, str, timedelta]]:
+        """What is said here, as (state, kind, how long)."""
+        said = ((State.COMPLETED, self.completed), (State.FAILED, self.failed), (State.CANCELLED, self.cancelled))
+        return [(state, kind, keep) for state, keep in said if keep is not None]
+
+
+class Pruned(NamedTuple):
+    """What one call did to one partition of the archive: see sql/queries/prune.sql."""
+
+    what: str
+    partition: str
+    bytes: int
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether somebody was in the way."""
+        return self.what in ("blocked", "busy")
+
+
+class Culprit(NamedTuple):
+    """Who lets tables grow."""
+
+    name: str
+    complaint: str
+
+
 class Told(NamedTuple):
     """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
 

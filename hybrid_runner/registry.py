@@ -17,6 +17,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.job import Job
 from hybrid_runner.jsontext import NotStorable, check, decode, encode
+from hybrid_runner.models import Keep
 from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
 from hybrid_runner.policy.pace import RetryPolicy
 
@@ -44,6 +45,7 @@ class JobKind(Generic[P, R]):
     wants_job: bool
     payload: TypeAdapter[Any]
     result: TypeAdapter[Any] | None
+    keep: Keep
     plain: bool = field(default=False)  # the payload needs no validation: any JSON will do
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,6 +137,7 @@ def make_kind(
     max_attempts: int,
     timeout: timedelta | None,
     retry: RetryPolicy,
+    keep: Keep = Keep(),  # noqa: B008  # frozen
 ) -> JobKind[Any, Any]:
     """Read the handler's signature and check everything that can be wrong before a job arrives."""
     if not NAME.fullmatch(name):
@@ -144,6 +147,9 @@ def make_kind(
         raise ConfigurationError(f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}")
     if timeout is not None and timeout <= timedelta(0):
         raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
+    for state, _, how_long in keep.rules(name):
+        if how_long <= timedelta(0):
+            raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
     is_async = inspect.iscoroutinefunction(function)
     executor = executor or ("async" if is_async else "thread")
     if executor not in ("async", "thread", "process"):
@@ -154,7 +160,7 @@ def make_kind(
     payload, result, wants_job = _signature(function, name)
     return JobKind(
         name=name, function=function, queue=queue, executor=executor, max_attempts=max_attempts, timeout=timeout,
-        retry=retry, wants_job=wants_job, payload=_adapter(payload, name, "payload"),
+        retry=retry, keep=keep, wants_job=wants_job, payload=_adapter(payload, name, "payload"),
         result=None if result is Any else _adapter(result, name, "result"), plain=payload is Any or payload is object,
     )  # fmt: skip
 

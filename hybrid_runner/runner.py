@@ -14,14 +14,15 @@ from hybrid_runner.client import Client, JobHandle
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.models import Enqueued, JobView, NewJob, OnConflict, State
+from hybrid_runner.models import Enqueued, JobView, Keep, NewJob, OnConflict, Pruned, State
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
 from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections import Connection, Fetches, Pool, connect, open_pool
+from hybrid_runner.storage.connections import Connection, Fetches, Link, Pool, connect, open_pool
 from hybrid_runner.storage.migrating import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.upkeep.pruner import Pruner
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import WorkerStatus
@@ -33,6 +34,8 @@ R = TypeVar("R")
 
 _CLIENT_CONNECTIONS = 10
 _DEFAULT_TIMEOUT = timedelta(hours=1)
+_LONG = 1800.0
+"""A large partition of which some is kept takes its time to be written anew."""
 
 
 class Runner:
@@ -67,15 +70,26 @@ class Runner:
         timeout: Duration | None = _DEFAULT_TIMEOUT,
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
+        keep_completed: Duration | None = None,
+        keep_failed: Duration | None = None,
+        keep_cancelled: Duration | None = None,
     ) -> JobDecorator:
-        """Make a function the handler of a kind. `timeout=None` lets it run for ever."""
+        """Make a function the handler of a kind. `timeout=None` lets it run for ever; `keep_…`: how long ended jobs are kept."""
         if not isinstance(name, str):
             raise ConfigurationError('the kind is missing: write @app.job("name") above the handler')
         limit = None if timeout is None else parse_duration(timeout)
+        keep = Keep(*(None if each is None else parse_duration(each) for each in (keep_completed, keep_failed, keep_cancelled)))
 
         def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
             kind = make_kind(
-                function, name=name, queue=queue, executor=executor, max_attempts=max_attempts, timeout=limit, retry=retry
+                function,
+                name=name,
+                queue=queue,
+                executor=executor,
+                max_attempts=max_attempts,
+                timeout=limit,
+                retry=retry,
+                keep=keep,
             )
             self.registry.add(kind)
             return kind
@@ -201,6 +215,15 @@ class Runner:
         """Workers claim again; False when it was not paused."""
         return await self._client.resume(queue)
 
+    async def prune(self) -> Sequence[Pruned]:
+        """Forget now what is no longer kept, as workers do every five minutes; what was done."""
+        await self.open()
+        link = Link(self.dsn, timeout=_LONG)
+        try:
+            return await Pruner(link).prune()
+        finally:
+            await link.close()
+
     # --- life
 
     @property
@@ -269,10 +292,15 @@ class Runner:
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
         async with HealthServer(self.settings.http_host, self.settings.http_port) as pages:
-            await self.work(queues, pages.show)
+            await self.work(queues, pages.show, _stop_on_signals)
 
-    async def work(self, queues: Mapping[str, int] | None, show: Callable[[Callable[[], WorkerStatus]], None]) -> None:
-        """`run_worker` without its pages: `show` is given the worker's snapshots once it has started."""
+    async def work(
+        self,
+        queues: Mapping[str, int] | None,
+        show: Callable[[Callable[[], WorkerStatus]], None],
+        stop_on_signals: Callable[[], asyncio.Event],
+    ) -> None:
+        """`run_worker` without its pages and signals: `show` is given the worker's snapshots once it has started."""
         await self.open(wait=self.settings.start_timeout)
         try:
             pool = await self._opened_pool()
@@ -280,7 +308,7 @@ class Runner:
             worker = self.worker(queues)
             async with exporting(worker.id):
                 await _patiently(worker.start, self.settings.start_timeout)  # one connection may work and the next be refused
-                stop = _stop_on_signals()
+                stop = stop_on_signals()
                 try:
                     show(worker.status)
                     await stop.wait()

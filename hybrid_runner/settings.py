@@ -54,7 +54,9 @@ class Settings(BaseModel):
     process_slots: Annotated[int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')] = max(
         1, os.cpu_count() or 1
     )
-    heartbeat: Annotated[Duration, Field(description="How often a worker says that it lives; at the latest after a third of its lease.")] = timedelta(seconds=10)
+    heartbeat: Annotated[
+        Duration, Field(description="How often a worker says that it lives; at the latest after a third of its lease.")
+    ] = timedelta(seconds=10)
     lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
     overtime: Annotated[
         Duration, Field(description="How long past its time-out a job may run, until it is taken from a worker that hangs.")
@@ -66,6 +68,15 @@ class Settings(BaseModel):
     grace: Annotated[Duration, Field(description="How long running jobs may go on once a stop was asked for.")] = timedelta(
         seconds=25
     )
+    keep_completed: Annotated[
+        Duration | None, Field(description="How long completed jobs are kept; absent: as the database has it, at first 1h.")
+    ] = None
+    keep_failed: Annotated[
+        Duration | None, Field(description="How long failed jobs are kept; absent: as the database has it, at first 24h.")
+    ] = None
+    keep_cancelled: Annotated[
+        Duration | None, Field(description="How long cancelled jobs are kept; absent: as the database has it, at first 24h.")
+    ] = None
     poll_base: Annotated[Duration, Field(description="First fallback poll while the event path is down.")] = timedelta(seconds=5)
     poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while the event path is down.")] = timedelta(seconds=30)
     poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5
@@ -77,9 +88,10 @@ class Settings(BaseModel):
     awake_memory: Annotated[Duration, Field(description="Over how long that rate is measured; older jobs count less.")] = timedelta(
         milliseconds=100
     )
-    mute: Annotated[Duration, Field(description="How long a worker that looks by itself keeps inserts quiet at a time.")] = (
-        timedelta(milliseconds=300)
-    )
+    mute: Annotated[
+        Duration,
+        Field(le=timedelta(minutes=1), description="How long a worker that looks by itself keeps inserts quiet at a time."),
+    ] = timedelta(milliseconds=300)
     mute_renewal: Annotated[Duration, Field(description="How often it renews that.")] = timedelta(milliseconds=100)
     look_share: Annotated[
         float, Field(gt=0, le=1, description="Share of the time that an awake worker may spend on looks that find nothing.")

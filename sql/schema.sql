@@ -10,6 +10,30 @@ CREATE TYPE hybrid_runner.job_state AS ENUM (
     'cancelled'
 );
 
+CREATE FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    partition text := format('%s_%s_%s', shelf, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
+
+BEGIN
+    -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
+    EXECUTE format('LOCK TABLE hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', shelf || '_default');
+
+    EXECUTE format('CREATE TABLE hybrid_runner.%I (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
+
+    EXECUTE format(
+        'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
+        'INSERT INTO hybrid_runner.%4$I SELECT * FROM strays', shelf || '_default', opens, closes, partition);
+
+    EXECUTE format(
+        'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%L) TO (%L)',
+        shelf, partition, opens, closes);
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb DEFAULT NULL::jsonb, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -171,6 +195,126 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00'::interval) RETURNS TABLE(culprit text, complaint text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT max(h.next_transaction) INTO known FROM hybrid_runner.horizons AS h WHERE h.looked_at <= clock_timestamp() - longer_than;
+    DELETE FROM hybrid_runner.horizons AS h WHERE h.looked_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+    INSERT INTO hybrid_runner.horizons (next_transaction) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+
+    RETURN QUERY
+    SELECT
+        'session ' || s.pid, format(
+            'session %s (%s, %s) has been in one transaction for %s and keeps vacuum from cleaning up: '
+            'end it, or SELECT pg_terminate_backend(%s)',
+            s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.state,
+            date_trunc('second', clock_timestamp() - s.xact_start), s.pid)
+    FROM pg_stat_activity AS s
+    WHERE s.datname = current_database() AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - longer_than
+        AND (s.backend_xmin IS NOT NULL OR s.backend_xid IS NOT NULL) AND s.pid <> pg_backend_pid()
+    ORDER BY s.xact_start
+    LIMIT 1;
+
+    RETURN QUERY
+    SELECT
+        'prepared ' || p.gid, format(
+            'prepared transaction %L of %s has waited for %s and keeps vacuum from cleaning up: COMMIT PREPARED or ROLLBACK PREPARED it',
+            p.gid, p.owner, date_trunc('second', clock_timestamp() - p.prepared))
+    FROM pg_prepared_xacts AS p
+    WHERE p.database = current_database() AND p.prepared < clock_timestamp() - longer_than
+    ORDER BY p.prepared
+    LIMIT 1;
+
+    -- Neither of these says since when; and numbers of transactions wrap around.
+    RETURN QUERY
+    SELECT
+        'slot ' || s.slot_name, format(
+            'replication slot %s (%s) has kept vacuum from cleaning up for longer than %s: let its reader catch up, or drop it',
+            quote_ident(s.slot_name), CASE WHEN s.active THEN 'in use' ELSE 'nobody uses it' END, longer_than)
+    FROM pg_replication_slots AS s
+    WHERE EXISTS (
+        SELECT FROM unnest(ARRAY[s.xmin, s.catalog_xmin]) AS x (id)
+        WHERE ((known - x.id::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
+    )
+    ORDER BY greatest(age(s.xmin), age(s.catalog_xmin)) DESC
+    LIMIT 1;
+
+    RETURN QUERY
+    SELECT
+        'standby ' || r.application_name, format(
+            'standby %s (%s, hot_standby_feedback) has kept vacuum from cleaning up for longer than %s: look for a long query there',
+            r.application_name, coalesce(host(r.client_addr), 'local'), longer_than)
+    FROM pg_stat_replication AS r
+    WHERE ((known - r.backend_xmin::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647
+    ORDER BY age(r.backend_xmin) DESC
+    LIMIT 1;
+
+    RETURN QUERY
+    SELECT 'setting ' || s.name, format('%s is off on this server: nothing cleans up hybrid_runner.jobs; switch it on', s.name)
+    FROM pg_settings AS s
+    WHERE s.name IN ('autovacuum', 'track_counts') AND s.setting = 'off'
+    UNION ALL
+    SELECT 'option autovacuum', 'autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)'
+    FROM pg_class AS c
+    CROSS JOIN LATERAL pg_options_to_table(c.reloptions) AS o
+    WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled' AND NOT o.option_value::boolean;
+
+    RETURN QUERY
+    SELECT
+        'ahead ' || s.shelf, format(
+            'hybrid_runner.%s has no partition from %s on: see why make_archive_partitions fails',
+            s.shelf, coalesce(newest.upper::text, 'now'))
+    FROM hybrid_runner.archive_shelves AS s
+    LEFT JOIN LATERAL (
+        SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
+        WHERE p.shelf = s.shelf AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
+    ) AS newest ON true
+    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
+    ORDER BY s.shelf;
+
+    RETURN QUERY
+    SELECT
+        'strays ' || s.shelf, format(
+            'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.shelf)
+    FROM (
+        SELECT 'archive_completed_default' AS shelf WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
+        UNION ALL
+        SELECT 'archive_failed_default' WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
+    ) AS s;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT ''::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF keep.state IS NULL OR keep.state NOT IN ('completed', 'failed', 'cancelled') THEN
+        RAISE EXCEPTION 'state must be completed, failed or cancelled, not %', coalesce(keep.state, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF keep.kind IS NULL OR length(keep.kind) > 128 THEN
+        RAISE EXCEPTION 'kind must be 0 to 128 characters' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF keep.keep <= '0' OR keep.keep > '3653 days' THEN
+        RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep USING ERRCODE = 'invalid_parameter_value';
+    ELSIF keep.keep IS NOT NULL THEN
+        INSERT INTO hybrid_runner.retention AS r (state, kind, keep)
+        VALUES (keep.state::hybrid_runner.job_state, keep.kind, keep.keep)
+        ON CONFLICT (state, kind) DO UPDATE SET keep = excluded.keep WHERE r.keep <> excluded.keep;
+    ELSIF keep.kind = '' THEN
+        RAISE EXCEPTION 'keep is missing: only the exception of a kind can be removed' USING ERRCODE = 'invalid_parameter_value';
+    ELSE
+        DELETE FROM hybrid_runner.retention AS r WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind;
+    END IF;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -188,46 +332,36 @@ CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
     SET lock_timeout TO '2s'
-    AS $_$
+    AS $$
 DECLARE
-    first_day timestamptz;
-
-    partition text;
-
+    half record;
+    opens timestamptz;
+    closes timestamptz;
     made integer := 0;
-
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
-
-    FOR first_day IN
-        SELECT generate_series(date_trunc('day', now()), date_trunc('day', now()) + make_interval(days => least(days_ahead, 366)), '1 day')
+    FOR half IN
+        -- As fine as what is forgotten first needs, and no finer: each partition costs whoever looks for an id.
+        SELECT s.shelf, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
+        FROM hybrid_runner.archive_shelves AS s
+        JOIN (VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')) AS w (unit, ahead)
+            ON w.unit = CASE WHEN s.shortest < '12 hours' THEN 'hour' WHEN s.shortest < '60 days' THEN 'day' ELSE 'month' END
     LOOP
-        partition := 'archive_' || to_char(first_day, 'YYYYMMDD');
-
-        CONTINUE WHEN to_regclass('hybrid_runner.' || partition) IS NOT NULL;
-
-        -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
-        LOCK TABLE hybrid_runner.archive_default IN ACCESS EXCLUSIVE MODE;
-
-        EXECUTE format('CREATE TABLE hybrid_runner.%I (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
-
-        EXECUTE format(
-            'WITH strays AS (DELETE FROM hybrid_runner.archive_default WHERE finished_at >= %1$L AND finished_at < %2$L RETURNING *) '
-            'INSERT INTO hybrid_runner.%3$I SELECT * FROM strays', first_day, first_day + interval '1 day', partition);
-
-        EXECUTE format(
-            'ALTER TABLE hybrid_runner.archive ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%L) TO (%L)',
-            partition, first_day, first_day + interval '1 day');
-
-        made := made + 1;
-
+        SELECT coalesce(max(p.upper), date_trunc(half.unit, now())) INTO opens
+        FROM hybrid_runner.archive_partitions AS p
+        WHERE p.shelf = half.shelf AND p.upper > date_trunc(half.unit, now());
+        WHILE opens <= half.until LOOP
+            closes := date_trunc(half.unit, opens) + ('1 ' || half.unit)::interval;
+            PERFORM hybrid_runner.add_archive_partition(half.shelf, opens, closes);
+            opens := closes;
+            made := made + 1;
+        END LOOP;
     END LOOP;
-
     RETURN made;
-
 END
-$_$;
+$$;
 
 CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
@@ -237,7 +371,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(mute_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    END IF;
     IF rise THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
@@ -271,7 +409,11 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    IF NOT FOUND THEN -- somebody has deleted it
+        PERFORM hybrid_runner.open_queue(open_bell.queue);
+        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    END IF;
     IF lie_down THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
     END IF;
@@ -312,6 +454,194 @@ BEGIN
     RETURN FOUND;
 END
 $$;
+
+CREATE FUNCTION hybrid_runner.prune(most integer DEFAULT 20) RETURNS TABLE(what text, partition text, bytes bigint)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    SET lock_timeout TO '300ms'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    due record;
+
+    part text;
+
+    place integer;
+
+    successor text;
+
+    has_dropped boolean := false;
+
+    found_some integer := 1;
+
+BEGIN
+    -- Not together with another, nor with retry(), which would be in each other's way.
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('hybrid_runner.prune', 0)) THEN
+        RETURN QUERY SELECT 'busy', '', bigint '0';
+
+        RETURN;
+
+    END IF;
+
+    -- 1: partitions of which nothing is kept
+    FOR due IN
+        SELECT old.shelf, array_agg(old.partition ORDER BY old.upper) AS partitions, array_agg(old.bytes ORDER BY old.upper) AS bytes
+        FROM (
+            SELECT p.shelf, p.partition, p.upper, pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
+            FROM hybrid_runner.archive_partitions AS p
+            JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
+            WHERE NOT p.is_default AND p.upper + s.longest <= now()
+            ORDER BY p.upper
+            LIMIT most
+        ) AS old
+        GROUP BY old.shelf
+    LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.shelf);
+
+            FOREACH part IN ARRAY due.partitions LOOP
+                EXECUTE format('DROP TABLE hybrid_runner.%I', part);
+
+            END LOOP;
+
+            has_dropped := true;
+
+            RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
+
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            -- A transaction that archives and goes on for long holds the whole shelf, but nothing of the past.
+            FOR place IN 1..cardinality(due.partitions) LOOP
+                CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
+
+                BEGIN
+                    EXECUTE format('TRUNCATE hybrid_runner.%I', due.partitions[place]);
+
+                    RETURN QUERY SELECT 'emptied', due.partitions[place], due.bytes[place];
+
+                EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+                    RETURN QUERY SELECT 'blocked', due.partitions[place], due.bytes[place];
+
+                    EXIT;
+
+                END;
+
+            END LOOP;
+
+        END;
+
+    END LOOP;
+
+    -- 2: what found no partition; few, if any
+    BEGIN
+        FOREACH part IN ARRAY ARRAY['archive_completed_default', 'archive_failed_default'] LOOP
+            CONTINUE WHEN pg_relation_size('hybrid_runner.' || part) = 0;
+
+            EXECUTE format(
+                'DELETE FROM hybrid_runner.%1$I WHERE ctid IN (SELECT a.ctid FROM hybrid_runner.%1$I AS a '
+                'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
+                'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
+                'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 10000)', part);
+
+        END LOOP;
+
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        NULL; -- partitions are being made; the next round will do
+    END;
+
+    -- Its lock on the shelf lasts until the commit: copying has to wait for the next call.
+    IF has_dropped THEN
+        RETURN;
+
+    END IF;
+
+    -- 3: one partition of which some is kept, or several small old ones that can be one
+    SELECT c.* INTO due FROM (
+        SELECT
+            p.shelf, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules, 'rewritten' AS manner
+        FROM hybrid_runner.archive_partitions AS p
+        JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
+        LEFT JOIN hybrid_runner.archive_looks AS l ON l.partition = p.partition
+        WHERE NOT p.is_default AND (p.upper + s.longest > now()) IS NOT FALSE AND EXISTS (
+            SELECT FROM hybrid_runner.retention AS r
+            WHERE (r.state = 'completed') = (p.shelf = 'archive_completed') AND p.upper + r.keep <= now()
+                AND (l.partition IS NULL OR l.rules <> s.rules OR p.upper + r.keep > l.looked_at)
+        )
+        UNION ALL
+        SELECT p.shelf, array_agg(p.partition), min(p.lower), max(p.upper), s.rules, 'merged'
+        FROM hybrid_runner.archive_partitions AS p
+        JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
+        CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'), ('month', '1 month', '30 days')) AS w (unit, width, rest)
+        WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width AND isfinite(p.lower)
+            AND date_trunc(w.unit, p.lower) + w.width + w.rest <= now()
+        GROUP BY p.shelf, s.rules, w.unit, date_trunc(w.unit, p.lower)
+        HAVING count(*) > 1
+    ) AS c
+    WHERE NOT EXISTS (
+        SELECT FROM hybrid_runner.archive_looks AS l WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
+    )
+    ORDER BY c.manner DESC, c.closes
+    LIMIT 1;
+
+    IF NOT FOUND THEN
+        DELETE FROM hybrid_runner.archive_looks AS l
+        WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p WHERE p.partition = l.partition);
+
+        RETURN;
+
+    END IF;
+
+    SELECT sum(pg_total_relation_size('hybrid_runner.' || p)) INTO bytes FROM unnest(due.partitions) AS p;
+
+    IF due.manner = 'rewritten' THEN
+        EXECUTE format(
+            'SELECT FROM hybrid_runner.%I AS a LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
+            'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
+            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 1', due.partitions[1]);
+
+        GET DIAGNOSTICS found_some = ROW_COUNT;
+
+    END IF;
+
+    BEGIN
+        IF found_some = 0 THEN
+            successor := due.partitions[1];
+
+            what := 'kept';
+
+        ELSE
+            successor := hybrid_runner.rewrite_archive(due.shelf, due.partitions, due.opens, due.closes);
+
+            what := CASE WHEN successor IS NULL THEN 'dropped' ELSE due.manner END;
+
+        END IF;
+
+        partition := coalesce(successor, due.partitions[1]);
+
+        IF successor IS NOT NULL THEN
+            bytes := bytes - pg_total_relation_size('hybrid_runner.' || successor);
+
+            INSERT INTO hybrid_runner.archive_looks AS l (partition, looked_at, rules) VALUES (successor, now(), due.rules)
+            ON CONFLICT (partition) DO UPDATE SET looked_at = excluded.looked_at, rules = excluded.rules, not_before = '-infinity';
+
+        END IF;
+
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        -- The copy was for nothing: not again at once.
+        what := 'blocked';
+
+        partition := due.partitions[1];
+
+        INSERT INTO hybrid_runner.archive_looks AS l (partition, not_before) VALUES (partition, now() + interval '5 minutes')
+        ON CONFLICT (partition) DO UPDATE SET not_before = excluded.not_before;
+
+    END;
+
+    RETURN NEXT;
+
+END
+$_$;
 
 CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
@@ -354,6 +684,8 @@ BEGIN
         RETURN 'queued';
     END IF;
 
+    -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being written anew.
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
     SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
@@ -373,6 +705,85 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    successor text := format(
+        '%s_%s_%s', shelf, CASE WHEN isfinite(opens) THEN to_char(opens, 'YYYYMMDDHH24') ELSE 'past' END, to_char(closes, 'YYYYMMDDHH24'));
+
+    part text;
+
+    counted bigint;
+
+    kept bigint := 0;
+
+BEGIN
+    -- Those who read go on; those who write wait here, where they hold nothing of it yet.
+    FOREACH part IN ARRAY partitions LOOP
+        EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN EXCLUSIVE MODE', part);
+
+    END LOOP;
+
+    CREATE TABLE hybrid_runner.archive_successor (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+
+    FOREACH part IN ARRAY partitions LOOP
+        EXECUTE format(
+            'INSERT INTO hybrid_runner.archive_successor SELECT a.* FROM hybrid_runner.%I AS a '
+            'LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
+            'LEFT JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
+            'WHERE (a.finished_at + coalesce(own.keep, usual.keep) > now()) IS NOT FALSE', part);
+
+        GET DIAGNOSTICS counted = ROW_COUNT;
+
+        kept := kept + counted;
+
+    END LOOP;
+
+    IF kept > 0 THEN
+        -- All that ATTACH would do while everybody waits is done here.
+        EXECUTE format(
+            'ALTER TABLE hybrid_runner.archive_successor ADD PRIMARY KEY (id, finished_at, state), ADD CONSTRAINT fits '
+            'CHECK (state IS NOT NULL AND %s AND finished_at IS NOT NULL AND finished_at >= %L AND finished_at < %L)',
+            CASE shelf WHEN 'archive_completed' THEN 'state = ''completed''' ELSE 'state IN (''failed'', ''cancelled'')' END,
+            opens, closes);
+
+    END IF;
+
+    EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', shelf);
+
+    FOREACH part IN ARRAY partitions LOOP
+        EXECUTE format('DROP TABLE hybrid_runner.%I', part);
+
+    END LOOP;
+
+    IF kept = 0 THEN
+        DROP TABLE hybrid_runner.archive_successor;
+
+        RETURN NULL;
+
+    END IF;
+
+    EXECUTE format(
+        'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
+        'INSERT INTO hybrid_runner.archive_successor SELECT * FROM strays', shelf || '_default', opens, closes);
+
+    EXECUTE format('ALTER TABLE hybrid_runner.archive_successor RENAME TO %I', successor);
+
+    EXECUTE format('ALTER INDEX hybrid_runner.archive_successor_pkey RENAME TO %I', successor || '_pkey');
+
+    EXECUTE format(
+        'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%s) TO (%L)',
+        shelf, successor, CASE WHEN isfinite(opens) THEN quote_literal(opens) ELSE 'MINVALUE' END, closes);
+
+    EXECUTE format('ALTER TABLE hybrid_runner.%I DROP CONSTRAINT fits', successor);
+
+    RETURN successor;
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -386,7 +797,8 @@ BEGIN
     SELECT CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
-    IF muted_until > extract(epoch FROM server_time) * 1000 THEN
+    -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.
+    IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
     IF due <= server_time THEN
@@ -407,7 +819,7 @@ BEGIN
     LEFT JOIN hybrid_runner.queues AS q ON q.name = n.queue
     WHERE (
         CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END
-        > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        - (extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN 1 AND 60000
     ) IS NOT TRUE
     LIMIT 1;
     IF FOUND THEN
@@ -444,7 +856,7 @@ CREATE TABLE hybrid_runner.archive (
     result jsonb,
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
-PARTITION BY RANGE (finished_at);
+PARTITION BY LIST (state);
 
 CREATE TABLE hybrid_runner.jobs (
     id bigint NOT NULL,
@@ -538,7 +950,36 @@ UNION ALL
     archive.result
    FROM hybrid_runner.archive;
 
-CREATE TABLE hybrid_runner.archive_default (
+CREATE TABLE hybrid_runner.archive_completed (
+    id bigint CONSTRAINT archive_id_not_null NOT NULL,
+    queue text CONSTRAINT archive_queue_not_null NOT NULL,
+    kind text CONSTRAINT archive_kind_not_null NOT NULL,
+    priority smallint CONSTRAINT archive_priority_not_null NOT NULL,
+    payload jsonb CONSTRAINT archive_payload_not_null NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone CONSTRAINT archive_run_at_not_null NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
+    attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer CONSTRAINT archive_version_not_null NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE hybrid_runner.archive_completed_default (
     id bigint CONSTRAINT archive_id_not_null NOT NULL,
     queue text CONSTRAINT archive_queue_not_null NOT NULL,
     kind text CONSTRAINT archive_kind_not_null NOT NULL,
@@ -566,6 +1007,104 @@ CREATE TABLE hybrid_runner.archive_default (
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
+CREATE TABLE hybrid_runner.archive_failed (
+    id bigint CONSTRAINT archive_id_not_null NOT NULL,
+    queue text CONSTRAINT archive_queue_not_null NOT NULL,
+    kind text CONSTRAINT archive_kind_not_null NOT NULL,
+    priority smallint CONSTRAINT archive_priority_not_null NOT NULL,
+    payload jsonb CONSTRAINT archive_payload_not_null NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone CONSTRAINT archive_run_at_not_null NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
+    attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer CONSTRAINT archive_version_not_null NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE hybrid_runner.archive_failed_default (
+    id bigint CONSTRAINT archive_id_not_null NOT NULL,
+    queue text CONSTRAINT archive_queue_not_null NOT NULL,
+    kind text CONSTRAINT archive_kind_not_null NOT NULL,
+    priority smallint CONSTRAINT archive_priority_not_null NOT NULL,
+    payload jsonb CONSTRAINT archive_payload_not_null NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone CONSTRAINT archive_run_at_not_null NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
+    attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer CONSTRAINT archive_version_not_null NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+);
+
+CREATE TABLE hybrid_runner.archive_looks (
+    partition text NOT NULL,
+    looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    rules text DEFAULT ''::text NOT NULL,
+    not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
+);
+
+CREATE VIEW hybrid_runner.archive_partitions AS
+ SELECT (shelf.relname)::text AS shelf,
+    (part.relname)::text AS partition,
+    (bound.text = 'DEFAULT'::text) AS is_default,
+    COALESCE(("substring"(bound.text, 'FROM \(''([^'']+)''\)'::text))::timestamp with time zone, '-infinity'::timestamp with time zone) AS lower,
+    ("substring"(bound.text, 'TO \(''([^'']+)''\)'::text))::timestamp with time zone AS upper
+   FROM (((pg_inherits i
+     JOIN pg_class shelf ON ((shelf.oid = i.inhparent)))
+     JOIN pg_class part ON (((part.oid = i.inhrelid) AND (part.relnamespace = shelf.relnamespace))))
+     CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) bound(text))
+  WHERE ((shelf.relname = ANY (ARRAY['archive_completed'::name, 'archive_failed'::name])) AND (shelf.relnamespace = ( SELECT n.oid
+           FROM pg_namespace n
+          WHERE (n.nspname = 'hybrid_runner'::name))));
+
+CREATE TABLE hybrid_runner.retention (
+    state hybrid_runner.job_state NOT NULL,
+    kind text DEFAULT ''::text NOT NULL,
+    keep interval NOT NULL,
+    CONSTRAINT retention_keep_is_at_most_ten_years CHECK (((keep > '00:00:00'::interval) AND (keep <= '3653 days'::interval))),
+    CONSTRAINT retention_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+);
+
+CREATE VIEW hybrid_runner.archive_shelves AS
+ SELECT s.shelf,
+        CASE
+            WHEN (count(*) FILTER (WHERE (r.kind = ''::text)) = cardinality(s.states)) THEN max(r.keep)
+            ELSE NULL::interval
+        END AS longest,
+    md5(string_agg(format('%s %s %s'::text, r.state, r.kind, EXTRACT(epoch FROM r.keep)), ' '::text ORDER BY r.state, r.kind)) AS rules,
+    min(r.keep) FILTER (WHERE (r.kind = ''::text)) AS shortest
+   FROM (( VALUES ('archive_completed'::text,ARRAY['completed'::hybrid_runner.job_state]), ('archive_failed'::text,ARRAY['failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])) s(shelf, states)
+     LEFT JOIN hybrid_runner.retention r ON ((r.state = ANY (s.states))))
+  GROUP BY s.shelf, s.states;
+
 CREATE TABLE hybrid_runner.chores (
     name text NOT NULL,
     pause interval NOT NULL,
@@ -578,6 +1117,11 @@ CREATE SEQUENCE hybrid_runner.claims
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
+
+CREATE TABLE hybrid_runner.horizons (
+    looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_transaction bigint NOT NULL
+);
 
 ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME hybrid_runner.jobs_id_seq
@@ -625,20 +1169,42 @@ CREATE TABLE hybrid_runner.workers (
     lease interval DEFAULT '00:00:30'::interval NOT NULL,
     first_claim bigint DEFAULT 0 NOT NULL,
     steady_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    kinds text DEFAULT ''::text NOT NULL,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone
 );
 
-ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_default DEFAULT;
+ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_completed FOR VALUES IN ('completed');
+
+ALTER TABLE ONLY hybrid_runner.archive_completed ATTACH PARTITION hybrid_runner.archive_completed_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_failed FOR VALUES IN ('failed', 'cancelled');
+
+ALTER TABLE ONLY hybrid_runner.archive_failed ATTACH PARTITION hybrid_runner.archive_failed_default DEFAULT;
 
 ALTER TABLE ONLY hybrid_runner.archive
-    ADD CONSTRAINT archive_pkey PRIMARY KEY (id, finished_at);
+    ADD CONSTRAINT archive_pkey PRIMARY KEY (id, finished_at, state);
 
-ALTER TABLE ONLY hybrid_runner.archive_default
-    ADD CONSTRAINT archive_default_pkey PRIMARY KEY (id, finished_at);
+ALTER TABLE ONLY hybrid_runner.archive_completed
+    ADD CONSTRAINT archive_completed_pkey PRIMARY KEY (id, finished_at, state);
+
+ALTER TABLE ONLY hybrid_runner.archive_completed_default
+    ADD CONSTRAINT archive_completed_default_pkey PRIMARY KEY (id, finished_at, state);
+
+ALTER TABLE ONLY hybrid_runner.archive_failed
+    ADD CONSTRAINT archive_failed_pkey PRIMARY KEY (id, finished_at, state);
+
+ALTER TABLE ONLY hybrid_runner.archive_failed_default
+    ADD CONSTRAINT archive_failed_default_pkey PRIMARY KEY (id, finished_at, state);
+
+ALTER TABLE ONLY hybrid_runner.archive_looks
+    ADD CONSTRAINT archive_looks_pkey PRIMARY KEY (partition);
 
 ALTER TABLE ONLY hybrid_runner.chores
     ADD CONSTRAINT chores_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.horizons
+    ADD CONSTRAINT horizons_pkey PRIMARY KEY (looked_at);
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -652,6 +1218,9 @@ ALTER TABLE ONLY hybrid_runner.queues
 ALTER TABLE ONLY hybrid_runner.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY hybrid_runner.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
+
 ALTER TABLE ONLY hybrid_runner.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
@@ -659,7 +1228,13 @@ CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at
 
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs USING btree (key) WHERE (key IS NOT NULL);
 
-ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_default_pkey;
+ALTER INDEX hybrid_runner.archive_completed_pkey ATTACH PARTITION hybrid_runner.archive_completed_default_pkey;
+
+ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_completed_pkey;
+
+ALTER INDEX hybrid_runner.archive_failed_pkey ATTACH PARTITION hybrid_runner.archive_failed_default_pkey;
+
+ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_failed_pkey;
 
 CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
@@ -670,6 +1245,10 @@ GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
 
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
@@ -696,6 +1275,18 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
@@ -731,6 +1322,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.pause(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.pause(queue text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.prune(most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
@@ -738,6 +1335,10 @@ GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
 REVOKE ALL ON FUNCTION hybrid_runner.retry(id bigint) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) FROM PUBLIC;
 
@@ -791,9 +1392,39 @@ GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.all_jobs TO hybrid_runner_admin;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_default TO hybrid_runner_reader;
+GRANT SELECT ON TABLE hybrid_runner.archive_completed TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_default TO hybrid_runner_admin;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_completed TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_failed TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_failed TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_looks TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_looks TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.retention TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.archive_shelves TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_shelves TO hybrid_runner_admin;
 
 GRANT SELECT,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner_worker;
 
@@ -804,6 +1435,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.horizons TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.horizons TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
-from tests.support import versions
+from tests.support import pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server
 
 CHOICE = pytest.StashKey[Choice]()
@@ -27,13 +28,19 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in list(os.environ):
         if name == "WORKER_ID" or (name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)):
             del os.environ[name]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: what we start would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
     config.stash[CHOICE] = choose_server()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say where the tests run, and what cannot."""
-    return [f"postgres: {config.stash[CHOICE].what}", f"postgres versions: {versions.summary()}"]
+    return [
+        f"postgres: {config.stash[CHOICE].what}",
+        f"postgres versions: {versions.summary()}",
+        f"pgbouncer: {pgbouncer.find() or f'SKIPPED: {pgbouncer.why_absent()}'}",
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ MAJOR = "18"
 QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_wal_size": "4GB"}
 """Settings of a server whose data nobody will miss."""
 
-_DATED_PARTITION = re.compile(r"\barchive_\d{8}")
+_DATED_PARTITION = re.compile(r"\barchive_(completed|failed)_\d{10}")
 _OWNER = re.compile(r"^(ALTER DEFAULT PRIVILEGES) FOR ROLE \S+")
 _NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\(un)?restrict .*|)$")
 

@@ -133,6 +133,8 @@ class Woken:
     reason: Reason
     hearing: bool = True
     free: bool = True
+    later: bool = False
+    """Among the reasons, hidden by a stronger one perhaps, was one for which the timer has to be set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,7 @@ class Doorbell:
             case Mode.FALLING:
                 return self.falling_woken(stand, woken.reason)
             case Mode.ASLEEP:
-                return self.asleep_woken(stand, woken.reason)
+                return self.asleep_woken(stand, woken)
             case Mode.AWAKE:
                 return stand, Look(sweep=woken.reason >= Reason.SWEEP)
             case Mode.FULL:
@@ -301,13 +303,13 @@ class Doorbell:
 
     # --- asleep
 
-    def asleep_woken(self, stand: Stand, reason: Reason) -> Step:
+    def asleep_woken(self, stand: Stand, woken: Woken) -> Step:
         """Look for any reason; an insert that was quiet under a mute now undone or run out may still be in flight."""
-        if reason is Reason.EXPIRED:
+        if woken.reason is Reason.EXPIRED:
             return self.to_falling(stand)
-        if reason is Reason.HELP:
+        if woken.reason is Reason.HELP:
             return replace(stand, mode=Mode.FALLING), Witness()
-        return stand, Look(sweep=True, timer=reason in (Reason.TIMER, Reason.LATER))
+        return stand, Look(sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER))
 
     # --- awake
 

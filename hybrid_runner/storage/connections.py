@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
+from hybrid_runner.storage import hosts, pooled
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import query
 
@@ -38,7 +39,7 @@ _SERVER_SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
-}
+} | pooled.MARK
 
 
 FOR_CLAIMS = {
@@ -78,16 +79,17 @@ class Fetches(Protocol):
 
 
 async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
-    """One new connection; failures come translated."""
+    """One new connection, direct or by way of a pooler; failures come translated."""
     check_dsn(dsn)
+    wanted = _SERVER_SETTINGS | dict(settings)
     try:
-        return await asyncpg.connect(
-            dsn,
-            timeout=CONNECT_TIMEOUT,
-            command_timeout=STATEMENT_TIMEOUT,
-            server_settings=_SERVER_SETTINGS | dict(settings),
-            max_cached_statement_lifetime=0,
-        )
+        if not pooled.is_known(dsn):
+            with pooled.noting_refusal(dsn):
+                connection = await _open(dsn, server_settings=wanted, max_cached_statement_lifetime=0)
+                if await pooled.keeps_settings(dsn, connection):
+                    return connection
+                connection.terminate()
+        return pooled.prepared(await _open(dsn, **pooled.OPTIONS), wanted)
     except (ValueError, OverflowError) as error:  # a port beyond 65535
         raise ConfigurationError(f"the DSN cannot be used: {error}") from None
     except Exception as error:
@@ -95,6 +97,10 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
         if isinstance(failure, DatabaseUnavailable):
             raise type(failure)(f"{failure} (at {_place(dsn)}: does it run there?)") from error
         raise failure from error
+
+
+async def _open(dsn: str, **options: Any) -> Connection:
+    return await hosts.first(dsn, CONNECT_TIMEOUT, command_timeout=STATEMENT_TIMEOUT, **options)
 
 
 def _place(dsn: str) -> str:
@@ -114,17 +120,12 @@ def check_dsn(dsn: str) -> None:
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
-    return Pool(
-        await asyncpg.create_pool(
-            dsn,
-            min_size=0,
-            max_size=largest,
-            timeout=CONNECT_TIMEOUT,
-            command_timeout=STATEMENT_TIMEOUT,
-            server_settings=_SERVER_SETTINGS,
-            max_inactive_connection_lifetime=60.0,
-        )
-    )
+    opened: Any = _for_pool  # its other arguments are of no use here
+    return Pool(await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0))
+
+
+async def _for_pool(dsn: str, **_: object) -> Connection:
+    return await connect(dsn)
 
 
 class Pool:
@@ -133,11 +134,11 @@ class Pool:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
         self._pool = pool
 
-    async def fetch(self, query: str, /, *args: Any) -> Rows:
+    async def fetch(self, query: str, /, *args: Any, timeout: float | None = None) -> Rows:
         """Run one statement on a connection that is free."""
         async with self._pool.acquire() as connection:
             try:
-                return await connection.fetch(query, *args)
+                return await connection.fetch(query, *args, timeout=timeout)
             except asyncpg.exceptions.ReadOnlySQLTransactionError:
                 connection.terminate()  # a session that began read-only stays so
                 raise
@@ -162,6 +163,12 @@ class Link:
         self._asked_at = math.inf
         self._orphan: int | None = None
         """The server's process for a session that was left with a statement on its way."""
+        self._opened = 0
+
+    @property
+    def session(self) -> int:
+        """Which of its connections this is, counted from 1; 0 while there is none."""
+        return 0 if self._connection is None or self._connection.is_closed() else self._opened
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
@@ -169,6 +176,7 @@ class Link:
             connection = self._connection
             if connection is None or connection.is_closed():
                 connection = self._connection = await self._open()
+                self._opened += 1
             try:
                 self._asked_at = time.monotonic()
                 return await connection.fetch(query, *args, timeout=self._timeout)
@@ -223,7 +231,7 @@ class Link:
 
     def _leave(self, connection: Connection) -> None:
         """Drop it while a statement may be on its way."""
-        if not connection.is_closed():
+        if not connection.is_closed() and not pooled.is_pooled(connection):
             self._orphan = connection.get_server_pid()
         self._drop()
 
@@ -231,6 +239,15 @@ class Link:
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             connection.terminate()
+
+
+async def ring_once(dsn: str, channel: str) -> None:
+    """Ring a channel from a session of its own."""
+    connection = await connect(dsn)
+    try:
+        await _translated(connection.execute("SELECT pg_notify($1, 'proof')", channel, timeout=BELL_TIMEOUT))
+    finally:
+        connection.terminate()
 
 
 class Ear:
@@ -246,6 +263,11 @@ class Ear:
     async def open(cls, dsn: str) -> Ear:
         """Connect; nothing is listened to yet."""
         return cls(await connect(dsn, FOR_LISTENING))
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the session may be somebody else's at the next statement."""
+        return pooled.is_pooled(self._connection)
 
     async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
         """Subscribe to one channel."""

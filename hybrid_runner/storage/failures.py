@@ -42,6 +42,8 @@ def translate(error: BaseException) -> RunnerError:
             return error
         case asyncpg.exceptions.ClientConfigurationError():
             return ConfigurationError(f"the DSN cannot be used: {_line(error)}")
+        case asyncpg.exceptions.ProtocolViolationError() if "startup parameter" in str(error):
+            return DatabaseError(f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN")
         case asyncpg.PostgresError():
             return _from_postgres(error)
         # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
@@ -12,12 +13,14 @@ import asyncpg
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import (
     Claim,
+    Culprit,
     Enqueued,
     JobStatus,
     JobView,
     Lost,
     NewJob,
     OnConflict,
+    Pruned,
     Registered,
     State,
     Taken,
@@ -51,6 +54,8 @@ class Kinds:
         self.names = [name for name, _, _ in kinds]
         self.max_attempts = [attempts for _, attempts, _ in kinds]
         self.timeouts = [timeout for _, _, timeout in kinds]
+        self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
+        """The same for whoever knows the same kinds."""
 
 
 Lanes = tuple[Sequence[datetime], Sequence[int]]
@@ -158,10 +163,10 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
 
 
 async def register_worker(
-    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta
+    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds: str = ""
 ) -> Registered:
-    """Write down who works; `queues` is JSON text."""
-    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease)
+    """Write down who works; `queues` is JSON text, `kinds` the same for whoever knows the same kinds."""
+    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds)
     return Registered(*row)
 
 
@@ -177,6 +182,11 @@ async def beat(
     """Say that this worker lives, and hear what it may have missed."""
     rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime)
     return [Told(*row) for row in rows]
+
+
+async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
+    """This worker takes no more jobs."""
+    await _fetch(on, "leave_queues", worker_id, first_claim)
 
 
 async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_order: bool) -> None:
@@ -212,6 +222,23 @@ async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:
     """Have partitions ready; how many were made."""
     made: int = await _value(on, "make_archive_partitions", days_ahead)
     return made
+
+
+async def keep_jobs(on: Fetches, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
+    """How long ended jobs are kept, by (state, kind); the kind '' is all that are not named."""
+    if keeps:
+        states, kinds, times = zip(*keeps, strict=True)
+        await _fetch(on, "keep_jobs", states, times, kinds)
+
+
+async def prune(on: Fetches, most: int) -> list[Pruned]:
+    """Forget what is no longer kept, so many partitions at most; what was done."""
+    return [Pruned(*row) for row in await _fetch(on, "prune", most)]
+
+
+async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
+    """What lets tables grow, and has for longer."""
+    return [Culprit(*row) for row in await _fetch(on, "find_growth", longer_than)]
 
 
 # --- the client's

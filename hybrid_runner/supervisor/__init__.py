@@ -8,5 +8,6 @@
     tether.py      the child's side: what it was told at its birth, what it says, and the end when the parent has gone
 
 Between the two is one socket pair per child. The child writes a JSON line a second and the parent writes nothing: only the
-parent holds that end, so that its end, in whatever way, is the end of the stream.
+parent holds that end, so that its end, in whatever way, is the end of the stream. SIGTERM and SIGINT ask a child for an end in
+order, however often; SIGQUIT, which the parent sends from its own second signal on, ends it at once.
 """

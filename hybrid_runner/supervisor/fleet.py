@@ -12,12 +12,13 @@ from datetime import timedelta
 from hybrid_runner.supervisor.member import Member
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
-from hybrid_runner.supervisor.tether import FAREWELL, SIGNALS
+from hybrid_runner.supervisor.restarting import as_shell
+from hybrid_runner.supervisor.tether import AT_ONCE, FAREWELL, SIGNALS
 from hybrid_runner.web.reports import Body
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
-_AT_ONCE = timedelta(seconds=5)
+_END_AT_ONCE = timedelta(seconds=5)
 
 
 class Fleet:
@@ -42,10 +43,10 @@ class Fleet:
         finally:
             announcing.cancel()
             await self._end(keeping)
-        for failure in (task.exception() for task in keeping):
-            if failure is not None:
-                raise failure
-        return 0 if len(self._signals) < 2 else 128 + self._signals[-1]
+        failures = [failure for task in keeping if (failure := task.exception()) is not None]
+        if failures:
+            raise failures[0]
+        return self._exit_code()
 
     # --- what the pages say
 
@@ -84,9 +85,9 @@ class Fleet:
             self._end_within(self._grace + FAREWELL)
         else:
             log.warning("one more %s: ending at once", number.name)
-            self._end_within(_AT_ONCE)
+            self._end_within(_END_AT_ONCE)
         for member in self._members:
-            member.stop(number)
+            member.stop(number if len(self._signals) == 1 else AT_ONCE)
 
     def _end_within(self, patience: timedelta) -> None:
         asyncio.get_running_loop().call_later(patience.total_seconds(), self._kill)
@@ -118,3 +119,9 @@ class Fleet:
                 member.stop(signal.SIGTERM)
             self._end_within(self._grace + FAREWELL)
         await asyncio.wait(keeping)
+
+    def _exit_code(self) -> int:
+        """0 if one signal has ended all in order; otherwise that of the second one, or the highest of the processes'."""
+        if len(self._signals) > 1:
+            return 128 + self._signals[-1]
+        return max(as_shell(member.last_code) for member in self._members)

@@ -24,35 +24,37 @@ class Member:
         self.number = number
         self.process: Process | None = None
         self.has_worked = False
+        self.last_code = 0
+        """How its process ended once a stop was asked for; 0 as well if none ran then."""
         self._worker_id = worker_id
         self._fleet_worked = worked
         self._changed = changed
         self._stopping = asyncio.Event()
-        self._restarts = 0
+        self._lives = 0
         self._deaths = 0
         self._trouble: str | None = None
 
     async def keep(self, command: Command) -> None:
         """One life after the other; RunnerError when the first start of the fleet shows that there is no sense in it."""
         while not self._stopping.is_set():
-            process = self.process = Process.start(command, self._worker_id, self._on_working)
+            try:
+                process = self.process = Process.start(command, self._worker_id, self._on_working)
+            except OSError as error:
+                await self._on_no_start(error)
+                continue
+            self._lives += 1
             try:
                 code = await process.ended()
             finally:
                 self.process = None
             if self._stopping.is_set():
-                return
-            self._refuse_if_hopeless(process, code)
-            await self._pause(process, code)
-            self._restarts += 1
+                self._on_last_end(process, code)
+            else:
+                await self._on_death(process, code)
 
     def stop(self, number: signal.Signals) -> None:
         """No more lives; the signal goes to this one."""
         self._stopping.set()
-        self.send(number)
-
-    def send(self, number: signal.Signals) -> None:
-        """A signal for the process, if one lives."""
         if self.process is not None:
             self.process.send(number)
 
@@ -65,22 +67,43 @@ class Member:
         """How it looks now."""
         process = self.process
         if process is None:
-            return View(self.number, None, self._restarts, None, 0.0, self._trouble)
-        return View(self.number, process.pid, self._restarts, process.said, process.silence)
+            return View(self.number, None, max(0, self._lives - 1), None, 0.0, self._trouble)
+        return View(self.number, process.pid, self._lives - 1, process.said, process.silence)
 
     def _on_working(self) -> None:
         self.has_worked = True
         self._changed()
 
-    def _refuse_if_hopeless(self, process: Process, code: int) -> None:
+    # --- ends
+
+    async def _on_no_start(self, error: OSError) -> None:
+        """The system made no process: the folder was replaced, or there are too many, or no memory for one more."""
+        why = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        if not self.has_worked and not self._fleet_worked.is_set():
+            raise RunnerError(f"worker process {self.number} cannot be started: {why}")
+        await self._pause(f"worker process {self.number}", f"cannot be started: {why}", timedelta(0))
+
+    async def _on_death(self, process: Process, code: int) -> None:
         if is_refusal(code, has_worked=process.has_worked, fleet_has_worked=self._fleet_worked.is_set()):
             raise RunnerError(process.refusal or f"worker process {self.number} {describe_end(code)} before it worked")
+        await self._pause(self._named(process), _end_of(process, code), timedelta(seconds=process.lived))
 
-    async def _pause(self, process: Process, code: int) -> None:
-        self._deaths = deaths_in_a_row(self._deaths, timedelta(seconds=process.lived))
+    def _on_last_end(self, process: Process, code: int) -> None:
+        if code != 0 and not is_refusal(code, has_worked=process.has_worked, fleet_has_worked=False):
+            self.last_code = code
+            log.warning("%s %s during the stop: others bring back what it left", self._named(process), _end_of(process, code))
+
+    async def _pause(self, name: str, trouble: str, lived: timedelta) -> None:
+        self._deaths = deaths_in_a_row(self._deaths, lived)
         pause = pause_after(self._deaths).total_seconds()
-        why = f" ({process.refusal})" if process.refusal else ""
-        self._trouble = f"{describe_end(code)}{why}"
-        log.warning("worker process %d (pid %d) %s; starting it again in %.0f s", self.number, process.pid, self._trouble, pause)
+        self._trouble = trouble
+        log.warning("%s %s; starting it again in %.0f s", name, trouble, pause)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), pause)
+
+    def _named(self, process: Process) -> str:
+        return f"worker process {self.number} (pid {process.pid})"
+
+
+def _end_of(process: Process, code: int) -> str:
+    return describe_end(code) + (f" ({process.refusal})" if process.refusal else "")

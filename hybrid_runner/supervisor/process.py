@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from hybrid_runner.supervisor.tether import SIGNALS, VARIABLE, Birth
+from hybrid_runner.supervisor.tether import HELD_BACK, VARIABLE, Birth
 
 _LONGEST_LINE = 4 * 1024 * 1024
 
@@ -48,11 +48,11 @@ class Process:
 
     @classmethod
     def start(cls, command: Command, worker_id: str | None, changed: Callable[[], None]) -> Process:
-        """Start it in a session of its own, so that Ctrl-C in our terminal reaches it once, through us."""
+        """Start it in a session of its own: Ctrl-C in our terminal reaches it only through us. OSError if the system refuses."""
         ours, theirs = socket.socketpair()
         with theirs:
             birth = Birth(theirs.fileno(), worker_id, command.embedded)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # inherited until the child can handle them
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)  # inherited until the child can handle them
             try:
                 popen = subprocess.Popen(
                     command.words, cwd=command.folder, env=os.environ | {VARIABLE: birth.as_text()}, stdin=subprocess.DEVNULL,
@@ -92,7 +92,11 @@ class Process:
         return code
 
     async def _read(self, ours: socket.socket) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
+        except OSError:  # to the child it is as if we had gone: it stops, and the next one is started
+            ours.close()
+            return
         try:
             with contextlib.suppress(OSError, ValueError):
                 while line := await reader.readline():

@@ -31,6 +31,11 @@ def is_refusal(code: int, *, has_worked: bool, fleet_has_worked: bool) -> bool:
     return code in _REFUSALS and not has_worked and not fleet_has_worked
 
 
+def as_shell(code: int) -> int:
+    """The exit code that a shell would give for this end."""
+    return code if code >= 0 else 128 - code
+
+
 def describe_end(code: int) -> str:
     """How a process ended, for a sentence that begins with its name."""
     if code >= 0:

@@ -27,11 +27,15 @@ log = logging.getLogger("hybrid_runner.supervisor")
 
 VARIABLE = "HYBRID_RUNNER_SUPERVISED"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""Ask for one end in order, however many come: a stop of a whole control group reaches a child directly and through its parent."""
+AT_ONCE = signal.SIGQUIT
+"""Ends a process with what it runs; its parent sends it from its own second signal on."""
+HELD_BACK = (*SIGNALS, AT_ONCE)
+"""What a process is started with blocked, so that none meets a half-built interpreter."""
 FAREWELL = timedelta(seconds=30)
 """What a process may take beyond its grace, until it is ended without asking."""
 
 _PAUSE = 1.0
-_SIGNAL_FIRST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +70,27 @@ class Tether:
         return None if text is None else cls(Birth(**orjson.loads(text)))
 
     def accept_signals(self) -> None:
-        """The parent started us with them held back, so that none meets a half-built interpreter; nothing runs yet."""
+        """No longer hold them back; nothing runs yet, and so any one is the end."""
         for number in SIGNALS:
             signal.signal(number, lambda *_: os._exit(0))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.signal(AT_ONCE, _end_at_once)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+
+    def stop_on_signals(self) -> asyncio.Event:
+        """From here on there is something to end in order: the event is set by the first, and the others change nothing."""
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+        signal.signal(AT_ONCE, _end_at_once)  # the application may have taken it while it was imported
+        return stop
 
     def share_postgres(self) -> EmbeddedPostgres | None:
         """A share of our own: the server outlives a killed parent until our jobs are put back."""
         return None if self._embedded is None else use_embedded(Path(self._embedded))
 
     def refuse(self, why: str) -> None:
-        """Tell the parent why this process cannot start: it says so once for all."""
+        """Tell the parent why this process cannot start, as it says so once for all; then only the end is left."""
+        _ignore_signals()
         self._socket.settimeout(1)
         with contextlib.suppress(OSError):
             self._socket.sendall(_line({"refused": why}))
@@ -88,7 +102,7 @@ class Tether:
 
     @asynccontextmanager
     async def held(self, grace: timedelta) -> AsyncIterator[None]:
-        """Report every second; stop in order when the parent has gone, and at the latest after the grace and some more."""
+        """Report every second; stop in order when the parent has gone, and end at the latest after the grace and some more."""
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         # A thread: it also ends a process whose event loop no longer turns.
@@ -97,6 +111,7 @@ class Tether:
         try:
             yield
         finally:
+            _ignore_signals()
             reporting.cancel()
             await asyncio.gather(reporting, return_exceptions=True)
 
@@ -117,15 +132,25 @@ class Tether:
     def _watch(self, loop: asyncio.AbstractEventLoop, patience: timedelta) -> None:
         select.select([self._socket], [], [])  # nothing is ever sent to us: readable is the end
         with contextlib.suppress(RuntimeError):  # the loop has ended, and so does the process
-            loop.call_soon_threadsafe(loop.call_later, _SIGNAL_FIRST, self._stop)  # a signal it still sent is on its way
+            loop.call_soon_threadsafe(self._stop)
         time.sleep(patience.total_seconds())
         os._exit(1)
 
     def _stop(self) -> None:
-        """As if a signal had come, unless one came: a second one would end the jobs at once."""
+        """As if a signal had come."""
         if self._look is None or not self._look().stopping:
             log.warning("the supervising process has gone: stopping")
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _ignore_signals() -> None:
+    """Nothing runs any more: a signal that comes late must not make it look like an end by force."""
+    for number in HELD_BACK:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _end_at_once(*_: object) -> None:
+    os._exit(128 + AT_ONCE)
 
 
 def _line(word: dict[str, object]) -> bytes:

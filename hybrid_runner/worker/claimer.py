@@ -88,10 +88,13 @@ class Claimer:
         bell: Bell,
         hearing: Callable[[], bool],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
+        session: Callable[[], int],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
+        mixed: Callable[[], bool],
+        unmute: Callable[[], None],
         looked: Callable[[Reason, int | None], None],
         set_timer: Callable[[timedelta | None], None],
     ) -> None:
@@ -104,10 +107,15 @@ class Claimer:
         self._bell = bell
         self._hearing = hearing
         self._claim = claim
+        self._session = session
+        self._known_session = 1
         self._release_lost = release_lost
         self._next_due = next_due
         self._start = start
         self._room = room
+        self._mixed = mixed
+        self._unmute = unmute
+        self._helped_at = -math.inf
         self._looked = looked
         self._set_timer = set_timer
         self._stopped = False
@@ -127,6 +135,7 @@ class Claimer:
         self._falling_pause = 0.0
         self._outage = Outage(f"claiming from {queue}")
         self._bell_outage = Outage(f"the doorbell of {queue}")
+        self._bell_failed = False  # the first failure is a lost listener, most likely: no time to lose
         slots.freed = self._on_free_slot
 
     def stop(self) -> None:
@@ -149,11 +158,16 @@ class Claimer:
                 self.mode = stand.mode
 
     async def settle_doubt(self) -> None:
-        """After a claim whose answer was lost: put back what it took. Not while a claim is on its way."""
-        if self.in_doubt:
+        """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
+
+        After a claim whose answer was lost; and on every new connection: the server may be another one since, and not know an
+        outcome that the old one took.
+        """
+        if self.in_doubt or self._session() != self._known_session:
             for job_id in await self._release_lost(self.queue):
-                log.warning("the answer to its claim was lost: queued again", extra={"job": job_id})
+                log.warning("it does not run here, whatever Postgres was told: queued again", extra={"job": job_id})
             self.in_doubt = False
+            self._known_session = self._session()
 
     # --- what the transitions ask for
 
@@ -172,10 +186,12 @@ class Claimer:
         try:
             answer = await self._at_the_bell(action)
         except Exception as error:
-            if self._hearing():
+            if self._hearing() and self._bell_failed:
                 await self._bell_outage.pause(error)
+            self._bell_failed = True
             self._wake.up(Reason.LISTENER)
             return Lost()
+        self._bell_failed = False
         self._bell_outage.over()
         return answer
 
@@ -183,8 +199,12 @@ class Claimer:
         match action:
             case Mute(manner, rise):
                 began = time.monotonic()
+                if manner is Manner.SATURATED:
+                    self._helped_at = began
                 undone = await self._bell.mute(self.queue, manner, rise=rise)
                 self._renew_at = began + self._settings.mute_renewal.total_seconds()
+                if self._mixed() and manner is not Manner.FULL:
+                    self._unmute()  # it has turned out meanwhile that others sleep who know other kinds
                 return Muted(undone)
             case Open(lie_down):
                 await self._bell.open(self.queue, lie_down=lie_down)
@@ -202,7 +222,7 @@ class Claimer:
         if pause is Pause.NEVER:
             self._falling_pause = 0.0
         self._reason = await self._wake.wait(self._seconds(pause))
-        return Woken(self._reason, hearing=self._hearing(), free=self._free() > 0)
+        return Woken(self._reason, hearing=self._hearing(), free=self._free() > 0, later=self._wake.later())
 
     def _seconds(self, pause: Pause) -> float | None:
         settings, now = self._settings, time.monotonic()
@@ -292,6 +312,7 @@ class Claimer:
         if found:
             self._arrivals.saw(found, now)
         self._fresh_until = now + self._settings.full_after.total_seconds()
+        help_after = self._settings.help_after.total_seconds()
         if not self._full:
             self._full_since = None
         elif self._full_since is None:
@@ -301,8 +322,9 @@ class Claimer:
             full=self._full,
             swept=swept,
             brisk=is_brisk(self._arrivals.rate(now), self._settings.awake_from, awake=self.mode in (Mode.AWAKE, Mode.FULL)),
-            renew=now >= self._renew_at,
-            saturated=self._full_since is not None and now - self._full_since >= self._settings.help_after.total_seconds(),
+            renew=now >= self._renew_at and not self._mixed(),
+            # Those who can help are told once in that time: each time costs them a fall asleep.
+            saturated=self._full_since is not None and now - max(self._full_since, self._helped_at) >= help_after,
         )
 
     def _free(self) -> int:

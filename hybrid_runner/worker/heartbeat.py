@@ -15,6 +15,8 @@ from hybrid_runner.worker.loops import Outage, keep
 log = logging.getLogger("hybrid_runner.worker")
 
 _SOONEST = 0.2
+_APART = 0.5
+"""Seconds between two beats that were asked for: anybody can send the rings that cause them."""
 
 
 class Heartbeat:
@@ -80,6 +82,7 @@ class Heartbeat:
         assert self._soon is not None  # noqa: S101  # set before
         while True:
             self._soon.clear()
+            again = asyncio.get_running_loop().time() + _APART
             try:
                 wanted = await self._beat()
             except Exception as error:
@@ -92,3 +95,4 @@ class Heartbeat:
                 pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._soon.wait(), pause)
+                await asyncio.sleep(again - asyncio.get_running_loop().time())

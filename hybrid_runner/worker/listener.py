@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.storage.connections import Ear, Rows
+from hybrid_runner.storage.connections import Ear, Rows, ring_once
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
 
 CHANNEL = "hybrid_runner."
 _PROOF_TIMEOUT = 5.0
+_TRY_AGAIN = 60.0
+_TRY_POOLER_AGAIN = 3600.0
+"""Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
 _READ = 0.5
 _STEADY = 10.0
 """A connection that lasted for less seconds counts as one more failure: reconnecting must not spin."""
@@ -55,10 +58,10 @@ class Listener:
     async def _listen_until_lost(self) -> None:
         ear = await Ear.open(self._dsn)
         try:
-            for queue in self._queues:
-                await ear.listen(CHANNEL + queue, self._ring)
             if not await self._prove(ear):
                 return
+            for queue in self._queues:
+                await ear.listen(CHANNEL + queue, self._ring)
             self._outage.over()
             self._ear = ear
             self._set(hearing=True)
@@ -83,7 +86,10 @@ class Listener:
             proved.set()
 
         await ear.listen(channel, on_proof)
-        await ear.ring(channel, "proof")
+        if ear.pooled:
+            await ring_once(self._dsn, channel)  # a session hears its own rings, whoever has it at that moment
+        else:
+            await ear.ring(channel, "proof")
         try:
             await asyncio.wait_for(proved.wait(), _PROOF_TIMEOUT)
         except TimeoutError:
@@ -91,7 +97,9 @@ class Listener:
                 "listener: rings do not arrive over this connection (a pooler?): polling only; "
                 "set HYBRID_RUNNER_LISTEN_DSN to a direct one"
             )
-            await asyncio.sleep(60)
+            pooled = ear.pooled
+            await ear.close()
+            await asyncio.sleep(_TRY_POOLER_AGAIN if pooled else _TRY_AGAIN)
             return False
         self.proof_channel = channel
         self._proofs_due = self._proofs_heard = 0
@@ -111,6 +119,11 @@ class Listener:
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
+
+    async def get_up(self) -> None:
+        """Give back every sleeper's lock; rings are heard all the same."""
+        if self._ear is not None:
+            await self._ear.fetch("SELECT pg_advisory_unlock_all()")
 
     def give_up(self) -> None:
         """Hang up if a statement waits for its answer: the network may have swallowed it."""

@@ -17,12 +17,13 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
+from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
-_PARTITIONS_AHEAD = 7
 _OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
 """What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
@@ -36,11 +37,12 @@ class Presence:
         settings: Settings,
         registry: Registry,
         queues: Iterable[str],
+        kinds: str,
         worker_id: str,
         *,
         running: Callable[[], list[int]],
         proof_channel: Callable[[], str | None],
-        told: Callable[[list[Told]], None],
+        told: Callable[[list[Told], float], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
     ) -> None:
@@ -48,17 +50,21 @@ class Presence:
         self._name = worker_id
         self._settings = settings
         self._queues = list(queues)
+        self._kinds = kinds
         self._running = running
         self._proof_channel = proof_channel
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._link = Link(dsn, named("heartbeat", FOR_UPKEEP), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
-        self._rescuer = Rescuer(self._link, registry)
+        self._beats = Link(dsn, named("heartbeat", {}), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
+        self._rescuer = Rescuer(self._upkeep, registry)
+        self._chores = Chores(dsn)
         self._rescue_first = False
+        self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, closing=self._link.close)
+        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, self._chores.run, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -87,9 +93,15 @@ class Presence:
 
     async def _register(self, on: Fetches, queues: str, worker_id: str) -> None:
         host, pid = socket.gethostname(), os.getpid()
-        first, took_over = await statements.register_worker(on, worker_id, host, pid, VERSION, queues, self._settings.lease)
+        first, took_over = await statements.register_worker(
+            on, worker_id, host, pid, VERSION, queues, self._settings.lease, self._kinds
+        )
         self.id, self._first_claim, self._numbers = worker_id, first, count(first)
         self._rescue_first = self._rescue_first or took_over
+
+    async def leave_queues(self, on: Fetches) -> None:
+        """Nobody shall count on this worker any more."""
+        await statements.leave_queues(on, self.id, self._first_claim)
 
     async def retire(self, on: Fetches, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
@@ -110,10 +122,10 @@ class Presence:
     # --- in the heartbeat's thread
 
     async def _beat(self) -> float | None:
-        settings, worker_id, first_claim = self._settings, self.id, self._first_claim
+        settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
         try:
             told = await statements.beat(
-                self._link, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
+                self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
             )
         except NoAnswer:
             self._pass_on(self._unheard)
@@ -121,8 +133,10 @@ class Presence:
         self.beaten_at = time.monotonic()
         if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
             others = [t for t in told if t.what not in _OWN_BUSINESS]
-            self._pass_on(lambda: self._told(others))
-        await self._do(told, worker_id)
+            self._pass_on(lambda: self._told(others, began))
+        self._chores.give(t.value for t in told if t.what == "chore")
+        if self._duties.empty():  # else those of the beat before are still being done
+            self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
 
     def _pass_on(self, call: Callable[[], None]) -> None:
@@ -131,6 +145,23 @@ class Presence:
         except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
             raise asyncio.CancelledError from None
 
+    async def _do_duties(self) -> None:
+        """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
+        outage = Outage("upkeep")
+        while True:
+            worker_id, told = await self._duties.get()
+            try:
+                await self._do(told, worker_id)
+            except Exception as error:
+                await outage.pause(error)
+            else:
+                outage.over()
+
+    async def _close(self) -> None:
+        await self._beats.close()
+        await self._upkeep.close()
+        await self._chores.close()
+
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}
         if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
@@ -138,8 +169,6 @@ class Presence:
             self._rescue_first = False
         if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
-        if "partitions" in chores:
-            await statements.make_archive_partitions(self._link, _PARTITIONS_AHEAD)
 
 
 def heard_within(settings: Settings) -> timedelta:

@@ -6,7 +6,9 @@ import asyncio
 import importlib
 import logging
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -19,6 +21,7 @@ from hybrid_runner.registry import JobKind
 from hybrid_runner.worker.naming import name_outcome
 
 log = logging.getLogger("hybrid_runner.worker")
+_GROUP = (signal.SIGINT, signal.SIGTERM)
 _spawn = multiprocessing.get_context("spawn")
 
 
@@ -64,7 +67,11 @@ class _Child:
     def __init__(self) -> None:
         self._pipe, theirs = _spawn.Pipe()
         self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs,), daemon=True)
-        self.process.start()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)  # inherited, until the child can ignore them
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
@@ -106,7 +113,10 @@ class _Child:
 
 def serve(pipe: Connection) -> None:
     """The child's life: take an attempt, run it, say what came of it, until the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what it means
+    for number in _GROUP:  # they reach the whole group; the parent decides what they mean
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
     def report(_claim: Claim, said: str) -> Reported:
         pipe.send(("progress", said))
@@ -122,6 +132,14 @@ def serve(pipe: Connection) -> None:
             pipe.send(("outcome", (outcome, claim.completed_by_handler)))
         except OSError:
             return
+
+
+def _end_with_parent() -> None:
+    """A handler must not go on for a worker that was killed: its job runs again elsewhere."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:

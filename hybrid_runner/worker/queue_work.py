@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -23,7 +24,6 @@ from hybrid_runner.worker.wake import Wake
 _LOOK_LATER = 0.025
 _REASONS = {"": Reason.RING, "later": Reason.LATER}
 _LONGEST_NUMBER = 10
-_MOST_MEMBERS = 10_000
 
 
 class QueueWork:
@@ -36,10 +36,13 @@ class QueueWork:
         settings: Settings,
         *,
         worker_id: Callable[[], str],
+        kinds: str,
+        open_bell: Callable[[str], None],
         bell: Bell,
         hearing: Callable[[], bool],
         ring: Callable[[str, str], None],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
+        session: Callable[[], int],
         release_lost: Callable[[str], Awaitable[set[int]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
@@ -56,11 +59,17 @@ class QueueWork:
         )
         self.claimer = Claimer(
             queue, settings=settings, wake=self.wake, slots=self.slots, bell=bell, hearing=hearing, claim=claim,
-            release_lost=release_lost, next_due=next_due, start=start, room=room,
+            session=session, release_lost=release_lost, next_due=next_due, start=start, room=room,
+            mixed=lambda: self.mixed, unmute=lambda: self._open(queue),
             looked=self.poller.looked, set_timer=self.timer.set,
         )  # fmt: skip
-        self.members: set[str] = set()
-        """The live workers of this queue: as the last heartbeat knew them, and as they came and went since."""
+        self.members: dict[str, str] = {}
+        """The live workers of this queue as the last heartbeat knew them, and the numbers of the kinds that they know."""
+        self.mixed = True
+        """Some know other kinds than we do, or may: then nobody may speak for the others, by a mute or by looking for them."""
+        self._in_doubt_since = 0.0
+        self._kinds = kinds
+        self._open = open_bell
         self._worker_id = worker_id
         self._ring = ring
 
@@ -71,9 +80,11 @@ class QueueWork:
             case "help":
                 self.wake.up(Reason.HELP)
             case "here":
-                self._met(rest)
+                if rest not in self.members:
+                    self._doubt()
             case "gone":
-                self.members.discard(rest)
+                if rest != self._worker_id():
+                    self.members.pop(rest, None)
             case "pass":
                 self._passed_on(*rest.split(" "))
             case _:
@@ -91,7 +102,7 @@ class QueueWork:
 
     def _rung(self, reason: Reason, ringer: int) -> None:
         position = place(ringer, self._worker_id(), self.members)
-        match part(position, len(self.members)):
+        match Part.LOOK if self.mixed else part(position, len(self.members)):
             case Part.LOOK:
                 self._look_or_pass_on(reason, ringer, position)
             case Part.LOOK_LATER:
@@ -99,9 +110,21 @@ class QueueWork:
             case Part.NOTHING:
                 pass
 
-    def _met(self, worker_id: str) -> None:
-        if worker_id and len(self.members) < _MOST_MEMBERS:
-            self.members.add(worker_id)
+    def _doubt(self) -> None:
+        """Somebody new, whose kinds the next heartbeat brings: until then every ring is for all, and none is spared."""
+        self._in_doubt_since = time.monotonic()
+        self._set_mixed(mixed=True)
+
+    def met(self, members: dict[str, str], asked_at: float) -> None:
+        """What a heartbeat of that time knew of the queue's workers."""
+        self.members = members
+        is_old = asked_at <= self._in_doubt_since
+        self._set_mixed(mixed=is_old or any(kinds != self._kinds for kinds in members.values()))
+
+    def _set_mixed(self, *, mixed: bool) -> None:
+        if mixed and not self.mixed and self.claimer.mode in (Mode.AWAKE, Mode.FULL):
+            self._open(self.queue)  # what our mute kept quiet may be for somebody else
+        self.mixed = mixed
 
     def _passed_on(self, word: str, *numbers: str) -> None:
         if len(numbers) != 2 or not all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
@@ -112,7 +135,7 @@ class QueueWork:
 
     def _look_or_pass_on(self, reason: Reason, ringer: int, position: int) -> None:
         """A full worker cannot take it: the next in order can, if there are any that this ring is not for anyway."""
-        if self.claimer.mode is Mode.FULL and len(self.members) > EVERYBODY:
+        if self.claimer.mode is Mode.FULL and len(self.members) > EVERYBODY and not self.mixed:
             if position + AT_ONCE < len(self.members):
                 word = "later" if reason is Reason.LATER else "now"
                 self._ring(self.queue, f"pass {word} {ringer} {position + AT_ONCE}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -13,9 +14,10 @@ from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.jsontext import decode, encode
-from hybrid_runner.models import Claim, State, Taken, Told
+from hybrid_runner.models import Claim, Keep, State, Taken, Told
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
+from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
@@ -69,11 +71,12 @@ class Worker:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
             await self._presence.register(self._settles, encode(self._totals, "queues"))
+            await statements.keep_jobs(self._settles, self._keeps())
         except BaseException:
             await self._claims.close()
             await self._settles.close()
             raise
-        self._keep("settler", self._settler.run())
+        self._background("settler", self._settler.run)
         self._background("progress", self._progress.run)
         self._background("listener", self._listener.run)
         for work in self._work.values():
@@ -120,13 +123,15 @@ class Worker:
             log.info("worker %s could not say in time that it leaves", self.id)
 
     async def _leave(self) -> None:
-        """Nobody counts on us any more: what a mute of ours kept quiet is for others, and our own jobs may come back to them."""
-        for queue, work in self._work.items():
-            try:
-                is_muted = work.claimer.mode is not Mode.ASLEEP
-                await statements.leave_bell(self._claims, queue, self.id, is_muted=is_muted)
-            except RunnerError as error:
-                log.info("worker %s could not say that it leaves %s: %s", self.id, queue, error)
+        """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
+        try:
+            await self._presence.leave_queues(self._claims)
+            await self._listener.get_up()
+            for queue, work in self._work.items():
+                is_awaited = work.claimer.mode is not Mode.ASLEEP or len(work.members) > EVERYBODY
+                await statements.leave_bell(self._claims, queue, self.id, is_muted=is_awaited)
+        except RunnerError as error:
+            log.info("worker %s could not say that it leaves its queues: %s", self.id, error)
 
     # --- what others see
 
@@ -166,6 +171,11 @@ class Worker:
 
     # --- wiring
 
+    def _keeps(self) -> list[tuple[State, str, timedelta]]:
+        settings = self._settings
+        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
+        return [*usual.rules(""), *(rule for kind in self._registry for rule in kind.keep.rules(kind.name))]
+
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
@@ -195,10 +205,13 @@ class Worker:
             queue: QueueWork(
                 queue, slots, settings,
                 worker_id=lambda: self.id,
+                kinds=self._kinds.number,
+                open_bell=self._open_bell,
                 bell=Bell(self._listener, settings.mute),
                 hearing=lambda: self._listener.hearing,
                 ring=self._ring,
                 claim=self._claim,
+                session=lambda: self._claims.session,
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
@@ -209,7 +222,7 @@ class Worker:
         }  # fmt: skip
 
         self._presence = Presence(
-            dsn, settings, self._registry, self._totals, self.id,
+            dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             running=lambda: self._executor.running,
             proof_channel=lambda: self._listener.proof_channel,
             told=self._on_told,
@@ -242,6 +255,16 @@ class Worker:
     def _ring(self, queue: str, payload: str) -> None:
         self._soon(self._listener.ring(queue, payload))
 
+    def _open_bell(self, queue: str) -> None:
+        """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
+
+        async def open_and_ring() -> None:
+            with contextlib.suppress(RunnerError):
+                await statements.open_bell(self._listener, queue, lie_down=False)
+            await self._listener.ring(queue, "help")
+
+        self._soon(open_and_ring())
+
     def _soon(self, call: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(call)
         self._tasks.add(task)
@@ -255,6 +278,8 @@ class Worker:
             return
         if queue in self._work:
             self._work[queue].heard(payload, ringer)
+            if word == "here" and number not in self._work[queue].members:
+                self._presence.soon()
 
     def _on_hearing(self) -> None:
         hearing = self._listener.hearing
@@ -298,14 +323,15 @@ class Worker:
 
     # --- what the heartbeat brings
 
-    def _on_told(self, told: list[Told]) -> None:
+    def _on_told(self, told: list[Told], asked_at: float) -> None:
         if any(t.what == "lost" for t in told):
             if self._known.is_set() and not self._stopping:
                 self._known.clear()
                 self._soon(self._start_over())
             return
         for queue, work in self._work.items():
-            work.members = {t.value for t in told if t.value and (t.what, t.queue) == ("member", queue)}
+            members = [t.value.partition(" ") for t in told if t.value and (t.what, t.queue) == ("member", queue)]
+            work.met({worker_id: kinds for kinds, _, worker_id in members}, asked_at)
         for what, queue, value in told:
             if what == "cancel" and value:
                 self._cancel(int(value))

@@ -86,14 +86,20 @@ class Settler:
     async def run(self) -> None:
         """Write for ever."""
         while True:
-            await self._some.wait()
+            if not self._waiting:
+                await self._some.wait()
             self._some.clear()
             if self._look_again:
                 await self._take_up()
             while self._waiting:
                 batch = self._next_batch()
                 self._in_flight = batch
-                await self._write(batch)
+                try:
+                    await self._write(batch)
+                except Exception:  # whoever runs this starts it again
+                    self._waiting.extendleft(reversed(self._in_flight))
+                    self._in_flight = []
+                    raise
                 self._in_flight = []
                 self._written()
                 await self._gather(len(batch))

@@ -13,6 +13,7 @@ class Wake:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._reason: Reason | None = None
+        self._later = False
         self.resting = asyncio.Event()
         """Set while the claimer waits for nothing but a reason, and nobody gave it one."""
 
@@ -20,6 +21,8 @@ class Wake:
         """Give a reason to look."""
         if self._reason is None or reason > self._reason:
             self._reason = reason
+        if reason in (Reason.TIMER, Reason.LATER):
+            self._later = True  # stronger reasons must not hide that the timer has to be set
         self._event.set()
         self.resting.clear()
 
@@ -30,6 +33,11 @@ class Wake:
         self._event.clear()
         reason, self._reason = self._reason, None
         return Reason.PAUSE if reason is None else reason
+
+    def later(self) -> bool:
+        """Whether, since this was last asked, a reason was given for which the timer has to be set."""
+        later, self._later = self._later, False
+        return later
 
     async def _rest(self, longest: float | None) -> None:
         if longest is None:

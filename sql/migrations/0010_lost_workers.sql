@@ -6,6 +6,8 @@ ALTER TABLE hybrid_runner.workers
     ADD COLUMN first_claim bigint NOT NULL DEFAULT 0,
     -- since when it was never silent for long itself; who was cannot tell silence of others from its own
     ADD COLUMN steady_since timestamptz NOT NULL DEFAULT '-infinity',
+    -- a number for the kinds that it knows; those of one queue who know others must not speak for each other
+    ADD COLUMN kinds text NOT NULL DEFAULT '',
     ADD COLUMN dead_at timestamptz,
     ADD COLUMN rescued_at timestamptz;
 

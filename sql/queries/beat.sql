@@ -1,6 +1,7 @@
 -- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
 -- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime
--- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue), 'expired' (a mute ran out: its owner died),
+-- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue: a number
+-- odd: for the kinds it knows, and its id), 'expired' (a mute ran out: its owner died),
 -- odd: 'overdue' (a job has been due for a second, and nobody took it), 'due' (seconds until the next job is), 'hung' (a running
 -- odd: job is past its time-out by $6), 'lost' (we were declared dead), 'dead' (a worker to rescue from), 'silent' (seconds until
 -- odd: one may be declared dead), 'chore' (its name; ours to do now) or 'proof' (the channel on
@@ -29,6 +30,8 @@ expired AS MATERIALIZED (
         SELECT o.id FROM others AS o
         WHERE o.dead_from < clock_timestamp() AND (o.rescued_at IS NULL OR o.rescued_at < clock_timestamp() - interval '10 seconds')
     )
+        -- Asked once more of the row itself: another heartbeat may have declared it since our snapshot, and given it free.
+        AND (w.rescued_at IS NULL OR w.rescued_at < clock_timestamp() - interval '10 seconds')
     FOR UPDATE OF w SKIP LOCKED
 ),
 declared AS (
@@ -61,7 +64,7 @@ FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
     AND (j.cancel_requested_at IS NOT NULL OR j.started_at + j.timeout + $6 < clock_timestamp())
 UNION ALL
-SELECT 'member', q.name, w.id
+SELECT 'member', q.name, w.kinds || ' ' || w.id
 FROM hybrid_runner.workers AS w
 JOIN unnest($3::text[]) AS q (name) ON w.queues ? q.name
 WHERE w.heartbeat_at + w.lease > clock_timestamp() AND w.dead_at IS NULL
@@ -69,7 +72,8 @@ UNION ALL
 SELECT 'expired', q.name, NULL
 FROM hybrid_runner.queues AS q
 WHERE q.name = ANY ($3) AND pg_relation_filenode(q.bell) IS NOT NULL
-    AND pg_sequence_last_value(q.bell) BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000
+    AND pg_sequence_last_value(q.bell) > 0
+    AND pg_sequence_last_value(q.bell) - extract(epoch FROM clock_timestamp()) * 1000 NOT BETWEEN 0 AND 60000
 UNION ALL
 SELECT 'overdue', q.name, NULL
 FROM hybrid_runner.queues AS q

@@ -6,6 +6,8 @@ import asyncio
 import os
 import time
 
+import psycopg
+
 from hybrid_runner import Job, Runner
 from hybrid_runner.storage.connections import connect
 
@@ -52,6 +54,16 @@ async def block_in_time(seconds: float, job: Job) -> str:
     await note(job, "began")
     if job.attempt == 1:
         time.sleep(seconds)  # noqa: ASYNC251
+    return f"attempt {job.attempt}"
+
+
+@app.job("in_process", executor="process", timeout=None)
+def in_process(seconds: float, job: Job) -> str:
+    """In a process of its own, whose number it writes down."""
+    with psycopg.connect(DSN) as connection:
+        connection.execute("INSERT INTO runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid()))
+    if job.attempt == 1:
+        time.sleep(seconds)
     return f"attempt {job.attempt}"
 
 

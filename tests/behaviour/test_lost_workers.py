@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from hybrid_runner.storage.connections import Connection
-from tests.cli.running import ROOT, WorkerProcess, worker
+from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
+from tests.support.collector import Collector
 from tests.support.pages import browser, free_port
 
 LEASE = 2.0
@@ -191,3 +196,82 @@ async def test_jobs_that_kill_their_workers_end(dsn: str, database: Connection) 
     async with a_worker(dsn):
         await until(database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1)
     assert "WorkerLost" in await database.fetchval("SELECT errors::text FROM hybrid_runner.archive")
+
+
+async def test_the_processes_of_handlers_end_with_a_killed_worker(dsn: str, database: Connection) -> None:
+    """What a handler did on for nobody would be done beside the second attempt."""
+    async with a_worker(dsn) as doomed:
+        await insert(database, "in_process", payload=600)
+        await until(database, BEGAN, 1)
+        child = await database.fetchval("SELECT pid FROM runs")
+        assert child != doomed.process.pid
+        doomed.process.kill()
+        async with asyncio.timeout(10):
+            while is_alive(child):
+                await asyncio.sleep(0.02)
+    async with a_worker(dsn):
+        await until(database, COMPLETED, 1)
+
+
+async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grace(dsn: str, database: Connection) -> None:
+    """A13: systemd and shells signal every process; which of them has to stop is the worker's business."""
+    async with a_worker(dsn) as stopping:
+        await insert(database, "in_process", payload=1.5)
+        await until(database, BEGAN, 1)
+        os.kill(await database.fetchval("SELECT pid FROM runs"), signal.SIGTERM)
+        assert await stopping.ends() == 0
+    assert await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive") == "completed1"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether that process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_a_stall_is_an_event_on_the_span_of_the_job_that_caused_it(dsn: str, database: Connection) -> None:
+    """F4: readable where the trace is read."""
+    async with Collector() as collector:
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "HYBRID_RUNNER_STALL_AFTER": "200ms"}
+        async with a_worker(dsn, **settings) as blocked:
+            await insert(database, "block", payload=1)
+            await until(database, COMPLETED, 1)
+            assert await blocked.ends() == 0
+    [span] = [span for span, _ in collector.spans if span.name == "run block"]
+    [event] = [event for event in span.events if event.name == "event loop blocked"]
+    stack = {pair.key: pair.value.string_value for pair in event.attributes}["code.stacktrace"]
+    assert "time.sleep(seconds)" in stack
+
+
+def only_child(pid: int) -> int:
+    [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+UNSHARED = ("unshare", "--pid", "--fork", "--kill-child")
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*UNSHARED, "true"], check=False, capture_output=True).returncode != 0,
+    reason="SKIPPED: no process namespaces here",
+)
+async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Connection) -> None:
+    """A container's first process: no default action of a signal applies to it, and nobody else reaps."""
+    settings = environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_GRACE="100ms", HYBRID_RUNNER_LEASE="5m")
+    first = await asyncio.create_subprocess_exec(*UNSHARED, *COMMAND, "worker", APP, cwd=ROOT, env=settings)
+    try:
+        await insert(database, "once_long", 2)
+        await insert(database, "in_process")
+        await until(database, BEGAN, 3)
+        assert await database.fetchval("SELECT bool_or(pid = 1) FROM runs")
+        os.kill(only_child(first.pid), signal.SIGTERM)
+        assert await asyncio.wait_for(first.wait(), 20) == 0
+    finally:
+        if first.returncode is None:
+            first.kill()
+            await first.wait()
+    rows = await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")
+    assert [tuple(row) for row in rows] == [("queued", 0)] * 3
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0

@@ -1,15 +1,17 @@
-"""jobs list, show, cancel, retry; queues pause, resume."""
+"""jobs list, show, cancel, retry, prune; queues pause, resume."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
 from tests.cli.running import fails, succeeds
+from tests.support.archive import aged, exists, partition
 from tests.support.jobs import ended, enqueue, running
 
 ERROR = {
@@ -123,3 +125,23 @@ async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(dsn: 
     assert len(lines) == 6
     assert lines[-1].split()[0] == str(done)
     assert len(json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn))) == 5
+
+
+async def test_prune_forgets_and_says_in_one_line_what_went(dsn: str, database: Connection) -> None:
+    """B15"""
+    assert await succeeds_("jobs", "prune", "--dsn", dsn) == "nothing to forget\n"
+    parts = [await partition(database, "archive_completed", hours * 60, (hours - 1) * 60) for hours in (4, 3)]
+    await aged(database, 190)
+    assert re.fullmatch(r"partitions: 2 dropped; \d\d\.\d kB freed\n", await succeeds_("jobs", "prune", "--dsn", dsn))
+    assert not any([await exists(database, part) for part in parts])
+    again = await partition(database, "archive_completed", 240, 180)
+    [done] = json.loads(await succeeds_("jobs", "prune", "--json", "--dsn", dsn))
+    assert done["bytes"] > 0
+    assert done == {"what": "dropped", "partition": again, "bytes": done["bytes"]}
+
+
+async def test_prune_beside_another_says_so(dsn: str, database: Connection) -> None:
+    async with database.transaction():
+        await statements.prune(database, 1)
+        said = await succeeds_("jobs", "prune", "--dsn", dsn)
+    assert said == "another is pruning, or somebody retries an ended job: nothing was done\n"

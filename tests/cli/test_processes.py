@@ -17,7 +17,7 @@ import pytest
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.supervisor.reports import View, fleet_health, fleet_ready
-from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
+from hybrid_runner.supervisor.restarting import as_shell, deaths_in_a_row, describe_end, is_refusal, pause_after
 from tests.cli.running import COMMAND, NOBODY, WorkerProcess, environment, fails
 from tests.support.pages import Browser, browser, free_port
 from tests.support.server import Server
@@ -56,10 +56,13 @@ app = Runner()
 async def note(payload: dict) -> None:
     pass
 """
+LATE = "import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
+"""A signal to a process that is about to end anyway."""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
 RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
 ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
 RUNNING = "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'"
+ATTEMPTS = "SELECT DISTINCT state::text, attempt FROM hybrid_runner.jobs"
 
 
 @pytest.fixture
@@ -114,6 +117,11 @@ async def until(database: Connection, query: str, count: int) -> None:
 async def pids(client: Browser) -> list[int]:
     """Of the children, by their numbers."""
     return [process["pid"] for process in (await client.get("/health")).body["processes"]]
+
+
+def send(number: signal.Signals, *to: int) -> None:
+    for pid in to:
+        os.kill(pid, number)
 
 
 def is_alive(pid: int) -> bool:
@@ -180,6 +188,37 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
         assert await process.ends() == 0
 
 
+async def test_a_process_that_cannot_be_started_again_is_tried_again_while_the_others_go_on(
+    dsn: str, database: Connection, folder: Path
+) -> None:
+    """A release replaced the working folder; forks and memory run out the same way, as an OSError."""
+    port = str(free_port())
+    release = folder / "release"
+    release.mkdir()
+    (release / "tasks.py").write_text(TASKS)
+    async with fleet("--dsn", dsn, cwd=release, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+        await process.works()
+        before = await pids(client)
+        release.rename(folder / "before")
+        os.kill(before[0], signal.SIGKILL)
+        for pause in (2, 4):  # the pace goes on from the death
+            trouble = (await process.says("cannot be started"))["message"]
+            why = f"cannot be started: No such file or directory: {release}"
+            assert trouble == f"worker process 1 {why}; starting it again in {pause} s"
+        ill = (await client.get("/health")).body["processes"]
+        assert [child["healthy"] for child in ill] == [False, True]
+        assert ill[0]["checks"][0]["reason"] == why
+        await database.execute(INSERT, "pid", 10)
+        await until(database, ARCHIVED, 10)
+        assert {row[0] for row in await database.fetch(RESULTS, "pid")} == {before[1]}
+        (folder / "before").rename(release)
+        await client.until("/ready", 200)
+        well = (await client.get("/health")).body["processes"]
+        assert [child["restarts"] for child in well] == [1, 0]
+        assert well[1]["pid"] == before[1]
+        assert await process.ends() == 0
+
+
 # --- ends
 
 
@@ -205,7 +244,7 @@ async def test_a_signal_ends_all_in_order_and_the_pages_say_so(dsn: str, databas
 
 
 async def test_ctrl_c_reaches_each_child_once(dsn: str, database: Connection, folder: Path) -> None:
-    """A terminal sends it to the whole group; a child that got it twice would end its jobs at once."""
+    """A terminal sends it to the whole group, of which the children are not part."""
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.5") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
@@ -213,9 +252,72 @@ async def test_ctrl_c_reaches_each_child_once(dsn: str, database: Connection, fo
         os.killpg(process.process.pid, signal.SIGINT)
         await process.all_gone()
         assert await process.process.wait() == 0
-    assert process.said("second SIGINT") == 0
     assert process.said("has stopped") == 2
     assert await database.fetchval(RUNNING) == 0
+
+
+@pytest.mark.parametrize("first", ["the parent", "its children"])
+async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
+    first: str, dsn: str, database: Connection, folder: Path
+) -> None:
+    """As systemd stops a service: each process gets the signal, and a child gets it through its parent besides."""
+    port = str(free_port())
+    arguments = ("--dsn", dsn, "--queue", "default=1")  # one job each
+    async with (
+        fleet(*arguments, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
+        await process.works()
+        children, parent = await pids(client), [process.process.pid]
+        await database.execute(INSERT, "wait", 2)
+        await until(database, RUNNING, 2)
+        order = (parent, children) if first == "the parent" else (children, parent)
+        send(signal.SIGTERM, *order[0])
+        await process.says("jobs are running")
+        await process.says("jobs are running")
+        send(signal.SIGTERM, *order[1])
+        send(signal.SIGCONT, *parent, *children)
+        send(signal.SIGINT, *children)
+        send(signal.SIGTERM, *children)
+        await process.all_gone()
+        assert await process.process.wait() == 0
+    assert process.said("jobs outlast the grace") == 2
+    assert process.said("has stopped") == 2
+    assert [tuple(row) for row in await database.fetch(ATTEMPTS)] == [("queued", 0)]
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGQUIT"])
+async def test_a_signal_to_a_child_that_has_stopped_changes_nothing(number: str, dsn: str, folder: Path) -> None:
+    (folder / "tasks.py").write_text(ONCE.format(then=f"if not first: {LATE.format(number=number)}"))
+    async with fleet("--dsn", dsn, cwd=folder) as process:
+        await process.works()
+        assert await process.ends() == 0
+    assert process.said("has stopped") == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 137), (signal.SIGQUIT, 131)])
+async def test_a_child_that_did_not_stop_in_order_is_seen_in_the_exit_code(
+    number: signal.Signals, code: int, dsn: str, database: Connection, folder: Path
+) -> None:
+    port = str(free_port())
+    async with (
+        fleet("--dsn", dsn, cwd=folder, WORKER_ID="w", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
+        await process.works()
+        children = await pids(client)
+        await database.execute(INSERT, "wait", 1)
+        await until(database, RUNNING, 1)
+        name = await database.fetchval("SELECT worker_id FROM hybrid_runner.jobs")
+        process.process.send_signal(signal.SIGTERM)
+        await process.says("1 jobs are running")
+        send(number, children[int(name.removeprefix("w-")) - 1])
+        await process.all_gone()
+        assert await process.process.wait() == code
+    end = "was ended by SIGKILL" if number == signal.SIGKILL else "ended with exit code 131"
+    assert process.said(f"{end} during the stop: others bring back what it left") == 1
+    assert process.said("has stopped") == 1
+    assert await database.fetchval(RUNNING) == 1
 
 
 async def test_a_second_signal_ends_all_at_once(dsn: str, database: Connection, folder: Path) -> None:
@@ -230,7 +332,9 @@ async def test_a_second_signal_ends_all_at_once(dsn: str, database: Connection, 
         await process.says("jobs are running")
         assert await process.ends(signal.SIGTERM) == 128 + signal.SIGTERM
     assert not any(is_alive(child) for child in children)
-    assert process.said("second SIGTERM: ending at once") == 2
+    assert process.said("one more SIGTERM: ending at once") == 1
+    assert process.said("ended with exit code 131 during the stop") == 2
+    assert await database.fetchval(RUNNING) == 2
 
 
 async def test_a_signal_while_waiting_for_the_server_ends_in_order(folder: Path) -> None:
@@ -273,7 +377,6 @@ async def test_a_parent_killed_during_the_stop_is_no_second_signal(dsn: str, dat
         await process.says("jobs are running")
         process.process.kill()
         await process.all_gone()
-    assert process.said("second SIGTERM") == 0
     assert process.said("has stopped") == 2
     assert await database.fetchval(RUNNING) == 0
 
@@ -326,6 +429,7 @@ def test_a_server_that_cannot_be_used_is_one_line(server: Server, empty_dsn: str
     [
         ("if not first: raise ValueError('not again')", "importing 'tasks' raised ValueError: not again"),
         ("if not first: os._exit(2)", "ended with exit code 2 before it worked"),
+        (f"if not first:\n    {LATE.format(number='SIGTERM')}\n    raise ValueError('and late')", "raised ValueError: and late"),
     ],
 )
 def test_a_child_that_cannot_start_ends_the_first_start_of_all_in_one_line(
@@ -333,6 +437,14 @@ def test_a_child_that_cannot_start_ends_the_first_start_of_all_in_one_line(
 ) -> None:
     (folder / "tasks.py").write_text(ONCE.format(then=then))
     assert expected in fails("worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=folder)
+
+
+def test_a_system_that_refuses_the_first_start_is_one_line(dsn: str, folder: Path) -> None:
+    release = folder / "release"
+    release.mkdir()
+    (release / "tasks.py").write_text(ONCE.format(then="Path.cwd().rename('../before')"))
+    line = fails("worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=release)
+    assert line == f"worker process 1 cannot be started: No such file or directory: {release}"
 
 
 @pytest.mark.parametrize("count", ["0", "65", "two"])
@@ -379,6 +491,11 @@ def test_only_a_child_that_never_worked_in_a_fleet_that_never_worked_is_a_refusa
 )  # fmt: skip
 def test_an_end_is_said_in_words(code: int, words: str) -> None:
     assert describe_end(code) == words
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, 0), (1, 1), (131, 131), (-9, 137), (-15, 143)])
+def test_an_end_is_the_exit_code_that_a_shell_would_give(code: int, said: int) -> None:
+    assert as_shell(code) == said
 
 
 SAID = {"healthy": True, "phase": "running", "version": "1", "checks": [], "worker": {"id": "w"}}

@@ -27,8 +27,9 @@ Notes
 
 - `worker_id` is read from `WORKER_ID` when `HYBRID_RUNNER_WORKER_ID` is not set. Absent both, a worker is called
   `<host>-<pid>-<random>`.
-- A short `lease` finds dead workers sooner, and takes slow ones for dead: frozen machines, a network that is away. What they ran then
-  runs twice. `heartbeat` need not be changed with it: a worker speaks at least three times in a lease.
+- A short `lease` finds dead workers sooner, and takes slow ones for dead: frozen machines, a network that is away. What they ran
+  then runs twice. `heartbeat` need not be changed with it: a worker speaks at least three times in a lease.
+- `dsn` may name several servers ([failover.md](failover.md)) or a pooler ([poolers.md](poolers.md)).
 - The fallback poll multiplies its pause by `poll_factor` after each empty poll, from the base to the cap, and goes back to
   the base when work is found. The `hybrid_` pair holds while rings arrive, the other one while they do not.
 - The embedded Postgres looks for its programs in `HYBRID_RUNNER_POSTGRES_BIN` (a folder with `postgres` and `initdb`), then

@@ -72,6 +72,7 @@ def test_the_handlers_page_is_a_module(tmp_path: Path) -> None:
     kinds = {kind.name: (kind.executor, kind.wants_job) for kind in module.app.registry}
     assert kinds == {
         "thumbnail": ("async", True),
+        "invoice": ("async", False),
         "report": ("thread", False),
         "anything": ("async", False),
         "poll": ("async", True),

@@ -59,15 +59,15 @@ class HelpsLikeAnyRing(Doorbell):
     def falling_woken(self, stand: Stand, reason: Reason) -> Step:
         return super().falling_woken(stand, Reason.RING if reason is Reason.HELP else reason)
 
-    def asleep_woken(self, stand: Stand, reason: Reason) -> Step:
-        return super().asleep_woken(stand, Reason.RING if reason is Reason.HELP else reason)
+    def asleep_woken(self, stand: Stand, woken: Woken) -> Step:
+        return super().asleep_woken(stand, replace(woken, reason=Reason.RING) if woken.reason is Reason.HELP else woken)
 
 
 class IgnoresMutesThatRanOut(Doorbell):
     """Asleep, it does not care that the owner of a mute died."""
 
-    def asleep_woken(self, stand: Stand, reason: Reason) -> Step:
-        return (stand, Wait(Pause.NEVER)) if reason is Reason.EXPIRED else super().asleep_woken(stand, reason)
+    def asleep_woken(self, stand: Stand, woken: Woken) -> Step:
+        return (stand, Wait(Pause.NEVER)) if woken.reason is Reason.EXPIRED else super().asleep_woken(stand, woken)
 
 
 class TrustsTheOldLock(Doorbell):

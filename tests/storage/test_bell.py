@@ -9,6 +9,8 @@ import pytest
 
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
+from tests.support.jobs import living
+from tests.support.rings import listening
 
 Opens = Callable[[], Awaitable[Connection]]
 
@@ -162,3 +164,33 @@ async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connectio
     await sleeper.execute(LIE)
     await sleeper.execute("SELECT pg_advisory_unlock_shared(1, 2)")
     assert not await database.fetchval(TRY_ALONE)
+
+
+# --- rows that somebody deleted
+
+
+@pytest.mark.parametrize("lie_down", [True, False])
+async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, lie_down: bool) -> None:
+    """The session that asks is the listener of other queues as well, and an error would cost them theirs."""
+    await bell.execute("DELETE FROM hybrid_runner.queues")
+    await statements.open_bell(bell, "default", lie_down=lie_down)
+    assert await bell.fetchval(VALUE) == 0
+    await bell.execute("DELETE FROM hybrid_runner.queues")
+    assert await statements.mute_bell(bell, "default", timedelta(seconds=30), "looking", rise=lie_down) is False
+    assert await bell.fetchval(VALUE) > 0
+
+
+# --- clocks
+
+
+async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(bell: Connection, dsn: str) -> None:
+    """No mute is longer than a minute; what seems longer would keep the queue silent until the clock has caught up."""
+    now = await bell.fetchval("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    async with listening(dsn) as rings:
+        for value, rung in ((now + 30_000, False), (now + 3_600_000, True)):
+            await bell.execute(SET, value)
+            await bell.execute(INSERT)
+            assert ("" in await rings.so_far()) is rung
+            first = await living(bell)
+            told = await statements.beat(bell, "worker-1", [], ["default"], first)
+            assert ("expired" in [t.what for t in told]) is rung

@@ -15,7 +15,7 @@ from tests.support.jobs import KINDS, enqueue, living
 Another = Callable[[], Awaitable[Connection]]
 
 
-CLAIMS_OF_A_WORKER = 10**11
+CLAIMS_OF_A_WORKER = 5 * 10**10
 """Numbers that one registration is good for."""
 
 

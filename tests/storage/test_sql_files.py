@@ -19,6 +19,15 @@ async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, da
     assert [kind for kind, _ in header.parameters] == seen
 
 
+@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
+async def test_a_querys_answer_has_types_that_every_client_knows(path: Path, database: Connection) -> None:
+    """Others would be looked up first, by statements that leave a setting behind in a pooler's session."""
+    statement = await database.prepare(query(path.stem))
+    assert {
+        (column.name, column.type.schema) for column in statement.get_attributes() if column.type.schema != "pg_catalog"
+    } == set()
+
+
 async def test_schema_sql_is_the_sum_of_the_migrations(dsn: str) -> None:
     if (await _major(dsn)) != schema_dump.MAJOR:
         pytest.skip(f"SKIPPED: schema.sql is worded by PostgreSQL {schema_dump.MAJOR}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -13,12 +14,21 @@ from hybrid_runner.models import NewJob, State
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.migrating import as_script, migrate
 from hybrid_runner.storage.queries import migrations, query, sql_folder
+from hybrid_runner.upkeep.pruner import Pruner
 from tests.support import versions
+from tests.support.archive import aged, partition
 from tests.support.jobs import KINDS, claim, enqueue
 from tests.support.rings import listening
 from tests.support.server import embedded
+
+OLD_INSERT = (
+    "INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, state, attempt, version, created_at, "
+    "finished_at) VALUES ($1, 'default', 'work', 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 1, now(), "
+    "now() - make_interval(days => $3))"
+)
+"""As releases without retention wrote it, and go on writing it."""
 
 
 @pytest.fixture(scope="module", params=versions.MAJORS)
@@ -76,7 +86,7 @@ async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection
         await enqueue(connection)
         await enqueue(connection, delay=timedelta(seconds=30))
         assert await rings.so_far() == ["", "later"]
-        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 60000)", bell)
+        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 30000)", bell)
         await enqueue(connection)
         assert await rings.so_far() == []
         await connection.fetchval("SELECT setval($1::text::regclass, 0)", bell)
@@ -98,6 +108,34 @@ async def test_the_functions_answer(connection: Connection) -> None:
     assert await statements.resume_queue(connection, "default")
     assert await statements.next_due(connection, "default") is None
     assert await statements.make_archive_partitions(connection, 9) >= 0
+
+
+async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(connection: Connection) -> None:
+    """B15"""
+    whole, some = [await partition(connection, "archive_completed", hours * 60, (hours - 1) * 60) for hours in (40, 4)]
+    [gone], [other] = await aged(connection, 39 * 60 + 1), await aged(connection, 3 * 60 + 1)
+    [kept] = await aged(connection, 3 * 60 + 1, kind="report")
+    await statements.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
+    done = [(one.what, one.partition) for one in await Pruner(connection).prune()]
+    assert done == [("dropped", whole), ("rewritten", some)]
+    assert [status.id for status in await statements.watch_jobs(connection, [gone, other, kept])] == [kept]
+    assert await statements.retry_job(connection, kept) == "queued"
+    assert [culprit for culprit, _ in await statements.find_growth(connection, timedelta(minutes=10))] == []
+
+
+async def test_the_archive_of_an_older_release_is_carried_over(version_dsn: str, connection: Connection) -> None:
+    await connection.execute("CREATE DATABASE older")
+    older = await connect(urlunsplit(urlsplit(version_dsn)._replace(path="/older")))
+    await older.execute(as_script().partition("-- ---- 0011")[0])
+    for job, state in enumerate((State.COMPLETED, State.FAILED, State.CANCELLED)):
+        for days in (0, 1, 400):
+            await older.execute(OLD_INSERT, 10 * days + job, state, days)
+    before = await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state")
+    assert (await migrate(older))[0].version == 11
+    assert await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state") == before
+    await older.execute(OLD_INSERT, 9999, State.FAILED, 0)
+    assert await statements.retry_job(older, 9999) == "queued"
+    await older.close()
 
 
 async def test_every_query_can_be_prepared(connection: Connection) -> None:

@@ -82,9 +82,10 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
         return int(bell)
 
 
-async def until_asleep(database: Connection, *workers: Worker) -> None:
-    """All of them, with the bell open and everybody's lock taken."""
+async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
+    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the others' kinds."""
     for worker in workers:
+        await until(lambda worker=worker: worker._work["default"].mixed is mixed)  # type: ignore[misc]
         await until_mode(worker, "asleep")
     assert await database.fetchval(BELL) == 0
     assert len(await database.fetch(SLEEPERS)) == len(workers)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.models import Taken
-from hybrid_runner.policy.doorbell import Manner, Reason
+from hybrid_runner.policy import doorbell
+from hybrid_runner.policy.doorbell import Doorbell, Manner, Mode, Reason, Stand, Woken
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.claimer import Claimer
@@ -48,14 +49,26 @@ async def claiming(wake: Wake, look: Look) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
     claimer = Claimer(
         "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: False, claim=look,
+        session=lambda: 1,
         release_lost=_nothing_lost,
         next_due=_nothing_later, start=lambda _claims, _slots: None,
-        room=lambda: 10, looked=lambda _reason, _found: None, set_timer=lambda _delay: None,
+        room=lambda: 10, mixed=lambda: False, unmute=lambda: None,
+        looked=lambda _reason, _found: None, set_timer=lambda _delay: None,
     )  # fmt: skip
     task = asyncio.create_task(claimer.run())
     yield claimer
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_stronger_reason_does_not_hide_that_the_timer_has_to_be_set() -> None:
+    """A job for later was announced, and before anybody listened a poll came: its time must be asked for all the same."""
+    wake = Wake()
+    wake.up(Reason.LATER)
+    wake.up(Reason.SWEEP)
+    assert [wake.later(), wake.later()] == [True, False]
+    asleep = Stand(Mode.ASLEEP, lying=True)
+    assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (asleep, doorbell.Look(sweep=True, timer=True))
 
 
 async def test_a_ring_during_a_look_causes_another_look() -> None:

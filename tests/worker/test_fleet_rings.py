@@ -7,43 +7,43 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hybrid_runner import Worker
+from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.ranking import place
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections import Connection, connect
 from tests.support.bells import (
+    BELL,
+    EASILY_AWAKE,
     INSERT,
+    MUTED_FOR_LONG,
+    SLEEPERS,
     Handlers,
     found_without_poll,
     listeners_pid,
     seen,
     until,
     until_asleep,
+    until_bell,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.working import working
 
 
 class Fleet:
-    """Workers that know each other; each has a kind of its own to fill one slot."""
+    """Workers that know each other, and the same kinds."""
 
     def __init__(self, handlers: list[Handlers], workers: list[Worker]) -> None:
         self.workers = workers
-        self._handlers = {worker.id: jobs for worker, jobs in zip(workers, handlers, strict=True)}
+        self._handlers = handlers
 
     def ranked(self, ringer: int) -> list[Worker]:
         """In the order in which a ring of that session is for them."""
         ids = [worker.id for worker in self.workers]
         return sorted(self.workers, key=lambda worker: place(ringer, worker.id, ids))
 
-    def held(self, worker: Worker) -> asyncio.Event:
-        return self._handlers[worker.id].held
-
-    def let_all_go(self) -> None:
-        for jobs in self._handlers.values():
-            jobs.let_go.set()
-
     async def next(self) -> int:
         """The id of the next job that any of them ran."""
-        waiting = [asyncio.ensure_future(jobs.next()) for jobs in self._handlers.values()]
+        waiting = [asyncio.ensure_future(jobs.next()) for jobs in self._handlers]
         done, late = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for task in late:
             task.cancel()
@@ -56,13 +56,13 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncIterator[Fleet]:
-    handlers = [Handlers(dsn, hold=f"hold-{n}", heartbeat="300ms") for n in range(size)]
+    handlers = [Handlers(dsn, heartbeat="300ms") for _ in range(size)]
     async with AsyncExitStack() as stack:
         workers = []
         for n, jobs in enumerate(handlers):
             await stack.enter_async_context(jobs.app)
             workers.append(await stack.enter_async_context(jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")))
-        await until(lambda: all(len(worker._work["default"].members) == size for worker in workers))
+        await until(lambda: all(len(w._work["default"].members) == size and not w._work["default"].mixed for w in workers))
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
 
@@ -85,15 +85,121 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, 
         ringer = database.get_server_pid()
         first, second, *others = workers.ranked(ringer)
         for worker in (first, second):
-            await database.fetchval(INSERT, worker.id.replace("worker", "hold"))
-            await asyncio.wait_for(workers.held(worker).wait(), 10)
-            await until(lambda worker=worker: worker._work["default"].claimer._wake.resting.is_set())  # type: ignore[misc]
-        assert [seen(worker).mode for worker in (first, second)] == ["full", "full"]
+            work = worker._work["default"]
+            work.slots.take(1)
+            work.wake.up(Reason.HELP)
+            await until(lambda work=work: work.claimer.mode.value == "full" and work.wake.resting.is_set())  # type: ignore[misc]
         await until_asleep(database, *others)
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
         for worker in (first, second):
             await listeners_pid(worker)  # behind what it rang
         assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
-        workers.let_all_go()
+        for worker in (first, second):
+            worker._work["default"].slots.release()
         found_without_poll(*workers.workers)
+
+
+FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
+"""So that none of them finds what a ring should have brought."""
+
+
+async def test_a_ring_is_for_all_while_they_know_different_kinds(dsn: str, database: Connection) -> None:
+    """B17: those whom it would be for might not know the kind; a deploy that adds one has such a fleet."""
+    common = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(5)]
+    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
+    special.let_go.set()
+    async with AsyncExitStack() as stack:
+        workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]
+        await until(lambda: all(len(worker._work["default"].members) == 6 for worker in workers))
+        await until_asleep(database, *workers, mixed=True)
+        for _ in range(12):
+            special.held.clear()
+            await database.fetchval(INSERT, "rare")
+            await asyncio.wait_for(special.held.wait(), 10)
+        await until(lambda: seen(workers[-1]).running == 0)
+        assert found_without_poll(*workers) == {"ring"}
+
+
+async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(dsn: str, database: Connection) -> None:
+    """B17: it is awake and has muted the bell when a worker arrives that knows another kind."""
+    awake = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG, **FAR_HEARTBEATS)
+    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
+    special.let_go.set()
+    async with one_of(awake) as first:
+        await database.fetchval(INSERT, "note")
+        await until_bell(database, bool)
+        async with one_of(special) as second, busy(database, awake):
+            await until(lambda: first._work["default"].mixed and second._work["default"].mixed)
+            await until_bell(database, lambda bell: bell == 0)
+            await until_mode(second, "asleep")
+            for _ in range(5):
+                special.held.clear()
+                await database.fetchval(INSERT, "rare")
+                await asyncio.wait_for(special.held.wait(), 10)
+                assert await database.fetchval(BELL) == 0
+            assert seen(first).mode == "awake"
+            found_without_poll(first, second)
+
+
+async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(dsn: str, database: Connection) -> None:
+    """It runs what it has for as long as its grace is, and hears rings that it must not be asked to answer."""
+    jobs = [Handlers(dsn, hold=hold, heartbeat="100ms", grace="5m") for hold in ("hold", "hold")]
+    async with one_of(jobs[0]) as first, one_of(jobs[1]) as second:
+        await until_asleep(database, first, second)
+        await database.fetchval(INSERT, "hold")
+        await asyncio.wait({asyncio.ensure_future(each.held.wait()) for each in jobs}, return_when=asyncio.FIRST_COMPLETED)
+        leaving, other = (second, first) if jobs[1].held.is_set() else (first, second)
+        stopping = asyncio.create_task(leaving.stop())
+        await until(lambda: set(other._work["default"].members) == {other.id})
+        beaten = other._presence.beaten_at
+        await until(lambda: other._presence.beaten_at > beaten + 0.2)  # two heartbeats, and it has not come back
+        assert set(other._work["default"].members) == {other.id}
+        assert len(await database.fetch(SLEEPERS)) == 1
+        assert await database.fetchval("SELECT queues FROM hybrid_runner.workers WHERE id = $1", leaving.id) == "{}"
+        for each in jobs:
+            each.let_go.set()
+        await stopping
+
+
+async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, database: Connection) -> None:
+    """Whoever can connect can ring: the worst it can do is cause looks."""
+    jobs = Handlers(dsn, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker:
+        await until_asleep(database, worker)
+        for number in range(50):
+            await database.execute("SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number))
+        await until(lambda: worker._work["default"].mixed)
+        job_id = await database.fetchval(INSERT, "note")
+        assert await jobs.next() == job_id
+        await until(lambda: not worker._work["default"].mixed)
+        assert set(worker._work["default"].members) == {worker.id}
+
+
+@asynccontextmanager
+async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
+    """One worker that hears."""
+    async with working(jobs.app, {"default": 5}) as worker:
+        await until(lambda: worker.id in worker._work["default"].members)
+        yield worker
+
+
+@asynccontextmanager
+async def busy(database: Connection, jobs: Handlers) -> AsyncIterator[None]:
+    """So many jobs that its worker stays awake."""
+
+    async def insert() -> None:
+        connection = await connect(jobs.app.dsn)
+        try:
+            while True:
+                await connection.execute(INSERT, "note")
+                await jobs.next()
+        finally:
+            connection.terminate()
+
+    inserting = asyncio.create_task(insert())
+    try:
+        yield
+    finally:
+        inserting.cancel()
+        await asyncio.gather(inserting, return_exceptions=True)

@@ -13,7 +13,9 @@ from hybrid_runner.worker.listener import Listener
 
 
 class PooledEar:
-    """As behind a pooler: LISTEN succeeds and nothing ever arrives."""
+    """As behind a pooler that nobody recognised: LISTEN succeeds and nothing ever arrives."""
+
+    pooled = False
 
     def __init__(self) -> None:
         self.lost = asyncio.Event()

@@ -219,6 +219,23 @@ async def test_a_job_past_its_finish_by_fails_without_running(dsn: str) -> None:
     assert "finish_by" in job.errors[0]["message"]
 
 
+async def test_a_job_whose_finish_by_passes_while_it_runs_fails(dsn: str, database: Connection) -> None:
+    app = runner(dsn)
+    stopped = asyncio.Event()
+
+    @app.job("endless", timeout=None)
+    async def endless(payload: dict[str, int]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with working(app):
+        job = await outcome(app, "endless", finish_by=datetime.now(UTC) + timedelta(seconds=0.5))
+    assert (job.state, job.attempt, stopped.is_set()) == (State.FAILED, 1, True)
+    assert "passed while it ran" in job.errors[-1]["message"]
+
+
 async def test_a_late_outcome_changes_nothing_and_is_counted(dsn: str, database: Connection) -> None:
     app = runner(dsn)
     started, release = asyncio.Event(), asyncio.Event()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from hybrid_runner.errors import EnqueueError
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.policy.pace import Pace
+from hybrid_runner.worker import loops
 from hybrid_runner.worker.settler import Settler
 
 
@@ -16,6 +20,31 @@ def claim(number: int) -> Claim:
     """The claim of one job."""
     now = datetime.now(UTC)
     return Claim(number, "default", "work", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now)
+
+
+async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop is started again, and what it had in its hands is written then."""
+    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=1), timedelta(milliseconds=1), 1))
+    surprises = [KeyError("nobody expected this"), KeyError("nor this")]
+    written: list[int] = []
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        if surprises:
+            raise surprises.pop()
+        written.extend(f.claim.id for f in batch)
+        return {f.claim.id for f in batch}
+
+    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
+        return set()
+
+    settler = Settler(finish, requeue=none, archived_before=none, locked=none, settled=lambda _: None, written=lambda: None)
+    for number in range(3):
+        settler.settle(Finished(claim(number), State.COMPLETED))
+    task = asyncio.create_task(loops.keep("settler", settler.run))
+    await asyncio.wait_for(settler.drained(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (written, settler.pending) == ([0, 1, 2], 0)
 
 
 async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other() -> None:

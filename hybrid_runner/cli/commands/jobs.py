@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from hybrid_runner.cli.commands.queues import queue_name
@@ -13,6 +14,7 @@ from hybrid_runner.cli.session import opened, run
 from hybrid_runner.errors import JobNotFound, RunnerError
 from hybrid_runner.models import State
 from hybrid_runner.runner import Runner
+from hybrid_runner.upkeep.pruner import size
 
 _SAID = {
     "cancelled": "is cancelled",
@@ -63,6 +65,14 @@ def configure(parser: Parser) -> None:
     add_common(retry)
     retry.run_by(lambda arguments: run(_change(arguments, lambda app, number: app.retry(number))))
 
+    prune = commands.add_parser(
+        "prune",
+        help="forget what is no longer kept",
+        description="Forget ended jobs that are no longer kept. Workers do it every five minutes.",
+    )
+    add_common(prune)
+    prune.run_by(lambda arguments: run(_prune(arguments)))
+
 
 async def _list(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as app:
@@ -83,6 +93,22 @@ async def _show(arguments: argparse.Namespace) -> int:
         print_json(job)
     else:
         print_job(job)
+    return 0
+
+
+async def _prune(arguments: argparse.Namespace) -> int:
+    async with opened(arguments) as app:
+        done = await app.prune()
+    if arguments.json:
+        print_json([one._asdict() for one in done])
+        return 0
+    freed = sum(one.bytes for one in done if not one.in_vain)
+    counts = Counter(one.what for one in done)
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if what != "busy")
+    if counts["busy"]:
+        print("another is pruning, or somebody retries an ended job: nothing was done")
+    else:
+        print(f"partitions: {said}; {size(freed)} freed" if said else "nothing to forget")
     return 0
 
 

@@ -95,12 +95,12 @@ def _run_loop(work: Coroutine[Any, Any, int]) -> int:
 
 async def _work(app: Runner, queues: dict[str, int], tether: Tether | None = None) -> int:
     """Work until a signal; one that comes before the worker runs ends it as well."""
-    with _ended_by_signals():
-        if tether is None:
+    if tether is None:
+        with _ended_by_signals():
             await app.run_worker(queues or None)
-        else:
-            async with tether.held(app.settings.grace):
-                await app.work(queues or None, tether.show)
+    else:
+        async with tether.held(app.settings.grace):
+            await app.work(queues or None, tether.show, tether.stop_on_signals)
     return 0
 
 

@@ -1,0 +1,37 @@
+"""Warns of what lets the tables grow: vacuum that is held back or off, and an archive without partitions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Fetches
+
+log = logging.getLogger("hybrid_runner.upkeep")
+
+LONGER_THAN = timedelta(minutes=10)
+"""How long vacuum may be held back until somebody is told."""
+_REPEATED = 3600.0
+
+
+class Growth:
+    """One line for each culprit, and for the same one not again within the hour."""
+
+    def __init__(self, on: Fetches, longer_than: timedelta = LONGER_THAN, clock: Callable[[], float] = time.monotonic) -> None:
+        self._on = on
+        self._longer_than = longer_than
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    async def look(self) -> None:
+        """Look once, and warn."""
+        found = await statements.find_growth(self._on, self._longer_than)
+        now = self._clock()
+        self._told = {culprit: at for culprit, at in self._told.items() if now - at < _REPEATED}
+        for culprit, complaint in found:
+            if culprit not in self._told:
+                self._told[culprit] = now
+                log.warning("growth: %s", complaint)

@@ -1,0 +1,51 @@
+"""Forgets ended jobs that are no longer kept: whole partitions of the archive, not row by row."""
+
+from __future__ import annotations
+
+import logging
+
+from hybrid_runner.models import Pruned
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Fetches
+
+log = logging.getLogger("hybrid_runner.upkeep")
+
+_PARTITIONS = 20
+_CALLS = 50
+"""A round is bounded: at most so many partitions a call, each its own transaction, and so many calls."""
+
+
+class Pruner:
+    """Any number may do this at once: one does it, the others find it busy."""
+
+    def __init__(self, on: Fetches) -> None:
+        self._on = on
+        self._was_blocked = False
+
+    async def prune(self) -> list[Pruned]:
+        """One round: until nothing is left to forget, or somebody is in the way; then the next round tries again."""
+        done: list[Pruned] = []
+        for _ in range(_CALLS):
+            said = await statements.prune(self._on, _PARTITIONS)
+            done += said
+            if not said or any(one.in_vain for one in said):
+                break
+        for one in done:
+            if not one.in_vain:
+                log.info("archive: %s %s (%s)", one.what, one.partition, size(one.bytes))
+        self._tell_blocked([one.partition for one in done if one.what == "blocked"])
+        return done
+
+    def _tell_blocked(self, partitions: list[str]) -> None:
+        # Once, not at each turn: a reader that takes its time is no news.
+        if partitions and not self._was_blocked:
+            log.warning("archive: %s cannot be pruned while a transaction holds it; trying again at each turn", partitions[0])
+        self._was_blocked = bool(partitions)
+
+
+def size(count: int) -> str:
+    """Bytes in a unit that a person can read."""
+    for limit, unit in ((2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
+        if count >= limit:
+            return f"{count / limit:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,3 @@
+-- find_growth: what lets tables grow, and who is to blame: (culprit, complaint).
+-- $1 interval longer_than
+SELECT g.culprit, g.complaint FROM hybrid_runner.find_growth($1) AS g

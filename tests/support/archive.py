@@ -1,0 +1,42 @@
+"""Jobs that ended long ago, and partitions of that time."""
+
+from __future__ import annotations
+
+from hybrid_runner.models import State
+from hybrid_runner.storage.connections import Connection
+
+_AGED = """
+    INSERT INTO hybrid_runner.archive
+        (id, queue, kind, priority, payload, run_at, state, attempt, version, created_at, finished_at)
+    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 1, now(),
+        date_trunc('hour', now()) - make_interval(mins => $3)
+    FROM generate_series(1, $4::int)
+    RETURNING id
+"""
+
+
+async def aged(
+    connection: Connection, minutes: int, state: State = State.COMPLETED, kind: str = "work", count: int = 1
+) -> list[int]:
+    """Jobs that ended so long before this hour began."""
+    return [row[0] for row in await connection.fetch(_AGED, kind, state, minutes, count)]
+
+
+async def partition(connection: Connection, shelf: str, opens: int, closes: int) -> str:
+    """A partition from so many minutes before this hour to so many, as if it had been made then."""
+    await connection.execute(
+        "SELECT hybrid_runner.add_archive_partition($1, date_trunc('hour', now()) - make_interval(mins => $2), "
+        "date_trunc('hour', now()) - make_interval(mins => $3))",
+        shelf, opens, closes,
+    )  # fmt: skip
+    name = await connection.fetchval(
+        "SELECT partition FROM hybrid_runner.archive_partitions "
+        "WHERE shelf = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $2)",
+        shelf, closes,
+    )  # fmt: skip
+    return str(name)
+
+
+async def exists(connection: Connection, table: str) -> bool:
+    """Whether there is a table of that name."""
+    return bool(await connection.fetchval("SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table))

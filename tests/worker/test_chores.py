@@ -1,0 +1,115 @@
+"""What a worker's heartbeat is given to do in the tables, and does without holding up a beat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.upkeep.chores import Chores
+from tests.support.archive import aged, exists, partition
+from tests.support.working import runner, working
+
+POLICY = "SELECT state::text, kind, keep FROM hybrid_runner.retention ORDER BY 1, 2"
+HOUR = 60
+
+
+async def nothing(payload: object) -> None: ...
+
+
+def with_handler(dsn: str, **settings: Any) -> Runner:
+    app = runner(dsn, **settings)
+
+    @app.job("report", keep_completed="7d", keep_failed=timedelta(days=30))
+    async def report(payload: object) -> None: ...
+
+    return app
+
+
+async def test_what_settings_and_kinds_say_is_written_when_a_worker_starts(dsn: str, database: Connection) -> None:
+    """B15"""
+    async with working(with_handler(dsn, keep_completed="10m", keep_cancelled=90)):
+        pass
+    assert [tuple(row) for row in await database.fetch(POLICY)] == [
+        ("cancelled", "", timedelta(seconds=90)),
+        ("completed", "", timedelta(minutes=10)),
+        ("completed", "report", timedelta(days=7)),
+        ("failed", "", timedelta(hours=24)),
+        ("failed", "report", timedelta(days=30)),
+    ]
+
+
+async def test_without_settings_what_the_database_has_stays(dsn: str, database: Connection) -> None:
+    await database.execute("SELECT hybrid_runner.keep('failed', '3 days')")
+    app = runner(dsn)
+    app.job("plain")(nothing)
+    async with working(app):
+        pass
+    assert [tuple(row) for row in await database.fetch(POLICY)] == [
+        ("cancelled", "", timedelta(hours=24)),
+        ("completed", "", timedelta(hours=1)),
+        ("failed", "", timedelta(days=3)),
+    ]
+
+
+@pytest.mark.parametrize("keep", ["0", "-1", "11000d", "soon"])
+def test_a_time_that_makes_no_sense_is_refused_with_one_line(keep: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        Runner(keep_failed=keep)
+    assert "keep_failed" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    app = Runner()
+    with pytest.raises(ConfigurationError):
+        app.job("x", keep_failed=keep)(nothing)
+
+
+async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog: pytest.LogCaptureFixture) -> None:
+    """B15"""
+    caplog.set_level("INFO", "hybrid_runner.upkeep")
+    part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
+    await aged(database, 130)
+    async with working(with_handler(dsn), deaf=True):
+        while await exists(database, part):
+            await asyncio.sleep(0)
+        while not any(part in message for message in caplog.messages):
+            await asyncio.sleep(0)
+    [line] = [message for message in caplog.messages if part in message]
+    assert line.startswith(f"archive: dropped {part} (")
+
+
+async def test_a_chore_that_waits_for_a_lock_holds_up_no_beat(
+    dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
+    holder = await another()
+    await holder.execute("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))")
+    async with working(with_handler(dsn, heartbeat=0.2), deaf=True) as worker:
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while not await database.fetchval(waiting):
+            await asyncio.sleep(0)
+        beaten = "SELECT heartbeat_at FROM hybrid_runner.workers WHERE id = $1"
+        first = await database.fetchval(beaten, worker.id)
+        while await database.fetchval(beaten, worker.id) == first:
+            await asyncio.sleep(0)
+        await holder.execute("COMMIT")
+
+
+async def test_a_chore_that_fails_does_not_keep_the_next_from_its_turn(
+    dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
+    await database.execute("ALTER FUNCTION hybrid_runner.make_archive_partitions RENAME TO gone")
+    chores = Chores(dsn)
+    task = asyncio.ensure_future(chores.run())
+    chores.give(["partitions", "prune", "unheard of", None])
+    while await exists(database, part):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    await chores.close()
+    [line] = [message for message in caplog.messages if "partitions" in message]
+    assert line.endswith("again at its next turn")

@@ -1,0 +1,72 @@
+"""What a worker is to the others, and how it knows that it still is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.storage.connections import Connection
+from tests.support.working import runner, working
+
+INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')"
+
+
+async def test_a_listener_that_hears_nothing_is_connected_again(dsn: str, database: Connection) -> None:
+    """F3: the connection lives, and says nothing; each heartbeat sends a ring that must come back."""
+    app = runner(dsn, heartbeat="200ms", lease="1500ms")
+    ran = asyncio.Event()
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        ran.set()
+
+    async with working(app) as worker:
+        before = worker._listener.proof_channel
+        await worker._listener.fetch("UNLISTEN *")
+        async with asyncio.timeout(20):
+            while worker._listener.proof_channel == before or not worker._listener.hearing:
+                await asyncio.sleep(0.01)
+        await worker.idle()
+        found = dict(worker.status().queues[0].found)
+        await database.execute(INSERT)
+        await asyncio.wait_for(ran.wait(), 10)
+        now = worker.status().queues[0].found
+        assert {way for way in now if now[way] != found.get(way, 0)} == {"ring"}
+
+
+async def test_a_listener_that_hears_stays_connected_over_many_heartbeats(dsn: str) -> None:
+    app = runner(dsn, heartbeat="50ms", lease="600ms")
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        pass
+
+    async with working(app) as worker:
+        before, first = worker._listener.proof_channel, worker._presence.beaten_at
+        async with asyncio.timeout(20):
+            while worker._presence.beaten_at < first + 1.5:
+                await asyncio.sleep(0.01)
+        assert worker._listener.proof_channel == before
+
+
+async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, database: Connection) -> None:
+    """It says that it is gone, and that not all is in order: nobody waits for its lease."""
+    app = runner(dsn, grace="50ms")
+    began = asyncio.Event()
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    await database.execute(INSERT)
+    async with working(app, deaf=True) as worker:
+        await began.wait()
+
+        async def refuse(_batch: object) -> set[int]:
+            raise DatabaseUnavailable("nothing gets through")
+
+        worker._settler._requeue = refuse
+    row = await database.fetchrow("SELECT dead_at IS NOT NULL, heartbeat_at + lease > clock_timestamp() FROM hybrid_runner.workers")
+    assert row is not None
+    assert tuple(row) == (True, True)
