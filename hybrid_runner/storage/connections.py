@@ -66,7 +66,7 @@ FOR_LISTENING = {"application_name": "hybrid-runner listener", "synchronous_comm
 """Settings of a session that listens and moves doorbells: nothing there must outlive a crash."""
 
 
-def named(purpose: str, settings: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def named(purpose: str, settings: Mapping[str, str]) -> dict[str, str]:
     """The same, and what the session is for, as pg_stat_activity shows it."""
     return {**settings, "application_name": f"hybrid-runner {purpose}"}
 
@@ -121,8 +121,7 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
     opened: Any = _for_pool  # its other arguments are of no use here
-    pool = await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
-    return Pool(pool)
+    return Pool(await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0))
 
 
 async def _for_pool(dsn: str, **_: object) -> Connection:
@@ -162,9 +161,9 @@ class Link:
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
         self._asked_at = math.inf
-        self._opened = 0
         self._orphan: int | None = None
         """The server's process for a session that was left with a statement on its way."""
+        self._opened = 0
 
     @property
     def session(self) -> int:
@@ -232,7 +231,7 @@ class Link:
 
     def _leave(self, connection: Connection) -> None:
         """Drop it while a statement may be on its way."""
-        if not connection.is_closed():
+        if not connection.is_closed() and not pooled.is_pooled(connection):
             self._orphan = connection.get_server_pid()
         self._drop()
 

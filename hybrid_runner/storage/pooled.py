@@ -21,11 +21,9 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 MARK = {"hybrid_runner.session": "own"}
 """A setting of no meaning: nobody has it by default, so a session that has it is the one that was asked for it."""
 _IS_OWN = "SELECT WHERE current_setting('hybrid_runner.session', true) = 'own'"
-_NOT_LOCAL = {
-    "application_name", "default_transaction_isolation", *MARK,
-    "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count",
-}  # fmt: skip
-"""Settings that poolers know, that the BEGIN says, or that would not be true."""
+_PROBES = {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}
+_NOT_LOCAL = {"application_name", "default_transaction_isolation", *_PROBES, *MARK}
+"""Settings that poolers know, that the BEGIN says, that speak of the pooler's own connections, or that would not be true."""
 
 _known: dict[str, bool] = {}
 """DSN: whether it leads through such a pooler. Once found out, it holds for the life of this process."""

@@ -56,7 +56,7 @@ class Presence:
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._beats = Link(dsn, named("heartbeat"), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._beats = Link(dsn, named("heartbeat", {}), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(self._upkeep, registry)
         self._chores = Chores(dsn)

@@ -39,6 +39,9 @@ OURS_IGNORED = ", ".join(
         "default_transaction_isolation",
         "extra_float_digits",
         *pooled.MARK,
+        "tcp_keepalives_idle",
+        "tcp_keepalives_interval",
+        "tcp_keepalives_count",
         *for_claims(flushed=False),
         *FOR_SETTLING,
     )
@@ -174,9 +177,8 @@ async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_
     await stranger.close()
 
 
-async def one(pool: Pool, number: int) -> int:
-    """The same number, by way of the server."""
-    return int((await pool.fetch("SELECT $1::int", number))[0][0])
+async def value(pool: Pool, query: str, *arguments: object) -> object:
+    return (await pool.fetch(query, *arguments))[0][0]
 
 
 async def test_a_refused_statement_leaves_the_connection_usable(pooled_dsn: str) -> None:
@@ -185,10 +187,10 @@ async def test_a_refused_statement_leaves_the_connection_usable(pooled_dsn: str)
     for _ in range(3):
         with pytest.raises(Exception, match="division"):
             await pool.fetch("SELECT 1 / $1::int", 0)
-        assert await one(pool, 5) == 5
+        assert await value(pool, "SELECT $1::int", 5) == 5
         with pytest.raises(TimeoutError):
             await pool.fetch("SELECT pg_sleep($1)", 10, timeout=0.1)
-        assert await one(pool, 6) == 6
+        assert await value(pool, "SELECT $1::int", 6) == 6
     await pool.close()
 
 
@@ -198,7 +200,7 @@ async def test_a_pool_does_not_reset_what_belongs_to_others(dsn: str) -> None:
         stranger = await connect(by_pooler)
         await stranger.execute("SET work_mem = '7777kB'; SELECT pg_advisory_lock(7777)")
         pool = await open_pool(by_pooler, largest=2)
-        assert await one(pool, 1) == 1
+        assert await value(pool, "SELECT $1::int", 1) == 1
         await pool.close()
         assert await stranger.fetchval("SELECT current_setting('work_mem')") == "7777kB"
         assert await stranger.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7777") == 1
@@ -217,7 +219,7 @@ async def test_a_pooler_that_drops_our_settings_without_a_word_is_noticed(dsn: s
     """As some do, and PgBouncer if it is told to."""
     with pgbouncer(dsn, ignore_startup_parameters=OURS_IGNORED) as by_pooler:
         pool = await open_pool(by_pooler, largest=8)
-        numbers = await asyncio.gather(*(one(pool, n) for n in range(100)))
+        numbers = await asyncio.gather(*(value(pool, "SELECT $1::int", n) for n in range(100)))
         assert numbers == list(range(100))
         assert pooled.is_known(by_pooler)
         await pool.close()
