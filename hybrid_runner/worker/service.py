@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.jsontext import decode, encode
-from hybrid_runner.models import Claim, Keep, State, Taken, Told
-from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
+from hybrid_runner.jsontext import encode
+from hybrid_runner.models import Keep, State, Taken, Told
+from hybrid_runner.outcomes import Requeued, Settlement, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
@@ -33,6 +32,7 @@ from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import WorkerStatus
+from hybrid_runner.worker.tally import Tally
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -41,7 +41,6 @@ _SWALLOWED = 5.0
 _OVERRUN = 5.0
 """Seconds past the grace that a stop takes at most, whatever Postgres and the network do: to write down and to sign off."""
 _MANY_OUTCOMES = 50
-_WORDS = {state: state.value for state in State}  # plain ones: JSON takes no other keys, and .value is slow
 
 
 class Worker:
@@ -57,7 +56,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended_loops: list[str] = []
         self._stopping = False
-        self._settled: Counter[str] = Counter()
+        self._tally = Tally()
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -140,7 +139,7 @@ class Worker:
         return WorkerStatus(
             id=self.id, hearing=self._listener.hearing, stopping=self._stopping,
             running=len(self._executor.running), pending_settlements=self._settler.pending,
-            settled=dict(self._settled), stale=self._settler.stale, rescued=self._presence.rescued,
+            settled=dict(self._tally.settled), stale=self._settler.stale, rescued=self._presence.rescued,
             stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
             ended_loops=(*self._ended_loops, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
@@ -154,7 +153,7 @@ class Worker:
 
     async def settled(self, count: int) -> None:
         """Wait until so many jobs have ended here, in whatever state."""
-        while sum(self._settled[state] for state in ("completed", "failed", "cancelled")) < count:
+        while self._tally.ended() < count:
             self._changed.clear()
             await self._changed.wait()
 
@@ -292,25 +291,10 @@ class Worker:
             self._soon(self._introduce())
 
     def _on_settled(self, settlement: Settlement) -> None:
-        claim = settlement.claim
-        if isinstance(settlement, Finished):
-            self._settled[_WORDS[settlement.state]] += 1
-            level = logging.DEBUG if settlement.state is State.COMPLETED else logging.WARNING
-            if log.isEnabledFor(level):
-                why = _reason(settlement.error)
-                log.log(
-                    level, "%s %s, archived after attempt %d%s", claim.kind, settlement.state.value, claim.attempt, why,
-                    extra=_about(claim),
-                )  # fmt: skip
-        else:
-            self._settled[settlement.why] += 1
-            delay = settlement.delay.total_seconds()
-            why = _reason(settlement.error)
-            level = logging.WARNING if settlement.error else logging.INFO
-            log.log(level, "%s %s: queued again, due in %.1f s%s", claim.kind, settlement.why, delay, why, extra=_about(claim))
-            work = self._work.get(claim.queue)
-            if work is not None and not self._listener.hearing:
-                work.wake.up(Reason.LATER)  # nobody will ring us for it
+        self._tally.note(settlement)
+        work = self._work.get(settlement.claim.queue)
+        if isinstance(settlement, Requeued) and work is not None and not self._listener.hearing:
+            work.wake.up(Reason.LATER)  # nobody will ring us for it
 
     def _on_written(self) -> None:
         self._changed.set()
@@ -416,19 +400,6 @@ async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _about(claim: Claim) -> dict[str, object]:
-    return {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
-
-
-def _reason(error: str | None) -> str:
-    """What an entry of `errors` says, for one log line."""
-    if error is None:
-        return ""
-    entry = decode(error)
-    message = " ".join(str(entry.get("message", "")).split())
-    return f": {entry.get('kind')}: {message[:300]}"
 
 
 def _described(queues: Mapping[str, int]) -> str:
