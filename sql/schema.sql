@@ -477,6 +477,12 @@ DECLARE
     found_some integer := 1;
 
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'prune() copies what is kept as it is now, and an older snapshot would miss some: call it in READ COMMITTED'
+            USING ERRCODE = 'invalid_transaction_state';
+
+    END IF;
+
     -- Not together with another, nor with retry(), which would be in each other's way.
     IF NOT pg_try_advisory_xact_lock(hashtextextended('hybrid_runner.prune', 0)) THEN
         RETURN QUERY SELECT 'busy', '', bigint '0';
@@ -501,7 +507,10 @@ BEGIN
         BEGIN
             EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.shelf);
 
+            -- All settles wait now: for nobody else.
             FOREACH part IN ARRAY due.partitions LOOP
+                EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT', part);
+
                 EXECUTE format('DROP TABLE hybrid_runner.%I', part);
 
             END LOOP;
@@ -754,6 +763,8 @@ BEGIN
     EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', shelf);
 
     FOREACH part IN ARRAY partitions LOOP
+        EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT', part);
+
         EXECUTE format('DROP TABLE hybrid_runner.%I', part);
 
     END LOOP;

@@ -114,10 +114,10 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     return {row[0] for row in rows}
 
 
-async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> set[int]:
+async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> dict[int, bool]:
     """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
     ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    return {row[0] for row in await _fetch(on, "release_lost", queue, worker_id, ids, claims)}
+    return {row[0]: row[1] for row in await _fetch(on, "release_lost", queue, worker_id, ids, claims)}
 
 
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
@@ -194,9 +194,9 @@ async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_ord
     await _fetch(on, "retire_worker", worker_id, first_claim, in_order)
 
 
-async def find_lost(on: Fetches, most: int) -> list[Lost]:
-    """Running jobs whose claim no living worker has."""
-    return _lost(await _fetch(on, "find_lost", most))
+async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Lost]:
+    """Running jobs whose claim no living worker has, by id."""
+    return _lost(await _fetch(on, "find_lost", most, after_id))
 
 
 async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[Lost]:

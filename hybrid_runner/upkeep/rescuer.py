@@ -33,11 +33,11 @@ class Rescuer:
 
     async def rescue(self) -> None:
         """All jobs whose worker is dead, unknown, or started anew under its name."""
-        while True:
-            lost = await statements.find_lost(self._on, BATCH)
-            moved = await self._settle([self._decide(one, _died(one)) for one in lost])
-            if len(lost) < BATCH or not moved:
-                break
+        lost = await statements.find_lost(self._on, BATCH)
+        while lost:
+            await self._settle([self._decide(one, _died(one)) for one in lost])
+            # Going on from there, whatever stays: rows that somebody holds must not hide those behind them.
+            lost = await statements.find_lost(self._on, BATCH, lost[-1].claim.id) if len(lost) == BATCH else []
         await statements.forget_dead(self._on, REMEMBERED)
 
     async def end_hung(self, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:

@@ -44,6 +44,9 @@ from hybrid_runner.worker.wake import Wake
 
 log = logging.getLogger("hybrid_runner.worker")
 
+_HELD = 5.0
+"""Seconds until the next try to put back a job whose row somebody held."""
+
 LOOK = "look"
 """The way of what was found without a reason from outside, by looking."""
 
@@ -89,7 +92,7 @@ class Claimer:
         hearing: Callable[[], bool],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
         session: Callable[[], int],
-        release_lost: Callable[[str], Awaitable[set[int]]],
+        release_lost: Callable[[str], Awaitable[dict[int, bool]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],
@@ -119,6 +122,7 @@ class Claimer:
         self._looked = looked
         self._set_timer = set_timer
         self._stopped = False
+        self._ask_again_at = math.inf  # somebody held the row of a job that does not run here
         self.in_doubt = False
         """Whether a claim was sent whose answer has not arrived: what it took, if it did, would run nowhere."""
         self._full = False  # the last look left no free slot: what a free slot means
@@ -163,11 +167,13 @@ class Claimer:
         After a claim whose answer was lost; and on every new connection: the server may be another one since, and not know an
         outcome that the old one took.
         """
-        if self.in_doubt or self._session() != self._known_session:
-            for job_id in await self._release_lost(self.queue):
+        if self.in_doubt or self._session() != self._known_session or time.monotonic() >= self._ask_again_at:
+            lost = await self._release_lost(self.queue)
+            for job_id in (job_id for job_id, released in lost.items() if released):
                 log.warning("it does not run here, whatever Postgres was told: queued again", extra={"job": job_id})
             self.in_doubt = False
             self._known_session = self._session()
+            self._ask_again_at = math.inf if all(lost.values()) else time.monotonic() + _HELD
 
     # --- what the transitions ask for
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
+import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -32,7 +34,9 @@ log = logging.getLogger("hybrid_runner.worker")
 class Attempt:
     """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
 
-    __slots__ = ("claim", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task", "traced")
+    __slots__ = (
+        "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task", "traced",
+    )  # fmt: skip
 
     def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots, *, traced: bool) -> None:
         self.claim = claim
@@ -44,6 +48,8 @@ class Attempt:
         self.entered = self.limited = self.expired = self.ended = False
         self.task: asyncio.Task[None] | None = None
         self.span: Span | None = None
+        self.due_at = math.inf
+        """When its time-out ends it, by the clock of this machine; what waits for a process has not begun."""
 
     def expire(self) -> None:
         """Its time-out has passed."""
@@ -106,6 +112,11 @@ class Executor:
         """Stop everything that runs, for the shutdown."""
         for job_id in self.running:
             self.stop(job_id, Stopped.SHUTDOWN)
+
+    def overdue(self, overtime: float) -> set[int]:
+        """The jobs that should have been ended so many seconds ago. From any thread."""
+        latest = time.monotonic() - overtime
+        return {attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest}
 
     def mark_stall(self, stall: Stall) -> dict[str, object]:
         """Put it on the span of the attempt that holds the event loop, and say which job that is. From any thread."""
@@ -196,6 +207,7 @@ class Executor:
             seconds = left if seconds is None else min(seconds, left)
         if seconds is not None:
             attempt.limited = True
+            attempt.due_at = time.monotonic() + seconds
             self._deadlines.add(seconds, attempt)
         if not attempt.traced:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)

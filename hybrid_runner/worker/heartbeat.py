@@ -73,26 +73,26 @@ class Heartbeat:
             async with asyncio.TaskGroup() as group:
                 group.create_task(keep("heartbeat", self._keep_beating))
                 for other in self._others:
-                    group.create_task(other())
+                    group.create_task(keep("a loop beside the heartbeat", other))
         finally:
             await self._closing()
 
     async def _keep_beating(self) -> None:
-        outage = Outage("heartbeat")
-        assert self._soon is not None  # noqa: S101  # set before
+        outage = Outage("heartbeat", longest=self._pause)  # a lease must not end because we waited to say that we live
         while True:
+            assert self._soon is not None  # noqa: S101  # set before anything runs
             self._soon.clear()
             again = asyncio.get_running_loop().time() + _APART
             try:
                 wanted = await self._beat()
             except Exception as error:
-                await outage.pause(error)
-                continue
-            outage.over()
-            # Up to a twentieth early or late, so that a fleet spreads.
-            pause = self._pause * (0.95 + 0.1 * random.random())
-            if wanted is not None:
-                pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())
+                pause = outage.failed(error)
+            else:
+                outage.over()
+                # Up to a twentieth early or late, so that a fleet spreads.
+                pause = self._pause * (0.95 + 0.1 * random.random())
+                if wanted is not None:
+                    pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._soon.wait(), pause)
                 await asyncio.sleep(again - asyncio.get_running_loop().time())

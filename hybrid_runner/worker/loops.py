@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -17,20 +18,25 @@ log = logging.getLogger("hybrid_runner.worker")
 class Outage:
     """Counts failures in a row, says how long to pause, and logs each kind as it deserves (A9)."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, longest: float = math.inf) -> None:
         self._what = what
+        self._longest = longest
         self.failures = 0
 
     async def pause(self, error: Exception) -> None:
         """Log the failure and wait before the next try."""
+        await asyncio.sleep(self.failed(error))
+
+    def failed(self, error: Exception) -> float:
+        """Log the failure; how many seconds to wait before the next try."""
         self.failures += 1
-        delay = OUTAGE.outage(self.failures, random.random()).total_seconds()
+        delay = min(self._longest, OUTAGE.outage(self.failures, random.random()).total_seconds())
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a failover.
             log.warning("%s: %s; trying again in %.1f s", self._what, error, delay)
         else:
             log.error("%s failed; trying again in %.1f s", self._what, delay, exc_info=error)
-        await asyncio.sleep(delay)
+        return delay
 
     def over(self) -> None:
         """It worked."""

@@ -24,6 +24,7 @@ from hybrid_runner.worker.heartbeat import Heartbeat
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
+_GLANCE = 0.05
 _OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
 """What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
@@ -41,8 +42,9 @@ class Presence:
         worker_id: str,
         *,
         running: Callable[[], list[int]],
+        overdue: Callable[[float], set[int]],
         proof_channel: Callable[[], str | None],
-        told: Callable[[list[Told], float], None],
+        told: Callable[[list[Told], float, int], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
     ) -> None:
@@ -52,11 +54,13 @@ class Presence:
         self._queues = list(queues)
         self._kinds = kinds
         self._running = running
+        self._overdue = overdue
         self._proof_channel = proof_channel
         self._told = told
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
-        self._beats = Link(dsn, named("heartbeat", {}), timeout=min(10.0, max(1.0, settings.lease.total_seconds() / 3)))
+        self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
+        self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(self._upkeep, registry)
         self._chores = Chores(dsn)
@@ -68,6 +72,17 @@ class Presence:
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
+
+    @property
+    def first_claim(self) -> int:
+        """Our claims count from here, until we are somebody else."""
+        return self._first_claim
+
+    async def confirmed(self) -> None:
+        """Return once a heartbeat of the last lease has said that we live: what we claim otherwise may be claimed by a dead one."""
+        while time.monotonic() - self.beaten_at > self._settings.lease.total_seconds():
+            self._heartbeat.soon()
+            await asyncio.sleep(_GLANCE)
 
     @property
     def rescued(self) -> int:
@@ -124,16 +139,16 @@ class Presence:
     async def _beat(self) -> float | None:
         settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
         try:
-            told = await statements.beat(
-                self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
-            )
-        except NoAnswer:
+            async with asyncio.timeout(self._patience):  # connecting included
+                told = await statements.beat(
+                    self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
+                )
+        except (NoAnswer, TimeoutError) as error:
             self._pass_on(self._unheard)
-            raise
+            raise error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time") from None
         self.beaten_at = time.monotonic()
-        if (worker_id, first_claim) == (self.id, self._first_claim):  # else it speaks of who we were
-            others = [t for t in told if t.what not in _OWN_BUSINESS]
-            self._pass_on(lambda: self._told(others, began))
+        others = [t for t in told if t.what not in _OWN_BUSINESS]
+        self._pass_on(lambda: self._told(others, began, first_claim))
         self._chores.give(t.value for t in told if t.what == "chore")
         if self._duties.empty():  # else those of the beat before are still being done
             self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
@@ -167,7 +182,9 @@ class Presence:
         if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
             await self._rescuer.rescue()
             self._rescue_first = False
-        if hung := [int(t.value) for t in told if t.what == "hung" and t.value]:
+        overdue = self._overdue(self._settings.overtime.total_seconds())
+        # Both: what waits here for a process is claimed, and its time has not begun.
+        if hung := [int(t.value) for t in told if t.what == "hung" and t.value and int(t.value) in overdue]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
 
 

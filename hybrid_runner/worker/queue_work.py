@@ -43,7 +43,7 @@ class QueueWork:
         ring: Callable[[str, str], None],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
         session: Callable[[], int],
-        release_lost: Callable[[str], Awaitable[set[int]]],
+        release_lost: Callable[[str], Awaitable[dict[int, bool]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         room: Callable[[], int],

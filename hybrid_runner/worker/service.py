@@ -223,6 +223,7 @@ class Worker:
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             running=lambda: self._executor.running,
+            overdue=self._executor.overdue,
             proof_channel=lambda: self._listener.proof_channel,
             told=self._on_told,
             unheard=self._on_silence,
@@ -231,6 +232,7 @@ class Worker:
 
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
         await self._known.wait()
+        await self._presence.confirmed()
         in_name_of = self.id
         taken = await statements.claim_jobs(
             self._claims, queue, self._kinds, free, in_name_of, self._presence.claim_number(), lanes
@@ -241,7 +243,7 @@ class Worker:
             self._settler.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
         return Taken([], taken.at)
 
-    async def _release_lost(self, queue: str) -> set[int]:
+    async def _release_lost(self, queue: str) -> dict[int, bool]:
         known = [*self._executor.claims, *self._settler.claims()]
         return await statements.release_lost(self._claims, queue, self.id, known)
 
@@ -307,9 +309,13 @@ class Worker:
 
     # --- what the heartbeat brings
 
-    def _on_told(self, told: list[Told], asked_at: float) -> None:
+    def _on_told(self, told: list[Told], asked_at: float, first_claim: int) -> None:
+        if first_claim != self._presence.first_claim:
+            return  # it speaks of who we were
         if any(t.what == "lost" for t in told):
-            if self._known.is_set() and not self._stopping:
+            if self._stopping:
+                self._executor.stop_all()  # others run these jobs again
+            elif self._known.is_set():
                 self._known.clear()
                 self._soon(self._start_over())
             return

@@ -103,6 +103,8 @@ class Settler:
                     self._in_flight = []
                     raise
                 self._in_flight = []
+                if self._look_again:
+                    await self._take_up()
                 self._written()
                 await self._gather(len(batch))
             if not self._set_aside:
@@ -181,8 +183,8 @@ class Settler:
         if not self._set_aside:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
         self._set_aside += aside
-        self._in_flight = free = [settlement for settlement in batch if settlement.claim.id not in locked]
-        return free
+        self._in_flight = [settlement for settlement in self._in_flight if settlement.claim.id not in locked]
+        return [settlement for settlement in batch if settlement.claim.id not in locked]
 
     def _some_may_be_free(self) -> None:
         self._look_again = True

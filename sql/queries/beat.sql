@@ -9,7 +9,12 @@
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
-        steady_since = CASE WHEN heartbeat_at + lease / 2 < clock_timestamp() THEN clock_timestamp() ELSE steady_since END
+        -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
+        steady_since = CASE
+            WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
+            THEN clock_timestamp()
+            ELSE steady_since
+        END
     WHERE id = $1 AND first_claim = $4 AND dead_at IS NULL
     RETURNING id, steady_since
 ),
@@ -32,6 +37,8 @@ expired AS MATERIALIZED (
     )
         -- Asked once more of the row itself: another heartbeat may have declared it since our snapshot, and given it free.
         AND (w.rescued_at IS NULL OR w.rescued_at < clock_timestamp() - interval '10 seconds')
+        -- and it may have spoken, or have been taken over by a new process
+        AND (w.dead_at IS NOT NULL OR w.heartbeat_at + w.lease < clock_timestamp())
     FOR UPDATE OF w SKIP LOCKED
 ),
 declared AS (

@@ -67,6 +67,12 @@ def in_process(seconds: float, job: Job) -> str:
     return f"attempt {job.attempt}"
 
 
+@app.job("in_process_in_time", executor="process", timeout=1)
+def in_process_in_time(seconds: float, job: Job) -> None:
+    """Short, of its time-out."""
+    time.sleep(seconds)
+
+
 @app.job("hold_the_gil", timeout=None)
 async def hold_the_gil(seconds: float, job: Job) -> str:
     """Not even another thread can run meanwhile."""

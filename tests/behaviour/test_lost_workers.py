@@ -188,6 +188,15 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
         await hung.says("is no longer valid", job)  # its own outcome, late
 
 
+async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: Connection) -> None:
+    """They are claimed, and their time-outs count from when they run."""
+    settings = {"HYBRID_RUNNER_PROCESS_SLOTS": "1", "HYBRID_RUNNER_OVERTIME": "300ms", "HYBRID_RUNNER_LEASE": "900ms"}
+    async with a_worker(dsn, **settings):
+        await insert(database, "in_process_in_time", 5, payload=0.5)
+        await until(database, COMPLETED, 5)
+    assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
+
+
 async def test_jobs_that_kill_their_workers_end(dsn: str, database: Connection) -> None:
     """A rescue charges the attempt: what takes every worker down does not do so for ever."""
     await database.execute(

@@ -13,6 +13,7 @@ from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.support.jobs import KINDS, claim, enqueue, living, running
 
@@ -93,6 +94,17 @@ async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(d
     await database.execute("UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", age + 60)
     await silent_for(database, "could not speak", age + 120)
     assert dead(await beat(database, "lives", first)) == []
+
+
+@pytest.mark.usefixtures("old_server")
+async def test_one_with_a_long_lease_is_no_judge_of_those_with_short_ones(database: Connection) -> None:
+    """It was cut off with all others, for less than half of its own lease and more than theirs."""
+    first = await living(database, "long")
+    await living(database, "short")
+    await database.execute("UPDATE hybrid_runner.workers SET lease = '10 minutes' WHERE id = 'long'")
+    for name in ("long", "short"):
+        await silent_for(database, name, 60)
+    assert dead(await beat(database, "long", first)) == []
 
 
 @pytest.mark.usefixtures("old_server")
@@ -183,6 +195,35 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: C
     assert await database.fetchval(states, held) == "queued"
 
 
+async def test_rows_that_somebody_holds_do_not_hide_those_behind_them(
+    database: Connection, another: Another, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if they fill a batch."""
+    monkeypatch.setattr(rescuer_module, "BATCH", 2)
+    jobs = [await claimed(database, "gone", number) for number in range(1, 6)]
+    other = await another()
+    holding = other.transaction()
+    await holding.start()
+    await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = ANY ($1) FOR UPDATE", jobs[:3])
+    await asyncio.wait_for((await rescuing(database)).rescue(), 10)
+    states = await database.fetch("SELECT state::text FROM hybrid_runner.jobs ORDER BY id")
+    assert [row[0] for row in states] == ["running"] * 3 + ["queued"] * 2
+    await holding.rollback()
+
+
+async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(database: Connection, another: Another) -> None:
+    """Claims wait for this answer, so it must not wait for others."""
+    held, free = await claimed(database, "here", 1), await claimed(database, "here", 2)
+    other = await another()
+    holding = other.transaction()
+    await holding.start()
+    await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
+    first = await asyncio.wait_for(statements.release_lost(database, "default", "here", []), 10)
+    assert first == {held: False, free: True}
+    await holding.rollback()
+    assert await statements.release_lost(database, "default", "here", []) == {held: True}
+
+
 async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     """A rescue is fenced by the claim, as every write is."""
     taken = await running(database)
@@ -212,5 +253,5 @@ async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_b
     [lost] = await claim(database)
     assert (lost.id, lost.claim) != (old.id, old.claim)
     known = [(old.id, old.claim)]
-    assert await statements.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.claim)]) == set()
-    assert await statements.release_lost(database, "default", "worker-1", known) == {old.id}
+    assert await statements.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.claim)]) == {}
+    assert await statements.release_lost(database, "default", "worker-1", known) == {old.id: True}

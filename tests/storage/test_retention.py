@@ -452,3 +452,11 @@ async def test_jobs_that_end_during_the_migration_wait_and_are_not_refused(empty
     assert await connection.fetchval("SELECT count(*) FROM hybrid_runner.archive") == 2
     await connection.close()
     await settler.close()
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+async def test_pruning_by_an_older_snapshot_is_refused(isolation: str, database: Connection) -> None:
+    """What is kept would be copied as that snapshot saw it, and the rest dropped."""
+    await database.execute(f"SET default_transaction_isolation = '{isolation}'")
+    with pytest.raises(asyncpg.PostgresError, match="call it in READ COMMITTED"):
+        await database.fetch("SELECT what FROM hybrid_runner.prune()")

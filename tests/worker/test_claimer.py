@@ -36,8 +36,8 @@ class SilentBell:
         return True
 
 
-async def _nothing_lost(_queue: str) -> set[int]:
-    return set()
+async def _nothing_lost(_queue: str) -> dict[int, bool]:
+    return {}
 
 
 async def _nothing_later(_queue: str) -> timedelta | None:

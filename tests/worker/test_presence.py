@@ -6,6 +6,7 @@ import asyncio
 
 from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.worker.loops import Outage
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')"
@@ -70,3 +71,26 @@ async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, databa
     row = await database.fetchrow("SELECT dead_at IS NOT NULL, heartbeat_at + lease > clock_timestamp() FROM hybrid_runner.workers")
     assert row is not None
     assert tuple(row) == (True, True)
+
+
+async def test_claims_wait_for_a_heartbeat_that_says_that_we_live(dsn: str, database: Connection) -> None:
+    """After a network that was away the others may have declared us dead: what we claimed then would run twice."""
+    app = runner(dsn, heartbeat="5m", lease="15m")
+    ran = asyncio.Event()
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        ran.set()
+
+    async with working(app) as worker:
+        beaten_at = worker._presence.beaten_at
+        worker._presence.beaten_at -= 1000
+        await database.execute(INSERT)
+        await asyncio.wait_for(ran.wait(), 10)
+        assert worker._presence.beaten_at > beaten_at
+
+
+def test_a_heartbeat_that_fails_is_tried_again_before_the_lease_ends() -> None:
+    """Whatever pause an outage would have: the lease may be short."""
+    outage = Outage("heartbeat", longest=0.5)
+    assert max(outage.failed(DatabaseUnavailable("away")) for _ in range(20)) == 0.5

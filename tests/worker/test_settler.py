@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.errors import EnqueueError
+from hybrid_runner.errors import EnqueueError, RowLocked
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.pace import Pace
@@ -91,3 +91,66 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
     finished = {s.claim.id: s for s in told if isinstance(s, Finished)}
     assert {number: f.state for number, f in finished.items()} == {0: State.COMPLETED, 1: State.FAILED, 2: State.COMPLETED}
     assert "Postgres cannot store this" in (finished[1].error or "")
+
+
+async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_coming() -> None:
+    """There need be no moment without a new outcome."""
+    held, written = {0}, list[int]()
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        ids = {f.claim.id for f in batch}
+        if ids & held:
+            raise RowLocked("somebody holds it")
+        await asyncio.sleep(0.001)
+        written.extend(ids)
+        settler.settle(Finished(claim(len(written) + 100), State.COMPLETED))  # one more, each time
+        return ids
+
+    async def locked(ids: Sequence[int]) -> set[int]:
+        return held & set(ids)
+
+    async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
+        return set()
+
+    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, settled=lambda _: None, written=lambda: None)
+    for number in range(3):
+        settler.settle(Finished(claim(number), State.COMPLETED))
+    task = asyncio.create_task(settler.run())
+    async with asyncio.timeout(10):
+        while len(written) < 10:
+            await asyncio.sleep(0)
+        assert 0 in dict(settler.claims())
+        held.clear()
+        while 0 not in written:
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
+    """A claim whose answer was lost asks what there is here: what is not named goes back and runs again."""
+    away, asked = asyncio.Event(), asyncio.Event()
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        if any(f.result == "poison" for f in batch):
+            raise EnqueueError("Postgres cannot store this")
+        if batch[0].claim.id == 0:
+            raise RowLocked("somebody holds it")
+        asked.set()
+        await away.wait()
+        return {f.claim.id for f in batch}
+
+    async def locked(ids: Sequence[int]) -> set[int]:
+        return {0} & set(ids)
+
+    async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
+        return set()
+
+    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, settled=lambda _: None, written=lambda: None)
+    for number, result in enumerate(["0", "1", "2", "poison"]):
+        settler.settle(Finished(claim(number), State.COMPLETED, result=result))
+    task = asyncio.create_task(settler.run())
+    await asyncio.wait_for(asked.wait(), 5)
+    assert set(dict(settler.claims())) == {0, 1, 2, 3}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
