@@ -1,4 +1,4 @@
-"""The two shapes of background work: a loop kept alive, and something done every so often."""
+"""A loop of background work kept alive, the pauses of what fails, and a wait with an end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
 from hybrid_runner.policy.pace import OUTAGE
@@ -57,14 +58,11 @@ async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
             return
 
 
-async def every(what: str, interval: timedelta, call: Callable[[], Awaitable[object]]) -> None:
-    """Call now and then every interval, up to a twentieth early or late so that a fleet spreads."""
-    outage = Outage(what)
-    while True:
-        try:
-            await call()
-        except Exception as error:
-            await outage.pause(error)
-            continue
-        outage.over()
-        await asyncio.sleep(interval.total_seconds() * (0.95 + 0.1 * random.random()))
+async def within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
+    """Wait for it until then, by the clock of this machine; False: it was too late."""
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            await waiting
+    except TimeoutError:
+        return False
+    return True

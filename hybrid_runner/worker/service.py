@@ -26,8 +26,8 @@ from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.loops import Outage, keep
-from hybrid_runner.worker.presence import Presence, heard_within
+from hybrid_runner.worker.loops import Outage, keep, within
+from hybrid_runner.worker.presence import Presence
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
@@ -83,7 +83,8 @@ class Worker:
             self._background(f"poller of {work.queue}", work.poller.run)
         self._known.set()
         self._presence.start()
-        log.info("worker %s runs %s for %d kinds", self.id, _described(self._totals), len(self._registry))
+        described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._totals.items())
+        log.info("worker %s runs %s for %d kinds", self.id, described, len(self._registry))
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Shut down within the grace and a moment: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
@@ -94,11 +95,11 @@ class Worker:
         latest = deadline + _OVERRUN
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
         await self._stop_claiming(min(time.monotonic() + 5, latest - 4))
-        if not await _within(deadline, self._executor.idle()):
+        if not await within(deadline, self._executor.idle()):
             log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
             self._executor.stop_all()
-            await _within(latest - 3, self._executor.idle())
-        if not await _within(latest - 2, self._settler.drained()):
+            await within(latest - 3, self._executor.idle())
+        if not await within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
         await self._end_tasks(*self._tasks)
         await self._retire(latest)
@@ -118,7 +119,7 @@ class Worker:
         if claimers:  # none, if they ended by themselves
             await asyncio.wait(claimers, timeout=max(0.0, latest - time.monotonic()))
         await self._end_tasks(*claimers, *self._named("poller"))
-        if not await _within(max(latest, time.monotonic() + 0.5), self._leave()):
+        if not await within(max(latest, time.monotonic() + 0.5), self._leave()):
             log.info("worker %s could not say in time that it leaves", self.id)
 
     async def _leave(self) -> None:
@@ -397,16 +398,3 @@ class Worker:
         except Exception as error:
             log.warning("worker %s could not sign off: %s", self.id, error)
         await asyncio.gather(*(link.close() for link in (self._claims, self._settles, self._courtesies)))
-
-
-async def _within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
-    try:
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            await waiting
-    except TimeoutError:
-        return False
-    return True
-
-
-def _described(queues: Mapping[str, int]) -> str:
-    return ", ".join(f"{queue} ({slots} slots)" for queue, slots in queues.items())
