@@ -27,7 +27,7 @@ from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, keep, within
-from hybrid_runner.worker.presence import Presence
+from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
