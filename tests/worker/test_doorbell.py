@@ -262,7 +262,7 @@ async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: 
 
 async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, database: Connection) -> None:
     """Its mute is undone, and the help it rings for covers what was quiet until then."""
-    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="200ms", **MUTED_FOR_LONG)
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1s", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
         await until_bell(database, bool)
