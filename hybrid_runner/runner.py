@@ -216,7 +216,7 @@ class Runner:
         return await self._client.resume(queue)
 
     async def prune(self) -> Sequence[Pruned]:
-        """Forget now what is no longer kept, as workers do every five minutes; what was done."""
+        """Forget now what is no longer kept, as workers do every ten minutes; what was done."""
         await self.open()
         link = Link(self.dsn, timeout=_LONG)
         try:

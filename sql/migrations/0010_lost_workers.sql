@@ -17,4 +17,4 @@ CREATE TABLE hybrid_runner.chores (
     pause interval NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO hybrid_runner.chores (name, pause) VALUES ('partitions', '1 hour'), ('lost', '5 minutes');
+INSERT INTO hybrid_runner.chores (name, pause) VALUES ('partitions', '1 hour'), ('lost', '10 minutes');

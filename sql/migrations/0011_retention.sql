@@ -27,7 +27,7 @@ CREATE TABLE hybrid_runner.horizons (
     next_transaction bigint NOT NULL
 );
 
-INSERT INTO hybrid_runner.chores (name, pause) VALUES ('prune', '5 minutes'), ('growth', '10 minutes');
+INSERT INTO hybrid_runner.chores (name, pause) VALUES ('prune', '10 minutes'), ('growth', '10 minutes');
 
 CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT '') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

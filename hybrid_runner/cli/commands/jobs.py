@@ -68,7 +68,7 @@ def configure(parser: Parser) -> None:
     prune = commands.add_parser(
         "prune",
         help="forget what is no longer kept",
-        description="Forget ended jobs that are no longer kept. Workers do it every five minutes.",
+        description="Forget ended jobs that are no longer kept. Workers do it every ten minutes.",
     )
     add_common(prune)
     prune.run_by(lambda arguments: run(_prune(arguments)))
