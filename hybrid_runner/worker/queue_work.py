@@ -80,7 +80,7 @@ class QueueWork:
             case "help":
                 self.wake.up(Reason.HELP)
             case "here":
-                if rest not in self.members:
+                if rest not in self.members and rest != self._worker_id():  # our own comes back to us
                     self._doubt()
             case "gone":
                 if rest != self._worker_id():
