@@ -176,6 +176,18 @@ async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, dat
         assert set(worker._work["default"].members) == {worker.id}
 
 
+async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connection) -> None:
+    """Its own introduction comes back to it, before any heartbeat has named it perhaps; it would mute nothing until the next one."""
+    jobs = Handlers(dsn, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker:
+        work = worker._work["default"]
+        await until(lambda: not work.mixed)
+        work.members = {}
+        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id)
+        await listeners_pid(worker)  # what was rung before has arrived
+        assert not work.mixed
+
+
 @asynccontextmanager
 async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
     """One worker that hears."""
