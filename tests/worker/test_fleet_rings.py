@@ -177,7 +177,7 @@ async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, dat
 
 
 async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connection) -> None:
-    """Its own introduction comes back to it, before any heartbeat has named it perhaps; it would mute nothing until the next one."""
+    """Its introduction comes back to it, before a heartbeat has named it perhaps; in doubt it would mute nothing until the next."""
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         work = worker._work["default"]
