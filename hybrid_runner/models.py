@@ -75,6 +75,10 @@ class Claim:
     started_at: datetime
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
+    began: float = 0.0
+    """Written by the executor: when the attempt was started, by the monotonic clock; 0: it never was."""
+    ended: float = 0.0
+    """Written by the executor: when its outcome was known."""
 
     @property
     def pickup(self) -> timedelta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
@@ -26,8 +26,9 @@ REMEMBERED = timedelta(minutes=1)
 class Rescuer:
     """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
 
-    def __init__(self, on: Fetches, registry: Registry) -> None:
+    def __init__(self, on: Fetches, registry: Registry, told: Callable[[Sequence[Settlement]], None] = lambda _: None) -> None:
         self._on = on
+        self._told = told
         self._registry = registry
         self.rescued = 0
 
@@ -64,22 +65,23 @@ class Rescuer:
             free = await self._free(settlements)
             return sum([await self._settle([settlement]) for settlement in free])
         self.rescued += len(moved)
-        for settlement in settlements:
-            if settlement.claim.id in moved:
-                _tell(settlement)
+        self._told(moved)
+        for settlement in moved:
+            _tell(settlement)
         return len(moved)
 
     async def _free(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         locked = await statements.find_locked(self._on, [settlement.claim.id for settlement in settlements])
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
-    async def _write(self, settlements: Sequence[Settlement]) -> set[int]:
+    async def _write(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         requeues = [s for s in settlements if isinstance(s, Requeued)]
         finishes = [s for s in settlements if isinstance(s, Finished)]
-        moved = await statements.requeue_jobs(self._on, requeues) if requeues else set()
+        back = await statements.requeue_jobs(self._on, requeues) if requeues else set()
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
-        finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in moved]
-        return moved | await statements.finish_jobs(self._on, finishes) if finishes else moved
+        finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]
+        ended = await statements.finish_jobs(self._on, finishes) if finishes else set()
+        return [*(s for s in requeues if s.claim.id in back), *(s for s in finishes if s.claim.id in ended)]
 
 
 def _died(lost: Lost) -> Raised:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol, assert_never
 
+from hybrid_runner.happenings import Search
 from hybrid_runner.models import Claim, Taken
 from hybrid_runner.policy.doorbell import (
     START,
@@ -99,6 +100,7 @@ class Claimer:
         mixed: Callable[[], bool],
         unmute: Callable[[], None],
         looked: Callable[[Reason, int | None], None],
+        searched: Callable[[Search], None],
         set_timer: Callable[[timedelta | None], None],
     ) -> None:
         self.queue = queue
@@ -120,6 +122,7 @@ class Claimer:
         self._unmute = unmute
         self._helped_at = -math.inf
         self._looked = looked
+        self._searched = searched
         self._set_timer = set_timer
         self._stopped = False
         self._ask_again_at = math.inf  # somebody held the row of a job that does not run here
@@ -290,17 +293,19 @@ class Claimer:
         return self._report(found=len(claims), swept=sweep and len(claims) < free, now=ended)
 
     async def _claim_behind_frontier(self, free: int, *, sweep: bool) -> list[Claim]:
+        began = time.monotonic()
         self.in_doubt = True
         taken = await self._claim(self.queue, free, self._frontier.lanes(sweep=sweep))
         self.in_doubt = False
         self._frontier.moved_by(taken, free)
         self._outage.over()
-        self._count(taken.claims, free)
+        self._note(taken.claims, free, began, sweep=sweep)
         return taken.claims
 
-    def _count(self, claims: list[Claim], free: int) -> None:
+    def _note(self, claims: list[Claim], free: int, began: float, *, sweep: bool) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
+        self._searched(Search(self.queue, way, free, claims, sweep, began, time.monotonic()))
         seen.consecutive_errors = 0
         seen.looks += 1
         seen.empty += not claims

@@ -138,11 +138,14 @@ class Executor:
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
         current_job.set(claim.id)
+        claim.began = time.monotonic()
         try:
             outcome = await self._attempt(attempt)
+            claim.ended = time.monotonic()
             self._settle(decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()))
         except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
             log.exception("what the handler said cannot be used")
+            claim.ended = time.monotonic()
             reason = error_text(claim, datetime.now(UTC), type(error).__name__, "what the handler said cannot be used: see the log")
             self._settle(Finished(claim, State.FAILED, error=reason))
         finally:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from hybrid_runner.happenings import Search
 from hybrid_runner.models import Claim, Taken
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
@@ -46,6 +47,7 @@ class QueueWork:
         release_lost: Callable[[str], Awaitable[dict[int, bool]]],
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
+        searched: Callable[[Search], None],
         room: Callable[[], int],
     ) -> None:
         self.queue = queue
@@ -61,7 +63,7 @@ class QueueWork:
             queue, settings=settings, wake=self.wake, slots=self.slots, bell=bell, hearing=hearing, claim=claim,
             session=session, release_lost=release_lost, next_due=next_due, start=start, room=room,
             mixed=lambda: self.mixed, unmute=lambda: self._open(queue),
-            looked=self.poller.looked, set_timer=self.timer.set,
+            looked=self.poller.looked, searched=searched, set_timer=self.timer.set,
         )  # fmt: skip
         self.members: dict[str, str] = {}
         """The live workers of this queue as the last heartbeat knew them, and the numbers of the kinds that they know."""

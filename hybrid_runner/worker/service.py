@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.happenings import Observers, Writing
 from hybrid_runner.jsontext import encode
 from hybrid_runner.models import Keep, State, Taken, Told
-from hybrid_runner.outcomes import Requeued, Settlement, Stopped
+from hybrid_runner.outcomes import Requeued, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
@@ -26,13 +27,14 @@ from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.loops import Outage, keep, within
+from hybrid_runner.worker.loops import Outage, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import WorkerStatus
 from hybrid_runner.worker.tally import Tally
+from hybrid_runner.worker.tasks import Tasks
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -53,10 +55,10 @@ class Worker:
         self._settings = settings
         self._registry = registry
         self._totals = dict(queues)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ended_loops: list[str] = []
+        self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._tally = Tally()
+        self._observers = Observers(self._tally)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -75,12 +77,12 @@ class Worker:
             await self._claims.close()
             await self._settles.close()
             raise
-        self._background("settler", self._settler.run)
-        self._background("progress", self._progress.run)
-        self._background("listener", self._listener.run)
+        self._tasks.loop("settler", self._settler.run)
+        self._tasks.loop("progress", self._progress.run)
+        self._tasks.loop("listener", self._listener.run)
         for work in self._work.values():
-            self._background(f"claimer of {work.queue}", work.claimer.run)
-            self._background(f"poller of {work.queue}", work.poller.run)
+            self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
+            self._tasks.loop(f"poller of {work.queue}", work.poller.run)
         self._known.set()
         self._presence.start()
         described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._totals.items())
@@ -91,6 +93,7 @@ class Worker:
         if self._stopping:
             return
         self._stopping = True
+        self._tasks.expect_ends()
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
         latest = deadline + _OVERRUN
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
@@ -101,7 +104,7 @@ class Worker:
             await within(latest - 3, self._executor.idle())
         if not await within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
-        await self._end_tasks(*self._tasks)
+        await self._tasks.end("")
         await self._retire(latest)
         log.info("worker %s has stopped", self.id)
 
@@ -115,10 +118,10 @@ class Worker:
     async def _stop_claiming(self, latest: float) -> None:
         for work in self._work.values():
             work.claimer.stop()
-        claimers = self._named("claimer")
+        claimers = self._tasks.named("claimer")
         if claimers:  # none, if they ended by themselves
             await asyncio.wait(claimers, timeout=max(0.0, latest - time.monotonic()))
-        await self._end_tasks(*claimers, *self._named("poller"))
+        await self._tasks.end("claimer", "poller")
         if not await within(max(latest, time.monotonic() + 0.5), self._leave()):
             log.info("worker %s could not say in time that it leaves", self.id)
 
@@ -142,7 +145,7 @@ class Worker:
             running=len(self._executor.running), pending_settlements=self._settler.pending,
             settled=dict(self._tally.settled), stale=self._settler.stale, rescued=self._presence.rescued,
             stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
-            ended_loops=(*self._ended_loops, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
+            ended_loops=(*self._tasks.ended, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
         )  # fmt: skip
 
@@ -193,7 +196,7 @@ class Worker:
             requeue=partial(statements.requeue_jobs, self._settles),
             archived_before=partial(statements.archived_before, self._settles),
             locked=partial(statements.find_locked, self._settles),
-            settled=self._on_settled,
+            wrote=self._on_wrote,
             written=self._on_written,
             gather=settings.gather_outcomes,
             gather_from=settings.awake_from,
@@ -215,6 +218,7 @@ class Worker:
                 release_lost=self._release_lost,
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
+                searched=self._observers.searched,
                 # outcomes that Postgres has not taken yet are bounded too
                 room=lambda: max(0, 2 * total - self._settler.pending),
             )
@@ -229,6 +233,7 @@ class Worker:
             told=self._on_told,
             unheard=self._on_silence,
             stalled=self._executor.mark_stall,
+            rescued=self._observers.rescued,
         )  # fmt: skip
 
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
@@ -255,7 +260,7 @@ class Worker:
         self._presence.soon()
 
     def _ring(self, queue: str, payload: str) -> None:
-        self._soon(self._listener.ring(queue, payload))
+        self._tasks.soon(self._listener.ring(queue, payload))
 
     def _open_bell(self, queue: str) -> None:
         """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
@@ -265,12 +270,7 @@ class Worker:
                 await statements.open_bell(self._listener, queue, lie_down=False)
             await self._listener.ring(queue, "help")
 
-        self._soon(open_and_ring())
-
-    def _soon(self, call: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(call)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.soon(open_and_ring())
 
     def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
         word, _, number = payload.partition(" ")
@@ -291,13 +291,13 @@ class Worker:
             work.wake.up(Reason.LISTENER)
         if hearing:
             log.info("listening on %s", ", ".join(self._totals))
-            self._soon(self._introduce())
+            self._tasks.soon(self._introduce())
 
-    def _on_settled(self, settlement: Settlement) -> None:
-        self._tally.note(settlement)
-        work = self._work.get(settlement.claim.queue)
-        if isinstance(settlement, Requeued) and work is not None and not self._listener.hearing:
-            work.wake.up(Reason.LATER)  # nobody will ring us for it
+    def _on_wrote(self, writing: Writing) -> None:
+        self._observers.wrote(writing)
+        if not self._listener.hearing:  # nobody will ring us for what was put back
+            for queue in {s.claim.queue for s in writing.settled if isinstance(s, Requeued)} & self._work.keys():
+                self._work[queue].wake.up(Reason.LATER)
 
     def _on_written(self) -> None:
         self._changed.set()
@@ -318,7 +318,7 @@ class Worker:
                 self._executor.stop_all()  # others run these jobs again
             elif self._known.is_set():
                 self._known.clear()
-                self._soon(self._start_over())
+                self._tasks.soon(self._start_over())
             return
         for queue, work in self._work.items():
             members = [t.value.partition(" ") for t in told if t.value and (t.what, t.queue) == ("member", queue)]
@@ -358,30 +358,7 @@ class Worker:
             await self._introduce()
             return
 
-    # --- tasks
-
-    def _background(self, what: str, run: Any) -> None:
-        self._keep(what, keep(what, run))
-
-    def _keep(self, what: str, run: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(run, name=what)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_loop_end)
-
-    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not self._stopping:
-            self._ended_loops.append(task.get_name())
-            if not task.cancelled():
-                log.error("worker %s: its %s has ended: restart it", self.id, task.get_name(), exc_info=task.exception())
-
-    async def _end_tasks(self, *tasks: asyncio.Task[None]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _named(self, word: str) -> list[asyncio.Task[None]]:
-        return [task for task in self._tasks if task.get_name().startswith(word)]
+    # --- the end
 
     async def _retire(self, latest: float) -> None:
         for work in self._work.values():

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
+from hybrid_runner.happenings import Writing
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.looking import Recent
@@ -35,7 +36,7 @@ class Settler:
         requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
         archived_before: Callable[[Sequence[Finished]], Awaitable[set[int]]],
         locked: Callable[[Sequence[int]], Awaitable[set[int]]],
-        settled: Callable[[Settlement], None],
+        wrote: Callable[[Writing], None],
         written: Callable[[], None],
         *,
         gather: timedelta = timedelta(0),
@@ -46,7 +47,7 @@ class Settler:
         self._requeue = requeue
         self._archived_before = archived_before
         self._locked = locked
-        self._settled = settled
+        self._wrote = wrote
         self._written = written
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
@@ -152,22 +153,22 @@ class Settler:
                 return
 
     async def _write_once(self, batch: list[Settlement], *, again: bool) -> None:
+        began = time.monotonic()
         requeues = [s for s in batch if isinstance(s, Requeued)]
         finishes = [s for s in batch if isinstance(s, Finished)]
         if requeues:
             put_back, left = _parted(requeues, await self._requeue(requeues))
-            self._tell(put_back)
+            self._tell(put_back, [], began)
             # Not put back: stale, or somebody asked for its cancelling.
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
             batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
+            began = time.monotonic()
             moved = await self._finish(finishes)
             if again and len(moved) < len(finishes):
                 moved |= await self._archived_before([s for s in finishes if s.claim.id not in moved])
             ended, stale = _parted(finishes, moved)
-            self._tell(ended)
-            for s in stale:
-                self._stale(s)
+            self._tell(ended, stale, began)
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Those whose rows nobody else holds; the others are tried again in a moment."""
@@ -218,19 +219,17 @@ class Settler:
         batch[0] = Finished(refused.claim, State.FAILED, error=reason)
         return False
 
-    def _tell(self, moved: Sequence[Settlement]) -> None:
-        for settlement in moved:
-            self._settled(settlement)
-
-    def _stale(self, settlement: Finished) -> None:
-        if settlement.claim.completed_by_handler:
-            self._settled(Finished(settlement.claim, State.COMPLETED))
-            return
-        self.stale += 1
-        log.warning(
-            "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
-            extra={"job": settlement.claim.id},
-        )  # fmt: skip
+    def _tell(self, moved: Sequence[Settlement], not_moved: Sequence[Finished], began: float) -> None:
+        stale = [settlement for settlement in not_moved if not settlement.claim.completed_by_handler]
+        if len(stale) < len(not_moved):
+            moved = [*moved, *(Finished(s.claim, State.COMPLETED) for s in not_moved if s.claim.completed_by_handler)]
+        self._wrote(Writing(moved, stale, began, time.monotonic()))
+        self.stale += len(stale)
+        for settlement in stale:
+            log.warning(
+                "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
+                extra={"job": settlement.claim.id},
+            )  # fmt: skip
 
 
 def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 
+from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
@@ -24,12 +26,19 @@ class Tally:
         """Jobs that have ended here, in whatever state."""
         return self.settled["completed"] + self.settled["failed"] + self.settled["cancelled"]
 
-    def note(self, settlement: Settlement) -> None:
-        """Postgres has it."""
-        if isinstance(settlement, Finished):
-            self._note_end(settlement)
-        else:
-            self._note_return(settlement)
+    def searched(self, search: Search) -> None:
+        """What is found is the claimer's to count."""
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """What is rescued is the rescuer's to count."""
+
+    def wrote(self, writing: Writing) -> None:
+        """Postgres has them."""
+        for settlement in writing.settled:
+            if isinstance(settlement, Finished):
+                self._note_end(settlement)
+            else:
+                self._note_return(settlement)
 
     def _note_end(self, ended: Finished) -> None:
         self.settled[_WORDS[ended.state]] += 1

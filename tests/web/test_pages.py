@@ -105,7 +105,7 @@ async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
         if name == "heartbeat":  # has a thread
             await running._presence.stop()
         else:
-            [task] = running._named(name)
+            [task] = running._tasks.named(name)
             task.cancel()
         ill = await client.until("/health", 503)
         assert [check["reason"] for check in ill.body["checks"] if not check["ok"]] == [

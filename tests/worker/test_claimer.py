@@ -53,7 +53,7 @@ async def claiming(wake: Wake, look: Look) -> AsyncIterator[Claimer]:
         release_lost=_nothing_lost,
         next_due=_nothing_later, start=lambda _claims, _slots: None,
         room=lambda: 10, mixed=lambda: False, unmute=lambda: None,
-        looked=lambda _reason, _found: None, set_timer=lambda _delay: None,
+        looked=lambda _reason, _found: None, searched=lambda _: None, set_timer=lambda _delay: None,
     )  # fmt: skip
     task = asyncio.create_task(claimer.run())
     yield claimer

@@ -38,7 +38,7 @@ async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.Monkey
     async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
         return set()
 
-    settler = Settler(finish, requeue=none, archived_before=none, locked=none, settled=lambda _: None, written=lambda: None)
+    settler = Settler(finish, requeue=none, archived_before=none, locked=none, wrote=lambda _: None, written=lambda: None)
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
     task = asyncio.create_task(loops.keep("settler", settler.run))
@@ -58,7 +58,14 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
         return set()
 
-    settler = Settler(finish, requeue=none, archived_before=none, locked=none, settled=told.append, written=lambda: None)
+    settler = Settler(
+        finish,
+        requeue=none,
+        archived_before=none,
+        locked=none,
+        wrote=lambda writing: told.extend(writing.settled),
+        written=lambda: None,
+    )
     later = replace(claim(0), claim=2)
     for each in (later, claim(0), claim(1)):
         settler.settle(Finished(each, State.COMPLETED))
@@ -81,7 +88,14 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
     async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
         return set()
 
-    settler = Settler(finish=finish, requeue=none, archived_before=none, locked=none, settled=told.append, written=lambda: None)
+    settler = Settler(
+        finish=finish,
+        requeue=none,
+        archived_before=none,
+        locked=none,
+        wrote=lambda writing: told.extend(writing.settled),
+        written=lambda: None,
+    )
     for number, result in enumerate(["1", "poison", "3"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
     task = asyncio.create_task(settler.run())
@@ -112,7 +126,7 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
     async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
         return set()
 
-    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, settled=lambda _: None, written=lambda: None)
+    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, wrote=lambda _: None, written=lambda: None)
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
     task = asyncio.create_task(settler.run())
@@ -146,7 +160,7 @@ async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
     async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
         return set()
 
-    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, settled=lambda _: None, written=lambda: None)
+    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, wrote=lambda _: None, written=lambda: None)
     for number, result in enumerate(["0", "1", "2", "poison"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
     task = asyncio.create_task(settler.run())

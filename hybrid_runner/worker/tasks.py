@@ -1,0 +1,57 @@
+"""The background tasks of one worker: kept alive, named, and ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from hybrid_runner.worker.loops import keep
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Tasks:
+    """Loops that should never end, and small things done soon."""
+
+    def __init__(self, owner: Callable[[], str]) -> None:
+        self._owner = owner
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.ended: list[str] = []
+        """Loops that ended although nobody ended them."""
+        self._ending = False
+
+    def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a loop; what it raises starts it again."""
+        task = asyncio.get_running_loop().create_task(keep(name, run), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_loop_end)
+
+    def soon(self, call: Coroutine[Any, Any, None]) -> None:
+        """Do it without waiting for it."""
+        task = asyncio.get_running_loop().create_task(call)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def named(self, word: str) -> list[asyncio.Task[None]]:
+        """Those whose names start with it."""
+        return [task for task in self._tasks if task.get_name().startswith(word)]
+
+    def expect_ends(self) -> None:
+        """From now on an end is no surprise."""
+        self._ending = True
+
+    async def end(self, *words: str) -> None:
+        """End those whose names start with one of the words, or with anything: ''."""
+        tasks = [task for word in words for task in self.named(word)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._ending:
+            self.ended.append(task.get_name())
+            if not task.cancelled():
+                log.error("worker %s: its %s has ended: restart it", self._owner(), task.get_name(), exc_info=task.exception())
