@@ -24,7 +24,7 @@ from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflic
 from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
-from hybrid_runner.telemetry.tracing import current_traceparent
+from hybrid_runner.telemetry.publishing import publishing
 
 log = logging.getLogger("hybrid_runner")
 
@@ -97,7 +97,11 @@ class Client:
         job = self.new_job(kind, payload, **options)
         _check_on_conflict(on_conflict)
         on = connection if connection is not None else await self._on()
-        enqueued = await statements.enqueue_job(on, job, on_conflict)
+        with publishing(job.queue, job.kind) as publish:
+            if publish.traceparent is not None:
+                job = replace(job, traceparent=publish.traceparent)
+            enqueued = await statements.enqueue_job(on, job, on_conflict)
+            publish.became([enqueued.id], enqueued.outcome)
         log.debug("enqueued %s in %s: %s", job.kind, job.queue, enqueued.outcome, extra={"job": enqueued.id})
         return JobHandle(self, enqueued, None if isinstance(kind, str) else kind)
 
@@ -120,10 +124,17 @@ class Client:
         if len(bare) == len(given):
             pattern, texts = self._alike(kind, bare, options)
             _check_size(texts)
-            return await statements.enqueue_alike(connection if connection is not None else await self._on(), pattern, texts)
+            on = connection if connection is not None else await self._on()
+            with publishing(pattern.queue, pattern.kind, len(texts)) as publish:
+                enqueued = await statements.enqueue_alike(on, replace(pattern, traceparent=publish.traceparent), texts)
+                publish.became([job.id for job in enqueued])
+                return enqueued
         jobs = self._in_their_places(kind, given, bare, options) if bare else given
         _check_size([text for job in jobs for text in (job.payload, job.data) if isinstance(text, str)])
-        return await statements.enqueue_many(connection if connection is not None else await self._on(), jobs, on_conflict)
+        on = connection if connection is not None else await self._on()
+        with publishing(jobs[0].queue, jobs[0].kind, len(jobs)) as publish:
+            jobs = [job if job.traceparent else replace(job, traceparent=publish.traceparent) for job in jobs]
+            return await statements.enqueue_many(on, jobs, on_conflict)
 
     def _alike(self, kind: JobKind[Any, Any] | str, payloads: Sequence[Any], options: dict[str, Any]) -> tuple[NewJob, list[str]]:
         pattern = self.new_job(kind, payloads[0], **options)  # what all of them share is checked once
@@ -169,7 +180,7 @@ class Client:
         return NewJob(
             kind=name, payload=text, queue=queue, key=key, priority=priority, run_at=run_at,
             delay=None if delay is None else parse_duration(delay), max_attempts=max_attempts, timeout=limit,
-            finish_by=finish_by, data=memory, traceparent=current_traceparent(),
+            finish_by=finish_by, data=memory,
         )  # fmt: skip
 
     def _known(self, kind: object) -> tuple[JobKind[Any, Any] | None, str]:

@@ -53,6 +53,16 @@ class Enqueued(NamedTuple):
     outcome: str
 
 
+class JobTrace(NamedTuple):
+    """A job's place in its trace."""
+
+    trace_id: int
+    root_id: int
+    """The span that stands for the whole job."""
+    parent_id: int | None
+    """The span of whoever enqueued it."""
+
+
 @dataclass(slots=True)
 class Claim:
     """The right to run one attempt of one job. Columns in the order of sql/queries/claim_jobs.sql."""
@@ -73,12 +83,15 @@ class Claim:
     attempt: int
     claim: int
     started_at: datetime
+    created_at: datetime | None = None
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
     began: float = 0.0
     """Written by the executor: when the attempt was started, by the monotonic clock; 0: it never was."""
     ended: float = 0.0
     """Written by the executor: when its outcome was known."""
+    trace: JobTrace | None = None
+    """Written by tracing: the job is traced."""
 
     @property
     def pickup(self) -> timedelta:
@@ -108,6 +121,15 @@ class Lost(NamedTuple):
 
     claim: Claim
     worker_id: str | None
+
+
+class Ended(NamedTuple):
+    """A job that ended without a worker; `error` is the JSON text of its last one."""
+
+    claim: Claim
+    state: State
+    finished_at: datetime
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)

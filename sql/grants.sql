@@ -31,6 +31,7 @@ BEGIN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
         GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers TO hybrid_runner_worker;
         GRANT SELECT, UPDATE ON hybrid_runner.chores TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.endings TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations, hybrid_runner.retention
             TO hybrid_runner_worker;

@@ -103,6 +103,8 @@ BEGIN
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
         g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
     FROM gone AS g;
+    -- No worker was there: one of them tells of it at its next heartbeat.
+    INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
 END
 $$;
@@ -1132,6 +1134,11 @@ CREATE SEQUENCE hybrid_runner.claims
     NO MAXVALUE
     CACHE 1;
 
+CREATE TABLE hybrid_runner.endings (
+    id bigint NOT NULL,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE hybrid_runner.horizons (
     looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     next_transaction bigint NOT NULL
@@ -1216,6 +1223,9 @@ ALTER TABLE ONLY hybrid_runner.archive_looks
 
 ALTER TABLE ONLY hybrid_runner.chores
     ADD CONSTRAINT chores_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.endings
+    ADD CONSTRAINT endings_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY hybrid_runner.horizons
     ADD CONSTRAINT horizons_pkey PRIMARY KEY (looked_at);
@@ -1449,6 +1459,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.endings TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.endings TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.endings TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.horizons TO hybrid_runner_reader;
 

@@ -14,6 +14,7 @@ from hybrid_runner.jsontext import decode
 from hybrid_runner.models import (
     Claim,
     Culprit,
+    Ended,
     Enqueued,
     JobStatus,
     JobView,
@@ -93,8 +94,8 @@ def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
     return None if values.count(usual) == len(values) else values
 
 
-async def requeue_jobs(on: Fetches, batch: Sequence[Requeued]) -> set[int]:
-    """Put jobs back; the ids that were still ours and not being cancelled."""
+async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None) -> set[int]:
+    """Put jobs back, with the traces that were begun for them; the ids that were still ours and not being cancelled."""
     rows = await _fetch(
         on,
         "requeue_jobs",
@@ -104,6 +105,7 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued]) -> set[int]:
         [r.charged for r in batch],
         [r.data for r in batch],
         [r.error for r in batch],
+        traceparents,
     )
     return {row[0] for row in rows}
 
@@ -206,6 +208,12 @@ async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: t
 
 def _lost(rows: Rows) -> list[Lost]:
     return [Lost(Claim(*row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+
+
+async def take_endings(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
+    """Jobs that ended without a worker; nobody else is given them again."""
+    rows = await _fetch(on, "take_endings", most, older_than)
+    return [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
 
 
 async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:

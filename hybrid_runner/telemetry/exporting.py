@@ -1,4 +1,4 @@
-"""Sends this process's spans to an OTLP collector when the OTEL_* variables ask for it; imports nothing for it otherwise."""
+"""Sends this process's spans where the OTEL_* variables say; imports nothing for it otherwise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from hybrid_runner.telemetry.seldom import Seldom
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+    from hybrid_runner.telemetry.outbox import Provider
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
@@ -28,6 +30,8 @@ FAREWELL = timedelta(seconds=1.5)
 
 _SPEAK_AT_EVERY_TRY = (
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.exporter.otlp.proto.grpc.exporter",
+    "opentelemetry.exporter.otlp.common.http",
     "opentelemetry.sdk._shared_internal",
     "opentelemetry.sdk.trace.export",
 )
@@ -37,9 +41,10 @@ _SPEAK_AT_EVERY_TRY = (
 async def exporting(worker_id: str) -> AsyncIterator[None]:
     """Export the spans that end in here, if that is configured and the application has not set up OpenTelemetry itself."""
     provider = None
-    if wanted(os.environ) and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+    wanted = wanted_exporters(os.environ)
+    if wanted and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
-            provider = make_provider(worker_id)
+            provider = make_provider(worker_id, wanted)
         except Exception as error:  # whatever the SDK makes of the variables: jobs run without traces too
             log.warning("no spans are exported: %s", error)
     if provider is None:
@@ -52,39 +57,65 @@ async def exporting(worker_id: str) -> AsyncIterator[None]:
         await _finish(provider)
 
 
-def wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the standard variables ask for OTLP; what they ask for and is not here is a warning."""
-
-    def value(name: str) -> str:
-        return environment.get(name, "").strip().lower()
-
-    if value("OTEL_SDK_DISABLED") == "true":
-        return False
-    exporters = {name.strip() for name in value("OTEL_TRACES_EXPORTER").split(",")} - {""}
-    if unknown := exporters - {"otlp", "none"}:
-        log.warning("OTEL_TRACES_EXPORTER: %s is not here, only otlp and none", ", ".join(sorted(unknown)))
-    endpoint = value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or value("OTEL_EXPORTER_OTLP_ENDPOINT")
-    asked = "otlp" in exporters if exporters else bool(endpoint)
-    protocol = value("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or value("OTEL_EXPORTER_OTLP_PROTOCOL")
-    if asked and protocol not in {"", "http/protobuf"}:
-        log.warning("no spans are exported: OTEL_EXPORTER_OTLP_PROTOCOL=%s is not here, only http/protobuf (port 4318)", protocol)
-        return False
-    return asked
+def spans_dropped() -> int:
+    """Spans that were never delivered, in this process."""
+    outbox = getattr(trace.get_tracer_provider(), "outbox", None)
+    return 0 if outbox is None else outbox.dropped
 
 
-def make_provider(worker_id: str) -> TracerProvider:
-    """Batches of spans over OTLP/HTTP; endpoint, headers, sampler, batches and limits as the OTEL_* variables say."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # as long as all of us
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # the same
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  # the same
+def wanted_exporters(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """`otlp` and `console`, as the standard variables ask for them; what they ask for and is not here is a warning."""
+    if _value(environment, "OTEL_SDK_DISABLED") == "true":
+        return ()
+    named = [name.strip() for name in _value(environment, "OTEL_TRACES_EXPORTER").split(",") if name.strip()]
+    if unknown := set(named) - {"otlp", "console", "none"}:
+        log.warning("OTEL_TRACES_EXPORTER: %s is not here, only otlp, console and none", ", ".join(sorted(unknown)))
+    if "none" in named:
+        return ()
+    if not named and _of_traces(environment, "ENDPOINT"):
+        named = ["otlp"]
+    return tuple(name for name in ("otlp", "console") if name in named and (name != "otlp" or protocol_of(environment)))
 
-    processor = BatchSpanProcessor(OTLPSpanExporter())
-    provider = TracerProvider(resource=_resource(worker_id), shutdown_on_exit=False)  # at exit it would wait for half a minute
-    provider.add_span_processor(processor)
+
+def protocol_of(environment: Mapping[str, str]) -> str | None:
+    """`http` or `grpc`; None, with a warning: neither."""
+    protocol = _of_traces(environment, "PROTOCOL") or "http/protobuf"
+    known = {"http/protobuf": "http", "grpc": "grpc"}.get(protocol)
+    if known is None:
+        log.warning(
+            "no spans are exported: OTEL_EXPORTER_OTLP_PROTOCOL=%s is not here, only http/protobuf (port 4318) and grpc (4317)",
+            protocol,
+        )
+    return known
+
+
+def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
+    """A provider whose spans go to these exporters; endpoint, headers, sampler, batches and limits as the OTEL_* variables say."""
+    from hybrid_runner.telemetry.outbox import Outbox, Provider  # noqa: PLC0415  # as long as all of us
+
     seldom = Seldom("exporting spans")
     for name in _SPEAK_AT_EVERY_TRY:
         logging.getLogger(name).addFilter(seldom)
-    return provider
+    exporters = [_make_exporter(name) for name in wanted]
+    return Provider(_resource(worker_id), Outbox(exporters, os.environ))
+
+
+def _make_exporter(name: str) -> SpanExporter:
+    if name == "console":
+        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415  # the same
+
+        return ConsoleSpanExporter()
+    if protocol_of(os.environ) == "grpc":
+        try:
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc  # noqa: PLC0415  # an extra
+        except ImportError:
+            raise RuntimeError(
+                "OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an extra: pip install 'hybrid-runner[grpc]', or use http/protobuf"
+            ) from None
+        return Grpc()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # the same
+
+    return OTLPSpanExporter()
 
 
 def _resource(worker_id: str) -> Resource:
@@ -94,7 +125,15 @@ def _resource(worker_id: str) -> Resource:
     return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
 
 
-async def _finish(provider: TracerProvider) -> None:
+def _of_traces(environment: Mapping[str, str], name: str) -> str:
+    return _value(environment, f"OTEL_EXPORTER_OTLP_TRACES_{name}") or _value(environment, f"OTEL_EXPORTER_OTLP_{name}")
+
+
+def _value(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name, "").strip().lower()
+
+
+async def _finish(provider: Provider) -> None:
     """Send what is left, in a thread that Python does not wait for: a collector that is away must not hold up the end."""
     loop = asyncio.get_running_loop()
     sent = asyncio.Event()
@@ -104,8 +143,9 @@ async def _finish(provider: TracerProvider) -> None:
         with contextlib.suppress(RuntimeError):  # too late, the loop is closed
             loop.call_soon_threadsafe(sent.set)
 
+    before = provider.outbox.dropped
     threading.Thread(target=send, name="last spans", daemon=True).start()
-    try:
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(sent.wait(), FAREWELL.total_seconds())
-    except TimeoutError:
+    if not sent.is_set() or provider.outbox.dropped > before:
         log.warning("the last spans were not delivered: no collector took them within %.1f s", FAREWELL.total_seconds())

@@ -1,44 +1,65 @@
-"""Carries the W3C trace context from whoever enqueues to the handler that runs."""
+"""The worker's side of tracing, as it is without a provider: nothing is drawn, and what came with a job is passed on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import Context
 
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from hybrid_runner.models import Claim
+from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.models import Claim, Ended
+from hybrid_runner.outcomes import Outcome, Requeued, Settlement
+from hybrid_runner.telemetry.current import context_for_jobs
+from hybrid_runner.telemetry.publishing import traces_go_somewhere
+from hybrid_runner.telemetry.spans import RunSpan
 
-_tracer = trace.get_tracer("hybrid_runner")
-_propagator = TraceContextTextMapPropagator()
 
+class Tracing:
+    """An observer of one worker."""
 
-def current_traceparent() -> str | None:
-    """The caller's trace context as a `traceparent`, if there is one."""
-    if not trace.get_current_span().get_span_context().is_valid:
+    on = False
+    """Whether spans go anywhere."""
+
+    def __init__(self, worker_id: Callable[[], str]) -> None:
+        self._worker_id = worker_id
+
+    def context(self) -> Context:
+        """For the tasks of jobs: what is current in there before a span is."""
+        return context_for_jobs(decided=self.on)
+
+    def searched(self, search: Search) -> None:
+        """A look ended."""
+
+    def wrote(self, writing: Writing) -> None:
+        """Outcomes were written."""
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """Jobs of lost workers were put back or ended."""
+
+    def ended(self, jobs: Iterable[Ended]) -> None:
+        """Jobs ended without a worker."""
+
+    def kept(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
+        """What is written down for jobs that go back: their own traces, and what was decided about them."""
         return None
-    carrier: dict[str, str] = {}
-    _propagator.inject(carrier)
-    return carrier.get("traceparent")
+
+    def running(self, claim: Claim) -> AbstractContextManager[RunSpan]:
+        """The span of one attempt of a sampled job, current while its handler runs."""
+        raise NotImplementedError(f"job {claim.id} is traced by nobody")
+
+    def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
+        """What the attempt came to."""
 
 
-def traces_go_somewhere() -> bool:
-    """Whether this process has a tracer provider; without one a span is nothing but time."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+def make_tracing(worker_id: Callable[[], str]) -> Tracing:
+    """For the provider that this process has now."""
+    if not traces_go_somewhere():
+        return Tracing(worker_id)
+    from opentelemetry.sdk.trace import Tracer  # noqa: PLC0415  # as long as all of us, and seldom needed
 
+    from hybrid_runner.telemetry.drawing import Drawing  # noqa: PLC0415  # the same
 
-@contextmanager
-def run_span(claim: Claim) -> Iterator[trace.Span]:
-    """The consumer span of one attempt, a child of the job's traceparent; a job without one starts its own trace."""
-    parent = _propagator.extract({"traceparent": claim.traceparent}) if claim.traceparent else None
-    attributes: dict[str, str | int] = {
-        "messaging.system": "hybrid_runner",
-        "messaging.destination.name": claim.queue,
-        "messaging.message.id": str(claim.id),
-        "hybrid_runner.attempt": claim.attempt,
-    }
-    name = f"run {claim.kind}"
-    with _tracer.start_as_current_span(name, context=parent, kind=SpanKind.CONSUMER, attributes=attributes) as span:
-        yield span
+    tracer = trace.get_tracer_provider().get_tracer("hybrid_runner")
+    return Drawing(worker_id, tracer) if isinstance(tracer, Tracer) else Tracing(worker_id)

@@ -26,9 +26,16 @@ REMEMBERED = timedelta(minutes=1)
 class Rescuer:
     """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
 
-    def __init__(self, on: Fetches, registry: Registry, told: Callable[[Sequence[Settlement]], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        on: Fetches,
+        registry: Registry,
+        told: Callable[[Sequence[Settlement]], None] = lambda _: None,
+        traces: Callable[[Sequence[Requeued]], Sequence[str | None] | None] = lambda _: None,
+    ) -> None:
         self._on = on
         self._told = told
+        self._traces = traces
         self._registry = registry
         self.rescued = 0
 
@@ -77,7 +84,7 @@ class Rescuer:
     async def _write(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         requeues = [s for s in settlements if isinstance(s, Requeued)]
         finishes = [s for s in settlements if isinstance(s, Finished)]
-        back = await statements.requeue_jobs(self._on, requeues) if requeues else set()
+        back = await statements.requeue_jobs(self._on, requeues, self._traces(requeues)) if requeues else set()
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
         finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]
         ended = await statements.finish_jobs(self._on, finishes) if finishes else set()

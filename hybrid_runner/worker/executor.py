@@ -12,7 +12,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from opentelemetry.trace import Span
 from pydantic import ValidationError
 
 from hybrid_runner.job import Job, Report
@@ -20,8 +19,10 @@ from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
+from hybrid_runner.telemetry.current import current_claim
 from hybrid_runner.telemetry.logs import current_job
-from hybrid_runner.telemetry.tracing import run_span, traces_go_somewhere
+from hybrid_runner.telemetry.spans import RunSpan
+from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.naming import name_outcome
@@ -35,19 +36,18 @@ class Attempt:
     """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
 
     __slots__ = (
-        "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task", "traced",
+        "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task",
     )  # fmt: skip
 
-    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots, *, traced: bool) -> None:
+    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots) -> None:
         self.claim = claim
         self.kind = kind
         self.job = job
         self.slots = slots
-        self.traced = traced
         self.stop: Stopped | None = None
         self.entered = self.limited = self.expired = self.ended = False
         self.task: asyncio.Task[None] | None = None
-        self.span: Span | None = None
+        self.span: RunSpan | None = None
         self.due_at = math.inf
         """When its time-out ends it, by the clock of this machine; what waits for a process has not begun."""
 
@@ -67,11 +67,15 @@ class Attempt:
 class Executor:
     """All attempts that run in this worker."""
 
-    def __init__(self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report) -> None:
+    def __init__(
+        self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report, tracing: Tracing
+    ) -> None:
         self._registry = registry
         self._callers = callers
         self._settle = settle
         self._report = report
+        self._tracing = tracing
+        self._context = tracing.context()
         self._deadlines = Deadlines()
         self._running: dict[tuple[int, int], Attempt] = {}  # (job, claim): an old attempt may still go on
         self._idle = asyncio.Event()
@@ -92,13 +96,12 @@ class Executor:
         slots.take(len(claims))
         self._idle.clear()
         create_task = asyncio.get_running_loop().create_task
-        traced = traces_go_somewhere()
         for claim in claims:
             kind = self._registry[claim.kind]
             job = Job(claim, self._report) if kind.wants_job else None
-            attempt = Attempt(claim, kind, job, slots, traced=traced or claim.traceparent is not None)
+            attempt = Attempt(claim, kind, job, slots)
             self._running[claim.id, claim.claim] = attempt
-            attempt.task = create_task(self._run(attempt))
+            attempt.task = create_task(self._run(attempt), context=self._context.copy())
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop one attempt; False when it does not run here."""
@@ -138,11 +141,15 @@ class Executor:
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
         current_job.set(claim.id)
+        current_claim.set(claim)
         claim.began = time.monotonic()
         try:
             outcome = await self._attempt(attempt)
             claim.ended = time.monotonic()
-            self._settle(decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()))
+            settlement = decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random())
+            if attempt.span is not None:
+                self._tracing.ran(attempt.span, outcome, settlement)
+            self._settle(settlement)
         except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
             log.exception("what the handler said cannot be used")
             claim.ended = time.monotonic()
@@ -212,9 +219,9 @@ class Executor:
             attempt.limited = True
             attempt.due_at = time.monotonic() + seconds
             self._deadlines.add(seconds, attempt)
-        if not attempt.traced:
+        if claim.trace is None:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
-        with run_span(claim) as attempt.span:
+        with self._tracing.running(claim) as attempt.span:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
 
 

@@ -18,7 +18,9 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
+from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.upkeep.chores import Chores
+from hybrid_runner.upkeep.endings import Endings
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
@@ -26,7 +28,7 @@ from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
 _GLANCE = 0.05
-_OWN_BUSINESS = {"dead", "silent", "hung", "chore"}
+_OWN_BUSINESS = {"dead", "silent", "hung", "chore", "endings"}
 """What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
 
@@ -48,6 +50,7 @@ class Presence:
         told: Callable[[list[Told], float, int], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
+        tracing: Tracing,
         rescued: Callable[[Sequence[Settlement]], None],
     ) -> None:
         self.id = worker_id
@@ -64,7 +67,8 @@ class Presence:
         self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
         self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(self._upkeep, registry, rescued)
+        self._rescuer = Rescuer(self._upkeep, registry, rescued, tracing.kept)
+        self._endings = Endings(self._upkeep, tracing.ended if tracing.on else None)
         self._chores = Chores(dsn)
         self._rescue_first = False
         self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
@@ -184,6 +188,8 @@ class Presence:
         if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
             await self._rescuer.rescue()
             self._rescue_first = False
+        if any(t.what == "endings" for t in told):
+            await self._endings.tell()
         overdue = self._overdue(self._settings.overtime.total_seconds())
         # Both: what waits here for a process is claimed, and its time has not begun.
         if hung := [int(t.value) for t in told if t.what == "hung" and t.value and int(t.value) in overdue]:

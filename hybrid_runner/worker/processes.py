@@ -18,6 +18,7 @@ from hybrid_runner.job import Job, Report, Reported
 from hybrid_runner.models import Claim
 from hybrid_runner.outcomes import Fail, Outcome, Raised
 from hybrid_runner.registry import JobKind
+from hybrid_runner.telemetry.publishing import carried_on, current_traceparent
 from hybrid_runner.worker.naming import name_outcome
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -76,7 +77,8 @@ class _Child:
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
         # In a thread: a large payload fills the pipe while the child still starts.
-        await asyncio.to_thread(self._pipe.send, (kind.function.__module__, kind.function.__qualname__, claim))
+        called = (kind.function.__module__, kind.function.__qualname__, claim, current_traceparent())
+        await asyncio.to_thread(self._pipe.send, called)
         while True:
             try:
                 word, said = await self._receive()
@@ -124,11 +126,11 @@ def serve(pipe: Connection) -> None:
 
     while True:
         try:
-            module, name, claim = pipe.recv()
+            module, name, claim, traceparent = pipe.recv()
         except (EOFError, OSError):
             return
         try:
-            outcome = _run(module, name, claim, report)
+            outcome = carried_on(traceparent).run(_run, module, name, claim, report)
             pipe.send(("outcome", (outcome, claim.completed_by_handler)))
         except OSError:
             return

@@ -23,6 +23,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
 from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
@@ -58,7 +59,8 @@ class Worker:
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._tally = Tally()
-        self._observers = Observers(self._tally)
+        self._tracing = make_tracing(lambda: self.id)
+        self._observers = Observers(self._tally, self._tracing)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -193,7 +195,7 @@ class Worker:
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
             finish=partial(statements.finish_jobs, self._settles),
-            requeue=partial(statements.requeue_jobs, self._settles),
+            requeue=lambda batch: statements.requeue_jobs(self._settles, batch, self._tracing.kept(batch)),
             archived_before=partial(statements.archived_before, self._settles),
             locked=partial(statements.find_locked, self._settles),
             wrote=self._on_wrote,
@@ -202,7 +204,7 @@ class Worker:
             gather_from=settings.awake_from,
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         )
-        self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
+        self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report, self._tracing)
         self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
         self._work = {
             queue: QueueWork(
@@ -233,6 +235,7 @@ class Worker:
             told=self._on_told,
             unheard=self._on_silence,
             stalled=self._executor.mark_stall,
+            tracing=self._tracing,
             rescued=self._observers.rescued,
         )  # fmt: skip
 

@@ -4,7 +4,8 @@
 -- odd: for the kinds it knows, and its id), 'expired' (a mute ran out: its owner died),
 -- odd: 'overdue' (a job has been due for a second, and nobody took it), 'due' (seconds until the next job is), 'hung' (a running
 -- odd: job is past its time-out by $6), 'lost' (we were declared dead), 'dead' (a worker to rescue from), 'silent' (seconds until
--- odd: one may be declared dead), 'chore' (its name; ours to do now) or 'proof' (the channel on
+-- odd: one may be declared dead), 'chore' (its name; ours to do now), 'endings' (jobs ended without
+-- odd: a worker, and somebody should tell of it) or 'proof' (the channel on
 -- odd: which our listener must now hear a ring).
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
@@ -63,6 +64,8 @@ SELECT 'silent', '', extract(epoch FROM min(o.dead_from) - clock_timestamp())::t
 HAVING count(*) > 0
 UNION ALL
 SELECT 'chore', '', t.name FROM taken AS t
+UNION ALL
+SELECT 'endings', '', NULL WHERE EXISTS (SELECT FROM hybrid_runner.endings)
 UNION ALL
 SELECT 'proof', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
 UNION ALL

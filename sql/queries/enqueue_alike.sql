@@ -5,6 +5,6 @@
 INSERT INTO hybrid_runner.jobs (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
 SELECT
     $1::text, n.payload::jsonb, $3::text, $4::int4, coalesce($5::timestamptz, clock_timestamp() + coalesce($11::interval, interval '0')),
-    $6::text, $7::int4, $8::interval, $9::timestamptz, $10::text::jsonb
+    coalesce($6::text, nullif(current_setting('hybrid_runner.traceparent', true), '')), $7::int4, $8::interval, $9::timestamptz, $10::text::jsonb
 FROM unnest($2::text[]) AS n (payload)
 RETURNING id

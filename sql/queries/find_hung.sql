@@ -2,6 +2,7 @@
 -- $1 text worker_id, $2 int8[] ids, $3 interval overtime
 SELECT
     j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, coalesce(j.max_attempts, 5) AS max_attempts,
-    date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim, j.started_at, j.worker_id
+    date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim, j.started_at, j.created_at,
+    j.worker_id
 FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1 AND j.started_at + j.timeout + $3 < clock_timestamp()

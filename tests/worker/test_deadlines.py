@@ -14,6 +14,7 @@ from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.registry import Registry, make_kind
+from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
@@ -164,7 +165,9 @@ class Running:
             make_kind(handler, name="odd", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy())
         )
         report = lambda _claim, _said: Reported()  # noqa: E731
-        self.executor = Executor(registry, Callers(threads=1, processes=1, report=report), self.settled.append, report)
+        self.executor = Executor(
+            registry, Callers(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
+        )
         now = datetime.now(UTC)
         claim = Claim(1, "default", "odd", 5, "{}", None, None, now, 5, timeout.total_seconds(), None, None, 1, 1, now)
         self.executor.start([claim], self.slots)

@@ -14,6 +14,7 @@ from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.registry import Registry, make_kind
+from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.slots import Slots
@@ -35,7 +36,7 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
     registry, settled = Registry(), list[Settlement]()
     registry.add(make_kind(hang, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
     report = lambda _claim, _said: Reported()  # noqa: E731
-    return Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report), settled
+    return Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str)), settled
 
 
 async def test_an_attempt_stopped_before_it_began_is_settled_and_gives_its_slot_back() -> None:
@@ -71,7 +72,7 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
     registry = Registry()
     registry.add(make_kind(end, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
     report = lambda _claim, _said: Reported()  # noqa: E731
-    executor = Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report)
+    executor = Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str))
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)
     assert (len(settled), slots.free(), executor.running) == (1, 1, [])

@@ -1,0 +1,44 @@
+"""What instrumentation and logs find as the current trace while a job runs that is not recorded: no object per job."""
+
+from __future__ import annotations
+
+from contextvars import Context, ContextVar, copy_context
+
+from opentelemetry import trace
+from opentelemetry.context import attach
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, TraceFlags
+
+from hybrid_runner.models import Claim
+from hybrid_runner.telemetry.identity import parse, trace_of
+
+current_claim: ContextVar[Claim | None] = ContextVar("hybrid_runner_claim", default=None)
+"""What runs in this context."""
+
+
+class Unrecorded(NonRecordingSpan):
+    """One for all jobs: whoever asks for the context gets that of the job that runs there."""
+
+    def __init__(self, *, decided: bool) -> None:
+        super().__init__(INVALID_SPAN_CONTEXT)
+        self._decided = decided
+
+    def get_span_context(self) -> SpanContext:
+        """Of the job; where nobody decides about sampling, it is passed on as it came."""
+        claim = current_claim.get()
+        if claim is None:
+            return INVALID_SPAN_CONTEXT
+        if self._decided:
+            own = trace_of(claim)
+            return SpanContext(own.trace_id, own.root_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.DEFAULT))
+        context = parse(claim.traceparent)
+        if context is None:
+            return INVALID_SPAN_CONTEXT
+        flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
+        return SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags)
+
+
+def context_for_jobs(*, decided: bool) -> Context:
+    """A context to copy for each job; `decided`: what is not recorded was not sampled."""
+    context = copy_context()
+    context.run(attach, trace.set_span_in_context(Unrecorded(decided=decided)))
+    return context

@@ -1,0 +1,177 @@
+"""Spans of our own: made in a microsecond, and turned into the SDK's where that holds up nobody."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.util.types import Attributes, AttributeValue
+
+from hybrid_runner.version import VERSION
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+MOST = 128
+"""Attributes, events and links of one span, as the specification has it."""
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+
+
+class Happening(NamedTuple):
+    """An event on a span."""
+
+    name: str
+    at: int
+    attributes: Mapping[str, AttributeValue]
+
+
+class Recorded(NamedTuple):
+    """A span that has ended. Times are nanoseconds since 1970."""
+
+    name: str
+    kind: SpanKind
+    trace_id: int
+    span_id: int
+    parent_id: int | None
+    began: int
+    ended: int
+    attributes: Mapping[str, AttributeValue]
+    events: Sequence[Happening] = ()
+    links: Sequence[tuple[int, int]] = ()
+    """Trace and span ids."""
+    status: StatusCode = StatusCode.UNSET
+    description: str | None = None
+
+
+def new_span_id() -> int:
+    """A number that no other span has."""
+    return random.getrandbits(64) or 1
+
+
+def new_trace_id() -> int:
+    """A number that no other trace has."""
+    return random.getrandbits(128) or 1
+
+
+def context_of(trace_id: int, span_id: int, *, is_remote: bool = False) -> SpanContext:
+    """Of a span that is sampled."""
+    return SpanContext(trace_id, span_id, is_remote, SAMPLED)
+
+
+@cache
+def _scope() -> InstrumentationScope:
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415  # as below
+
+    return InstrumentationScope("hybrid_runner", VERSION)
+
+
+def readable(span: Recorded, resource: Resource) -> ReadableSpan:
+    """The same as a span of the SDK, for its processors and exporters."""
+    from opentelemetry.sdk.trace import Event, ReadableSpan  # noqa: PLC0415  # long, and only for who exports
+
+    parent = None if span.parent_id is None else context_of(span.trace_id, span.parent_id, is_remote=True)
+    return ReadableSpan(
+        span.name,
+        context_of(span.trace_id, span.span_id),
+        parent,
+        resource,
+        span.attributes,
+        [Event(event.name, event.attributes, event.at) for event in span.events],
+        [Link(context_of(trace_id, span_id, is_remote=True)) for trace_id, span_id in span.links[:MOST]],
+        span.kind,
+        status=Status(span.status, span.description),
+        start_time=span.began,
+        end_time=max(span.began, span.ended),
+        instrumentation_scope=_scope(),
+    )
+
+
+class RunSpan(Span):
+    """The span of an attempt while it runs: what a handler finds as the current one."""
+
+    def __init__(self, name: str, trace_id: int, parent_id: int, attributes: dict[str, AttributeValue]) -> None:
+        self._name = name
+        self._context = context_of(trace_id, new_span_id())
+        self._parent_id = parent_id
+        self._attributes = attributes
+        self._events: list[Happening] = []
+        self._links: list[tuple[int, int]] = []
+        self._status = StatusCode.UNSET
+        self._description: str | None = None
+        self._began = time.time_ns()
+        self._is_over = False
+
+    def get_span_context(self) -> SpanContext:
+        """Its ids."""
+        return self._context
+
+    def is_recording(self) -> bool:
+        """Until it has ended."""
+        return not self._is_over
+
+    def set_attribute(self, key: str, value: AttributeValue) -> None:
+        """One more attribute; beyond the limit it is dropped."""
+        if key in self._attributes or len(self._attributes) < MOST:
+            self._attributes[key] = value
+
+    def set_attributes(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """Several."""
+        for key, value in attributes.items():
+            self.set_attribute(key, value)
+
+    def add_event(self, name: str, attributes: Attributes = None, timestamp: int | None = None) -> None:
+        """Something happened; beyond the limit it is dropped."""
+        if len(self._events) < MOST:
+            self._events.append(Happening(name, timestamp or time.time_ns(), BoundedAttributes(MOST, attributes)))
+
+    def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # ours have none
+        """A span that has to do with it."""
+        self._links.append((context.trace_id, context.span_id))
+
+    def update_name(self, name: str) -> None:
+        """Another name."""
+        self._name = name
+
+    def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
+        """How it went; OK is the last word."""
+        if self._status is StatusCode.OK:
+            return
+        if isinstance(status, Status):
+            self._status, self._description = status.status_code, status.description
+        else:
+            self._status, self._description = status, description if status is StatusCode.ERROR else None
+
+    def record_exception(
+        self,
+        exception: BaseException,
+        attributes: Attributes = None,
+        timestamp: int | None = None,
+        escaped: bool = False,  # noqa: FBT001, FBT002  # the interface has it so
+    ) -> None:
+        """An event with the type, the message and the stack."""
+        told: dict[str, AttributeValue] = {
+            "exception.type": type(exception).__qualname__,
+            "exception.message": str(exception),
+            "exception.stacktrace": "".join(traceback.format_exception(exception)),
+            "exception.escaped": str(escaped),
+        }
+        self.add_event("exception", told | dict(attributes or {}), timestamp)
+
+    def end(self, end_time: int | None = None) -> None:  # it ends with the attempt
+        """Handlers have no say in when it ends."""
+
+    def over(self) -> Recorded:
+        """It has ended: what becomes of it is up to the caller."""
+        self._is_over = True
+        return Recorded(
+            self._name, SpanKind.CONSUMER, self._context.trace_id, self._context.span_id, self._parent_id, self._began,
+            time.time_ns(), BoundedAttributes(MOST, self._attributes), self._events, self._links, self._status, self._description,
+        )  # fmt: skip
