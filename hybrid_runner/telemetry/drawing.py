@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
-from opentelemetry.util.types import AttributeValue
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.jsontext import decode
@@ -20,7 +19,7 @@ from hybrid_runner.telemetry.identity import Context as Parsed
 from hybrid_runner.telemetry.identity import trace_of
 from hybrid_runner.telemetry.outbox import Provider
 from hybrid_runner.telemetry.sampling import Sampling
-from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan, new_span_id, new_trace_id, readable
+from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan, Value, new_span_id, new_trace_id, readable
 from hybrid_runner.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Drawing(Tracing):
         for claim in picked:
             claim.trace = trace_of(claim)
             self._send(self._wait(claim, claim.trace, search.way, batch))
-        how: dict[str, AttributeValue] = {
+        how: dict[str, Value] = {
             "hybrid_runner.way": search.way,
             "hybrid_runner.slots": search.asked,
             "hybrid_runner.swept": search.swept,
@@ -141,7 +140,7 @@ class Drawing(Tracing):
 
     def _wait(self, claim: Claim, own: JobTrace, way: str, batch: tuple[int, int]) -> Recorded:
         until = _nanoseconds(claim.started_at)
-        taken: dict[str, AttributeValue] = {
+        taken: dict[str, Value] = {
             "hybrid_runner.worker.id": self._worker_id(),
             "hybrid_runner.way": way,
             "hybrid_runner.claim": claim.claim,
@@ -154,9 +153,9 @@ class Drawing(Tracing):
 
     def _send_batch(
         self, word: str, word_type: str, queue: str, sampled: Sequence[Claim], count: int, began: float, ended: float,
-        ids: tuple[int, int], more: dict[str, AttributeValue] | None = None,
+        ids: tuple[int, int], more: dict[str, Value] | None = None,
     ) -> None:  # fmt: skip
-        attributes: dict[str, AttributeValue] = {
+        attributes: dict[str, Value] = {
             "messaging.system": "hybrid_runner",
             "messaging.operation.name": word,
             "messaging.operation.type": word_type,
@@ -192,7 +191,7 @@ def _root(claim: Claim, own: JobTrace, until: int, state: State, error: str | No
     """The whole job, from its creation to its end, which is an event on it and its status."""
     began = until if claim.created_at is None else _nanoseconds(claim.created_at)
     why = _reason(error)
-    terminal: dict[str, AttributeValue] = {"hybrid_runner.state": state.value, "hybrid_runner.attempt": claim.attempt}
+    terminal: dict[str, Value] = {"hybrid_runner.state": state.value, "hybrid_runner.attempt": claim.attempt}
     if why:
         terminal["hybrid_runner.reason"] = why
     if rescued:
@@ -219,8 +218,8 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
     return Recorded(f"delay {claim.kind}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id, now, until, attributes)
 
 
-def _of_job(claim: Claim, word: str, word_type: str | None = None) -> dict[str, AttributeValue]:
-    attributes: dict[str, AttributeValue] = {
+def _of_job(claim: Claim, word: str, word_type: str | None = None) -> dict[str, Value]:
+    attributes: dict[str, Value] = {
         "messaging.system": "hybrid_runner",
         "messaging.destination.name": claim.queue,
         "messaging.message.id": str(claim.id),

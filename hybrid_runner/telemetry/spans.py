@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-from opentelemetry.util.types import Attributes, AttributeValue
 
 from hybrid_runner.version import VERSION
 
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+Value = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
+Attributes = Mapping[str, Value] | None
 
 MOST = 128
 """Attributes, events and links of one span, as the specification has it."""
@@ -30,7 +32,7 @@ class Happening(NamedTuple):
 
     name: str
     at: int
-    attributes: Mapping[str, AttributeValue]
+    attributes: Mapping[str, Value]
 
 
 class Recorded(NamedTuple):
@@ -43,7 +45,7 @@ class Recorded(NamedTuple):
     parent_id: int | None
     began: int
     ended: int
-    attributes: Mapping[str, AttributeValue]
+    attributes: Mapping[str, Value]
     events: Sequence[Happening] = ()
     links: Sequence[tuple[int, int]] = ()
     """Trace and span ids."""
@@ -97,7 +99,7 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
 class RunSpan(Span):
     """The span of an attempt while it runs: what a handler finds as the current one."""
 
-    def __init__(self, name: str, trace_id: int, parent_id: int, attributes: dict[str, AttributeValue]) -> None:
+    def __init__(self, name: str, trace_id: int, parent_id: int, attributes: dict[str, Value]) -> None:
         self._name = name
         self._context = context_of(trace_id, new_span_id())
         self._parent_id = parent_id
@@ -117,12 +119,12 @@ class RunSpan(Span):
         """Until it has ended."""
         return not self._is_over
 
-    def set_attribute(self, key: str, value: AttributeValue) -> None:
+    def set_attribute(self, key: str, value: Value) -> None:
         """One more attribute; beyond the limit it is dropped."""
         if key in self._attributes or len(self._attributes) < MOST:
             self._attributes[key] = value
 
-    def set_attributes(self, attributes: Mapping[str, AttributeValue]) -> None:
+    def set_attributes(self, attributes: Mapping[str, Value]) -> None:
         """Several."""
         for key, value in attributes.items():
             self.set_attribute(key, value)
@@ -157,7 +159,7 @@ class RunSpan(Span):
         escaped: bool = False,  # noqa: FBT001, FBT002  # the interface has it so
     ) -> None:
         """An event with the type, the message and the stack."""
-        told: dict[str, AttributeValue] = {
+        told: dict[str, Value] = {
             "exception.type": type(exception).__qualname__,
             "exception.message": str(exception),
             "exception.stacktrace": "".join(traceback.format_exception(exception)),

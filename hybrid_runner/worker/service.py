@@ -59,8 +59,6 @@ class Worker:
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._tally = Tally()
-        self._tracing = make_tracing(lambda: self.id)
-        self._observers = Observers(self._tally, self._tracing)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -190,6 +188,8 @@ class Worker:
         )
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
+        self._tracing = make_tracing(lambda: self.id)
+        self._observers = Observers(self._tally, self._tracing)
 
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies))
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)

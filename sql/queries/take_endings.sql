@@ -5,7 +5,7 @@ WITH taken AS (
     DELETE FROM hybrid_runner.endings AS e
     WHERE e.id IN (
         SELECT due.id FROM hybrid_runner.endings AS due
-        WHERE due.ended_at <= clock_timestamp() - $2
+        WHERE due.ended_at <= clock_timestamp() - $2::interval
         ORDER BY due.id
         LIMIT $1
         FOR UPDATE SKIP LOCKED

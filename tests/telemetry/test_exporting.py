@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry import exporting
 from tests.cli.running import worker
-from tests.support.collector import Collector, Received
+from tests.support.collector import Collector, GrpcCollector, Received
 
 TASKS = """
 from hybrid_runner import Runner
@@ -48,10 +49,19 @@ async def spans_of_a_job(
         return collector.spans, job
 
 
+def named(spans: list[Received], name: str) -> Received:
+    """The only span of that name."""
+    [found] = [received for received in spans if received.span.name == name]
+    return found
+
+
 async def test_the_run_of_a_job_is_a_span_in_the_trace_of_whoever_enqueued_it(dsn: str, database: Connection, folder: Path) -> None:
     """F4; nothing but the shutdown sends it."""
-    [(span, resource)], job = await spans_of_a_job(dsn, database, folder, WORKER_ID="worker-7")
-    assert (span.name, span.trace_id.hex(), span.parent_span_id.hex()) == ("run note", TRACE, PARENT)
+    spans, job = await spans_of_a_job(dsn, database, folder, WORKER_ID="worker-7")
+    (span, resource), (root, _) = named(spans, "run note"), named(spans, "job note")
+    assert sorted(span.name for span, _ in spans) == ["claim default", "job note", "run note", "settle default", "wait default"]
+    assert (span.trace_id.hex(), span.parent_span_id) == (TRACE, root.span_id)
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
     assert span.kind == span.SPAN_KIND_CONSUMER
     attributes = {pair.key: pair.value.string_value or pair.value.int_value for pair in span.attributes}
     assert attributes["messaging.message.id"] == str(job)
@@ -60,14 +70,17 @@ async def test_the_run_of_a_job_is_a_span_in_the_trace_of_whoever_enqueued_it(ds
 
 async def test_a_job_without_a_trace_starts_one(dsn: str, database: Connection, folder: Path) -> None:
     """F4"""
-    [(span, _)], _ = await spans_of_a_job(dsn, database, folder, None)
-    assert (span.name, span.parent_span_id) == ("run note", b"")
+    spans, _ = await spans_of_a_job(dsn, database, folder, None)
+    root, run = named(spans, "job note").span, named(spans, "run note").span
+    assert (root.parent_span_id, run.trace_id) == (b"", root.trace_id)
 
 
 async def test_the_standard_variables_hold(dsn: str, database: Connection, folder: Path) -> None:
-    named = {"OTEL_SERVICE_NAME": "thumbnails", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=staging"}
-    [(_, resource)], _ = await spans_of_a_job(dsn, database, folder, **named)
-    assert (resource["service.name"], resource["deployment.environment.name"]) == ("thumbnails", "staging")
+    variables = {"OTEL_SERVICE_NAME": "thumbnails", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=staging"}
+    spans, _ = await spans_of_a_job(dsn, database, folder, **variables)
+    assert {(each.resource["service.name"], each.resource["deployment.environment.name"]) for each in spans} == {
+        ("thumbnails", "staging")
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,10 +121,11 @@ async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end
         ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT}, False),
         ({"OTEL_SDK_DISABLED": "True", "OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, True),
     ],
 )
 def test_the_variables_decide(environment: dict[str, str], answer: bool, caplog: pytest.LogCaptureFixture) -> None:
-    assert exporting.wanted(environment) is answer
+    assert exporting.wanted_exporters(environment) == (("otlp",) if answer else ())
     assert not caplog.records
 
 
@@ -119,14 +133,14 @@ def test_the_variables_decide(environment: dict[str, str], answer: bool, caplog:
     ("environment", "answer", "named"),
     [
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, False, "zipkin"),
-        ({"OTEL_TRACES_EXPORTER": "otlp,console"}, True, "console"),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, False, "grpc"),
+        ({"OTEL_TRACES_EXPORTER": "otlp,jaeger"}, True, "jaeger"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, False, "http/json"),
     ],
 )
 def test_what_the_variables_ask_for_in_vain_is_said(
     environment: dict[str, str], answer: bool, named: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert exporting.wanted(environment) is answer
+    assert bool(exporting.wanted_exporters(environment)) is answer
     [record] = caplog.records
     assert named in record.getMessage()
 
@@ -134,7 +148,7 @@ def test_what_the_variables_ask_for_in_vain_is_said(
 async def test_a_provider_that_the_application_has_set_up_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setattr(trace, "get_tracer_provider", TracerProvider)
-    monkeypatch.setattr(exporting, "make_provider", lambda _: pytest.fail("there is one already"))
+    monkeypatch.setattr(exporting, "make_provider", lambda *_: pytest.fail("there is one already"))
     async with exporting.exporting("worker-1"):
         pass
 
@@ -143,9 +157,46 @@ async def test_variables_that_the_sdk_refuses_cost_the_traces_and_not_the_worker
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
-    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "-1")
+
+    def refuse(_name: str) -> None:
+        raise ValueError("OTEL_SOMETHING is not what it should be")
+
+    monkeypatch.setattr(exporting, "_make_exporter", refuse)
     with caplog.at_level(logging.WARNING, "hybrid_runner"):
         async with exporting.exporting("worker-1"):
             pass
     [record] = caplog.records
     assert "no spans are exported" in record.getMessage()
+
+
+async def test_spans_go_to_the_console_where_that_is_asked_for(dsn: str, database: Connection, folder: Path) -> None:
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, OTEL_TRACES_EXPORTER="console") as process:
+        await process.says("listening on default")
+        job = await database.fetchval(INSERT, None)
+        await process.says("archived", job)
+        assert await process.ends(silent=False) == 0
+        assert '"name": "run note"' in process.printed
+
+
+async def test_grpc_without_its_extra_is_one_line_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    with caplog.at_level(logging.WARNING, "hybrid_runner"):
+        async with exporting.exporting("worker-1"):
+            pass
+    [record] = caplog.records
+    assert "pip install 'hybrid-runner[grpc]'" in record.getMessage()
+
+
+async def test_spans_go_over_grpc_where_that_is_asked_for(dsn: str, database: Connection, folder: Path) -> None:
+    async with GrpcCollector() as collector:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+        async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **variables) as process:
+            await process.says("listening on default")
+            job = await database.fetchval(INSERT, None)
+            await process.says("archived", job)
+            assert await process.ends() == 0
+        assert {"job note", "run note"} < {received.span.name for received in collector.spans}

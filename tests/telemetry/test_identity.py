@@ -1,0 +1,113 @@
+"""F4: which trace a job belongs to is the same for whoever asks, and nobody has to write it down first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_OFF,
+    ALWAYS_ON,
+    Decision,
+    ParentBased,
+    Sampler,
+    SamplingResult,
+    TraceIdRatioBased,
+)
+
+from hybrid_runner.models import Claim
+from hybrid_runner.telemetry.identity import Context, low_half, parse, root_of, trace_of
+from hybrid_runner.telemetry.sampling import Sampling
+
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+BORN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def claim(job: int = 7, traceparent: str | None = None, **more: object) -> Claim:
+    """A claim of a job that was created at the start of the year."""
+    made = Claim(job, "images", "thumbnail", 5, "{}", None, None, BORN, 5, None, None, traceparent, 1, 1, BORN, BORN)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"00-{TRACE}-{SPAN}-01", (int(TRACE, 16), int(SPAN, 16), True)),
+        (f"00-{TRACE}-{SPAN}-00", (int(TRACE, 16), int(SPAN, 16), False)),
+        (f"00-{TRACE}-{SPAN}-03", (int(TRACE, 16), int(SPAN, 16), True)),
+        (f"cc-{TRACE}-{SPAN}-01-what-the-future-holds", (int(TRACE, 16), int(SPAN, 16), True)),
+        (f"00-{TRACE}-{SPAN}-01-more", None),
+        (f"ff-{TRACE}-{SPAN}-01", None),
+        (f"00-{'0' * 32}-{SPAN}-01", None),
+        (f"00-{TRACE}-{'0' * 16}-01", None),
+        (f"00-{TRACE.upper()}-{SPAN}-01", None),
+        (f"00-{TRACE}-{SPAN}", None),
+        (f" 00-{TRACE}-{SPAN}-01", None),
+        ("nonsense", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_traceparent_is_read_as_w3c_has_it(text: str | None, expected: tuple[int, int, bool] | None) -> None:
+    assert parse(text) == expected
+
+
+def test_a_context_is_written_as_it_is_read() -> None:
+    assert str(parse(f"00-{TRACE}-{SPAN}-01")) == f"00-{TRACE}-{SPAN}-01"
+
+
+def test_a_job_without_a_trace_has_the_same_one_at_every_attempt_and_in_every_worker() -> None:
+    first, later = claim(), claim(attempt=3, claim=99, run_at=BORN + timedelta(hours=1))
+    assert trace_of(first) == trace_of(later)
+    assert trace_of(first).parent_id is None
+
+
+def test_two_jobs_never_share_a_trace_of_their_own() -> None:
+    found = {trace_of(claim(job)).trace_id for job in range(1, 5000)}
+    assert len(found) == 4999
+    assert trace_of(claim(7, created_at=BORN + timedelta(microseconds=1))).trace_id != trace_of(claim(7)).trace_id
+
+
+def test_a_trace_that_was_written_down_is_continued_without_a_parent() -> None:
+    own = trace_of(claim())
+    assert trace_of(claim(traceparent=str(Context(own.trace_id, own.root_id, sampled=True)))) == own
+
+
+def test_the_root_of_a_job_hangs_under_whoever_enqueued_it() -> None:
+    own = trace_of(claim(traceparent=f"00-{TRACE}-{SPAN}-01"))
+    assert tuple(own) == (int(TRACE, 16), root_of(int(TRACE, 16), 7), int(SPAN, 16))
+    assert trace_of(claim(8, f"00-{TRACE}-{SPAN}-01")).root_id != own.root_id
+
+
+class Moody(Sampler):
+    """Of the application's own: it follows nobody, and takes every other trace."""
+
+    def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=None, trace_state=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, ARG002
+        return SamplingResult(Decision.RECORD_AND_SAMPLE if trace_id % 2 else Decision.DROP)
+
+    def get_description(self) -> str:
+        return "Moody"
+
+
+YES, NO = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [ALWAYS_ON, ALWAYS_OFF, ParentBased(ALWAYS_ON), ParentBased(ALWAYS_OFF), TraceIdRatioBased(0.25),
+     ParentBased(TraceIdRatioBased(0.25)), ParentBased(TraceIdRatioBased(1e-05)), ParentBased(TraceIdRatioBased(1)),
+     ParentBased(ALWAYS_ON, remote_parent_sampled=ALWAYS_OFF), Moody()],
+    ids=lambda sampler: sampler.get_description()[:60],
+)  # fmt: skip
+def test_the_short_way_decides_as_the_sampler_would(sampler: Sampler) -> None:
+    """The standard ones by a comparison, others by asking."""
+    sampling = Sampling(sampler)
+    claims = [claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, "nonsense")]
+    assert [sampling._asked(each) for each in claims] == [sampling.picked(each) for each in claims]
+
+
+def test_of_any_run_of_jobs_the_same_share_is_sampled() -> None:
+    bound = round(0.01 * 2**64)
+    for first in (1, 12_345, 10**9):
+        assert 8 <= sum(low_half(job) < bound for job in range(first, first + 1000)) <= 12

@@ -1,0 +1,151 @@
+"""F4: spans on their way out cost a counter, whatever the collector does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, StatusCode
+
+from hybrid_runner.telemetry.outbox import Outbox, Provider
+from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan
+
+
+class Sink(SpanExporter):
+    """Takes what it is given, once it may."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.takes = takes
+        self.batches: list[list[str]] = []
+        self.spans: list[ReadableSpan] = []
+        self.may = threading.Event()
+        self.may.set()
+        self.got = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.got.set()
+        self.may.wait(10)
+        if not self.takes:
+            return SpanExportResult.FAILURE
+        self.batches.append([span.name for span in spans])
+        self.spans += spans
+        return SpanExportResult.SUCCESS
+
+
+@contextmanager
+def sending(sink: SpanExporter, **environment: str) -> Iterator[Outbox]:
+    """An outbox whose thread runs."""
+    outbox = Outbox([sink], {"OTEL_BSP_SCHEDULE_DELAY": "3600000"} | environment)
+    outbox.start(Resource({"service.name": "tests"}))
+    yield outbox
+    outbox.shutdown()
+
+
+def span(name: str = "run note", **more: object) -> Recorded:
+    return Recorded(name, SpanKind.INTERNAL, 1, 2, 3, 10, 20, {"a": 1}, **more)  # type: ignore[arg-type]
+
+
+def test_a_batch_that_is_full_goes_at_once_and_the_rest_at_the_end() -> None:
+    sink = Sink()
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as outbox:
+        for number in range(5):
+            outbox.add(span(str(number)))
+        assert sink.got.wait(10)
+    assert [name for batch in sink.batches for name in batch] == ["0", "1", "2", "3", "4"]
+    assert max(map(len, sink.batches)) == 2
+    assert (outbox.sent, outbox.dropped) == (5, 0)
+
+
+def test_what_finds_no_room_is_dropped_and_counted() -> None:
+    sink = Sink()
+    sink.may.clear()
+    with sending(sink, OTEL_BSP_MAX_QUEUE_SIZE="4", OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as outbox:
+        outbox.add(span())
+        outbox.add(span())
+        assert sink.got.wait(10)  # these two are on their way
+        for _ in range(10):
+            outbox.add(span())
+        assert outbox.dropped == 6
+        sink.may.set()
+    assert outbox.sent == 6
+
+
+def test_what_the_collector_does_not_take_is_counted_and_not_kept() -> None:
+    with sending(Sink(takes=False)) as outbox:
+        outbox.add(span())
+        assert outbox.force_flush(10_000)
+    assert (outbox.sent, outbox.dropped) == (0, 1)
+
+
+def test_an_exporter_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Raises(Sink):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
+            raise OSError("no way")
+
+    with caplog.at_level(logging.ERROR, "hybrid_runner"), sending(Raises()) as outbox:
+        outbox.add(span())
+        assert outbox.force_flush(10_000)
+        outbox.add(span())
+        assert outbox.force_flush(10_000)
+    assert outbox.dropped == 2
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many"])
+def test_a_limit_that_cannot_be_is_one_line_and_the_usual_one(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    Outbox([], {"OTEL_BSP_MAX_QUEUE_SIZE": text})
+    [record] = caplog.records
+    assert "OTEL_BSP_MAX_QUEUE_SIZE must be a positive whole number" in record.getMessage()
+
+
+def test_a_span_of_ours_arrives_as_one_of_the_sdk() -> None:
+    sink = Sink()
+    with sending(sink) as outbox:
+        events, links = (Happening("claimed", 15, {"way": "ring"}),), ((8, 9),)
+        outbox.add(span(events=events, links=links, status=StatusCode.ERROR, description="no"))
+    [sent] = sink.spans
+    assert sent.context is not None
+    assert sent.parent is not None
+    assert (sent.context.trace_id, sent.context.span_id, sent.parent.span_id) == (1, 2, 3)
+    assert (sent.start_time, sent.end_time, dict(sent.attributes or {})) == (10, 20, {"a": 1})
+    assert [(event.name, event.timestamp, dict(event.attributes or {})) for event in sent.events] == [
+        ("claimed", 15, {"way": "ring"})
+    ]
+    assert [(link.context.trace_id, link.context.span_id) for link in sent.links] == [(8, 9)]
+    assert (sent.status.status_code, sent.status.description) == (StatusCode.ERROR, "no")
+    assert (sent.resource.attributes["service.name"], sent.instrumentation_scope and sent.instrumentation_scope.name) == (
+        "tests",
+        "hybrid_runner",
+    )
+
+
+def test_spans_that_instrumentations_make_go_the_same_way() -> None:
+    sink = Sink()
+    outbox = Outbox([sink], {})
+    provider = Provider(Resource({}), outbox)
+    with provider.get_tracer("elsewhere").start_as_current_span("SELECT"):
+        pass
+    provider.shutdown()
+    assert sink.batches == [["SELECT"]]
+
+
+def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
+    run = RunSpan("run note", 1, 2, {"own": True})
+    run.set_attributes({f"a{number}": number for number in range(2 * MOST)})
+    for number in range(2 * MOST):
+        run.add_event(f"e{number}", {"n": number})
+    run.record_exception(ValueError("oh"))
+    run.update_name("run better")
+    run.set_status(StatusCode.OK)
+    run.set_status(StatusCode.ERROR, "too late")
+    assert run.is_recording()
+    run.end()
+    assert run.is_recording()  # the attempt ends it
+    over = run.over()
+    assert not run.is_recording()
+    assert (over.name, len(over.attributes), len(over.events), over.status) == ("run better", MOST, MOST, StatusCode.OK)

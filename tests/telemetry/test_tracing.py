@@ -1,0 +1,347 @@
+"""F4: every claim, delay and terminal transition of a job in one trace. On a provider that the application has set up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
+from opentelemetry.trace import SpanKind, StatusCode
+
+from hybrid_runner import Cancel, Fail, Job, JobCancelled, JobFailed, Retry, Runner, Snooze
+from hybrid_runner.registry import Registry
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.telemetry.identity import low_half
+from tests.support.drawn import Drawn, drawing, ids, told, traces
+from tests.support.working import outcome, runner, working
+
+TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
+TRACEPARENT = f"00-{TRACE:032x}-{PARENT:016x}-01"
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drawn]:
+    with drawing(monkeypatch) as drawn:
+        yield drawn
+
+
+def tasks(dsn: str, **settings: Any) -> Runner:
+    """An app with a handler for each outcome."""
+    app = runner(dsn, Registry(), **settings)
+
+    @app.job("note")
+    async def note(_: Any) -> None:
+        trace.get_current_span().set_attribute("noted", True)
+
+    @app.job("rest", max_attempts=3)
+    async def rest(_: Any, job: Job) -> Snooze | Retry | None:
+        if job.data is None:
+            return Snooze("10ms", data={"rested": True})
+        return Retry("10ms", "not yet") if job.attempt == 1 else None
+
+    @app.job("raise", max_attempts=1)
+    async def fail(_: Any) -> None:
+        raise ValueError("no such thing")
+
+    @app.job("refuse")
+    async def refuse(_: Any) -> Fail:
+        return Fail("not today")
+
+    @app.job("give_up")
+    async def give_up(_: Any) -> Cancel:
+        return Cancel("nobody wants it")
+
+    @app.job("follow")
+    async def follow(_: Any) -> int:
+        return (await app.enqueue("note")).id
+
+    @app.job("sql_follow")
+    async def sql_follow(_: Any) -> None:
+        await app.enqueue_many("note", [{}, {}])
+
+    return app
+
+
+async def test_a_job_that_was_inserted_by_sql_is_drawn_from_its_creation_to_its_end(
+    dsn: str, database: Connection, drawn: Drawn
+) -> None:
+    async with working(tasks(dsn)) as worker:
+        job = await database.fetchval(
+            "INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('note', $1) RETURNING id", TRACEPARENT
+        )
+        await worker.settled(1)
+        await worker.idle()
+    root, run, wait = drawn.one("job note"), drawn.one("run note"), drawn.one("wait default")
+    assert drawn.names() == ["claim default", "job note", "run note", "settle default", "wait default"]
+    assert traces([root, run, wait]) == {TRACE}
+    assert root.parent is not None
+    assert root.parent.span_id == PARENT
+    assert drawn.children(root) == ["wait default", "run note"]
+    assert (root.status.status_code, run.kind) == (StatusCode.OK, SpanKind.CONSUMER)
+    assert told(run)["noted"] is True
+    assert told(run)["messaging.message.id"] == str(job)
+    assert (told(run)["hybrid_runner.outcome"], told(run)["messaging.operation.type"]) == ("completed", "process")
+    [end] = root.events
+    assert end.name == "terminal"
+    assert told(end)["hybrid_runner.state"] == "completed"
+
+
+async def test_a_claim_is_a_span_of_its_own_linked_to_its_jobs_and_back(dsn: str, database: Connection, drawn: Drawn) -> None:
+    await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'note' FROM generate_series(1, 3)")
+    async with working(tasks(dsn), worker_id="worker-7") as worker:
+        await worker.settled(3)
+        await worker.idle()
+    claim, waits, roots = drawn.one("claim default"), drawn.named("wait default"), drawn.named("job note")
+    assert claim.parent is None
+    assert told(claim)["messaging.batch.message_count"] == 3
+    assert told(claim)["hybrid_runner.way"] == "sweep"
+    assert {(link.context.trace_id, link.context.span_id) for link in claim.links} == {ids(root) for root in roots}
+    for wait in waits:
+        assert [(link.context.trace_id, link.context.span_id) for link in wait.links] == [ids(claim)]
+        [event] = wait.events
+        assert (event.name, told(event)["hybrid_runner.worker.id"]) == ("claimed", "worker-7")
+        assert told(event)["hybrid_runner.way"] == "sweep"
+        assert told(event)["hybrid_runner.claim"] > 0
+    assert len(traces([*roots, claim])) == 4
+
+
+async def test_all_attempts_are_in_one_trace_with_what_delayed_them(dsn: str, drawn: Drawn) -> None:
+    async with working(tasks(dsn)):
+        await outcome(tasks(dsn), "rest")
+        async with asyncio.timeout(10):
+            while not drawn.named("job rest"):
+                await asyncio.sleep(0.01)
+    root, [snooze, retry] = drawn.one("job rest"), drawn.named("delay rest")
+    assert drawn.children(root) == [
+        "wait default", "run rest", "delay rest", "wait default", "run rest", "delay rest", "wait default", "run rest",
+    ]  # fmt: skip
+    publish = drawn.one("publish default")
+    assert root.parent is not None
+    assert root.parent.span_id == ids(publish)[1]
+    assert publish.kind is SpanKind.PRODUCER
+    assert told(publish)["messaging.message.id"] == told(root)["messaging.message.id"]
+    for span, why in ((snooze, "snooze"), (retry, "retry")):
+        assert told(span)["hybrid_runner.delay.why"] == why
+        assert span.start_time is not None
+        assert span.end_time == span.start_time + 10_000_000
+    assert "not yet" in str(told(retry)["hybrid_runner.reason"])
+
+
+async def test_a_job_without_a_trace_has_one_of_its_own_over_all_its_attempts(dsn: str, database: Connection, drawn: Drawn) -> None:
+    async with working(tasks(dsn)) as worker:
+        job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest') RETURNING id")
+        await worker.settled(1)
+        await worker.idle()
+    spans = [*drawn.named("wait default"), *drawn.named("run rest"), *drawn.named("delay rest"), drawn.one("job rest")]
+    assert len(spans) == 9
+    assert len(traces(spans)) == 1
+    assert drawn.one("job rest").parent is None
+    stored = await database.fetchval("SELECT traceparent FROM hybrid_runner.archive WHERE id = $1", job)
+    assert stored == f"00-{ids(spans[-1])[0]:032x}-{ids(spans[-1])[1]:016x}-01"
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "status", "said"),
+    [
+        ("raise", "failed", StatusCode.ERROR, "ValueError: no such thing"),
+        ("refuse", "failed", StatusCode.ERROR, "Fail: not today"),
+        ("give_up", "cancelled", StatusCode.UNSET, None),
+    ],
+)
+async def test_how_a_job_ended_is_an_event_and_a_status(
+    kind: str, state: str, status: StatusCode, said: str | None, dsn: str, drawn: Drawn
+) -> None:
+    app = tasks(dsn)
+    async with working(app):
+        await outcome(app, kind)
+    root, run = drawn.one(f"job {kind}"), drawn.one(f"run {kind}")
+    assert (root.status.status_code, root.status.description) == (status, said)
+    assert told(root.events[0])["hybrid_runner.state"] == state
+    assert told(run)["hybrid_runner.outcome"] == state
+    if kind == "raise":
+        assert told(run)["error.type"] == "ValueError"
+        [event] = run.events
+        assert "no such thing" in str(told(event)["exception.stacktrace"])
+
+
+async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn: str, database: Connection, drawn: Drawn) -> None:
+    """Nobody was there when it ended: two workers, and one of them tells."""
+    app = tasks(dsn)
+    async with working(app) as worker, app.worker() as other:
+        job = await database.fetchval(
+            "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', now() + '1 hour') RETURNING id"
+        )
+        assert await database.fetchval("SELECT hybrid_runner.cancel($1, 'a change of mind')", job) == "cancelled"
+        for each in (worker, other):
+            each._presence.soon()
+        async with asyncio.timeout(15):
+            while not drawn.named("job note"):
+                await asyncio.sleep(0.01)
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") == 0
+    root = drawn.one("job note")
+    assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
+    assert "a change of mind" in str(told(root)["hybrid_runner.reason"])
+    assert drawn.children(root) == []  # it was never due
+
+
+async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(dsn: str, database: Connection) -> None:
+    async with working(tasks(dsn)) as worker:
+        for age in ("0 s", "2 minutes"):
+            job = await database.fetchval(
+                "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', now() + '1 hour') RETURNING id"
+            )
+            await database.execute("SELECT hybrid_runner.cancel($1)", job)
+            await database.execute("UPDATE hybrid_runner.endings SET ended_at = now() - $2::interval WHERE id = $1", job,
+                                   timedelta(seconds=0 if age == "0 s" else 120))  # fmt: skip
+        worker._presence.soon()
+        async with asyncio.timeout(15):
+            while await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") > 1:
+                await asyncio.sleep(0.05)
+    assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.endings")
+
+
+async def test_a_job_whose_time_is_up_before_it_runs_has_an_end_and_no_run(dsn: str, database: Connection, drawn: Drawn) -> None:
+    await database.execute("INSERT INTO hybrid_runner.jobs (kind, finish_by) VALUES ('note', now() - interval '1 second')")
+    async with working(tasks(dsn)) as worker:
+        await worker.settled(1)
+        await worker.idle()
+    root = drawn.one("job note")
+    assert root.status.status_code is StatusCode.ERROR
+    assert "finish_by" in (root.status.description or "")
+    assert drawn.children(root) == ["wait default"]
+
+
+async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(dsn: str, drawn: Drawn) -> None:
+    app = tasks(dsn)
+    async with working(app) as worker:
+        with trace.get_tracer("tests").start_as_current_span("request"):
+            await app.enqueue("follow")
+        await worker.settled(2)
+        await worker.idle()
+    request = drawn.one("request")
+    assert len(traces(span for span in drawn.all if not span.name.startswith(("claim", "settle")))) == 1
+    assert drawn.children(request) == ["publish default"]
+    assert drawn.children(drawn.one("run follow")) == ["publish default"]
+
+
+async def test_many_at_once_join_the_callers_trace_or_start_one_each(dsn: str, drawn: Drawn) -> None:
+    app = tasks(dsn)
+    async with working(app) as worker:
+        await app.enqueue_many("note", [{}, {}])
+        await worker.settled(2)
+        assert len(traces(drawn.named("job note"))) == 2
+        with trace.get_tracer("tests").start_as_current_span("request") as span:
+            await app.enqueue_many("note", [{}, {}])
+        await worker.settled(4)
+        await worker.idle()
+    assert [ids(root)[0] for root in drawn.named("job note")[2:]] == [span.get_span_context().trace_id] * 2
+    assert [told(p)["messaging.batch.message_count"] for p in drawn.named("publish default")] == [2, 2]
+
+
+@pytest.mark.parametrize("many", [False, True])
+async def test_set_local_gives_a_trace_to_all_that_is_enqueued_in_a_transaction(many: bool, dsn: str, database: Connection) -> None:
+    """Also through the Python client, where nobody's span is current."""
+    app = tasks(dsn)
+    async with app, database.transaction():
+        await database.execute(f"SET LOCAL hybrid_runner.traceparent = '{TRACEPARENT}'")
+        if many:
+            await app.enqueue_many("note", [{}, {}], connection=database)
+        else:
+            await app.enqueue("note", connection=database)
+        await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
+    assert {row[0] for row in await database.fetch("SELECT traceparent FROM hybrid_runner.jobs")} == {TRACEPARENT}
+
+
+async def test_what_is_not_sampled_leaves_no_span_and_still_passes_its_context_on(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
+) -> None:
+    app, seen = tasks(dsn), list[trace.SpanContext]()
+
+    @app.job("look")
+    async def look(_: Any) -> None:
+        seen.append(trace.get_current_span().get_span_context())
+        with trace.get_tracer("tests").start_as_current_span("inside") as span:
+            assert not span.is_recording()
+
+    with drawing(monkeypatch, ParentBased(ALWAYS_OFF)) as drawn:
+        async with working(app) as worker:
+            await database.execute(
+                "INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('look', $1), ('look', NULL), ('look', 'nonsense')",
+                TRACEPARENT[:-1] + "0",
+            )
+            await app.enqueue("follow")
+            await worker.settled(5)
+            await worker.idle()
+        assert drawn.all == []
+    assert seen[0].trace_id == TRACE
+    assert all(context.is_valid and not context.trace_flags.sampled for context in seen)
+    assert len({context.trace_id for context in seen}) == 3
+    flags = {row[0] for row in await database.fetch("SELECT right(traceparent, 2) FROM hybrid_runner.archive WHERE kind = 'note'")}
+    assert flags == {"00"}
+
+
+async def test_the_decision_is_made_once_and_kept_over_all_attempts(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
+) -> None:
+    """By another worker too, whose sampler would decide otherwise."""
+    app = tasks(dsn)
+    with drawing(monkeypatch, ParentBased(TraceIdRatioBased(0.5))) as drawn:
+        async with working(app) as worker:
+            rows = await database.fetch(
+                "INSERT INTO hybrid_runner.jobs (kind) SELECT 'rest' FROM generate_series(1, 20) RETURNING id"
+            )
+            await worker.settled(20)
+            await worker.idle()
+        sampled = {job for [job] in rows if low_half(job) < 2**63}
+        assert {int(str(told(root)["messaging.message.id"])) for root in drawn.named("job rest")} == sampled
+        assert 8 <= len(sampled) <= 12
+        assert len(drawn.named("run rest")) == 3 * len(sampled)
+    kept = {row[0]: row[1] for row in await database.fetch("SELECT id, right(traceparent, 2) FROM hybrid_runner.archive")}
+    assert kept == {job: "01" if job in sampled else "00" for [job] in rows}
+
+
+async def test_a_worker_without_a_provider_passes_on_what_came(dsn: str, database: Connection) -> None:
+    app = tasks(dsn)
+    async with working(app) as worker:
+        await database.execute("INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('follow', $1)", TRACEPARENT)
+        await worker.settled(2)
+    assert await database.fetchval("SELECT traceparent FROM hybrid_runner.archive WHERE kind = 'note'") == TRACEPARENT
+
+
+async def test_a_handler_in_a_thread_finds_its_span(dsn: str, drawn: Drawn) -> None:
+    app = runner(dsn)
+
+    @app.job("block")
+    def block(_: Any) -> None:
+        with trace.get_tracer("tests").start_as_current_span("inside"):
+            pass
+
+    async with working(app):
+        await outcome(app, "block")
+    assert drawn.children(drawn.one("run block")) == ["inside"]
+
+
+async def test_a_worker_that_is_started_within_a_span_does_not_draw_its_jobs_into_it(
+    dsn: str, database: Connection, drawn: Drawn
+) -> None:
+    app = tasks(dsn)
+    with trace.get_tracer("tests").start_as_current_span("start"):
+        async with working(app) as worker:
+            await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
+            await worker.settled(1)
+            await worker.idle()
+    assert ids(drawn.one("start"))[0] not in traces([drawn.one("job note"), drawn.one("run note")])
+
+
+async def test_a_job_that_a_runner_waits_for_fails_as_before(dsn: str, drawn: Drawn) -> None:
+    app = tasks(dsn)
+    async with working(app):
+        with pytest.raises(JobFailed):
+            await (await app.enqueue("raise")).wait(10)
+        with pytest.raises(JobCancelled):
+            await (await app.enqueue("give_up")).wait(10)
+    assert len(drawn.named("publish default")) == 2
