@@ -5,11 +5,14 @@ from __future__ import annotations
 from contextvars import Context, ContextVar, copy_context
 
 from opentelemetry import trace
-from opentelemetry.context import attach
+from opentelemetry.context import attach, set_value
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, TraceFlags
 
 from hybrid_runner.models import Claim
 from hybrid_runner.telemetry.identity import parse, trace_of
+
+_SUPPRESS = "suppress_instrumentation"
+"""What instrumentations look for in the context."""
 
 current_claim: ContextVar[Claim | None] = ContextVar("hybrid_runner_claim", default=None)
 """What runs in this context."""
@@ -41,4 +44,16 @@ def context_for_jobs(*, decided: bool) -> Context:
     """A context to copy for each job; `decided`: what is not recorded was not sampled."""
     context = copy_context()
     context.run(attach, trace.set_span_in_context(Unrecorded(decided=decided)))
+    return context
+
+
+def be_quiet() -> None:
+    """From here on, in this context: an instrumented asyncpg must not draw what the worker asks for itself."""
+    attach(set_value(_SUPPRESS, True))
+
+
+def quiet() -> Context:
+    """A context for tasks that do so."""
+    context = copy_context()
+    context.run(be_quiet)
     return context

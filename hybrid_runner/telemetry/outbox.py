@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from opentelemetry.context import attach, set_value
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from hybrid_runner.telemetry.current import be_quiet
 from hybrid_runner.telemetry.spans import Recorded, readable
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ SHARE = 0.3
 """Of the time of one core that turning spans into bytes may take: it holds the interpreter that jobs run in."""
 LONGEST_PAUSE = 30.0
 """Seconds until the next try, after several that failed."""
-_SUPPRESS = "suppress_instrumentation"
-"""What instrumentations look for in the context."""
 
 
 class Outbox(SpanProcessor):
@@ -99,7 +97,7 @@ class Outbox(SpanProcessor):
     # --- the thread
 
     def _run(self) -> None:
-        attach(set_value(_SUPPRESS, True))  # an instrumented HTTP client must not make spans of sending spans
+        be_quiet()  # an instrumented HTTP client must not make spans of sending spans
         while not self._closing:
             self._enough.wait(self._rest())
             self._enough.clear()

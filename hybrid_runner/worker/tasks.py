@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from hybrid_runner.telemetry.current import quiet
 from hybrid_runner.worker.loops import keep
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -21,16 +22,17 @@ class Tasks:
         self.ended: list[str] = []
         """Loops that ended although nobody ended them."""
         self._ending = False
+        self._context = quiet()
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a loop; what it raises starts it again."""
-        task = asyncio.get_running_loop().create_task(keep(name, run), name=name)
+        task = asyncio.get_running_loop().create_task(keep(name, run), name=name, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._on_loop_end)
 
     def soon(self, call: Coroutine[Any, Any, None]) -> None:
         """Do it without waiting for it."""
-        task = asyncio.get_running_loop().create_task(call)
+        task = asyncio.get_running_loop().create_task(call, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

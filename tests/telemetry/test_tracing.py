@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import aiohttp
+import asyncpg
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from opentelemetry import trace
+from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
+from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
+from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -18,6 +25,7 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.identity import low_half
 from tests.support.drawn import Drawn, drawing, ids, told, traces
 from tests.support.working import outcome, runner, working
+from tests.worker import handlers
 
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 TRACEPARENT = f"00-{TRACE:032x}-{PARENT:016x}-01"
@@ -345,3 +353,85 @@ async def test_a_job_that_a_runner_waits_for_fails_as_before(dsn: str, drawn: Dr
         with pytest.raises(JobCancelled):
             await (await app.enqueue("give_up")).wait(10)
     assert len(drawn.named("publish default")) == 2
+
+
+async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str, database: Connection, drawn: Drawn) -> None:
+    """One with attempts left is delayed by the rescue; one without ends by it, without another run."""
+    await database.execute(
+        "INSERT INTO hybrid_runner.jobs (kind, traceparent, max_attempts) VALUES ('note', $1, 5), ('note', NULL, 1)", TRACEPARENT
+    )
+    await database.execute(
+        "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id = 'long gone', started_at = now()"
+    )
+    async with working(tasks(dsn)) as worker:
+        async with asyncio.timeout(15):
+            while len(drawn.named("job note")) < 2:
+                await asyncio.sleep(0.02)
+        await worker.idle()
+    completed, failed = sorted(drawn.named("job note"), key=lambda root: str(told(root)["hybrid_runner.state"]))
+    assert (ids(completed)[0], told(failed)["hybrid_runner.rescued"]) == (TRACE, True)
+    assert drawn.children(completed) == ["delay note", "wait default", "run note"]
+    assert told(drawn.one("delay note"))["hybrid_runner.delay.why"] == "rescue"
+    assert drawn.children(failed) == []
+    assert "long gone" in (failed.status.description or "")
+
+
+async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_drawn_below_its_run(
+    dsn: str, database: Connection, drawn: Drawn
+) -> None:
+    """By the instrumentations of asyncpg and the aiohttp client, as they are."""
+    app = runner(dsn)
+
+    @app.job("ask")
+    async def ask(url: str) -> None:
+        connection = await asyncpg.connect(dsn)
+        try:
+            await connection.fetchval("SELECT 1")
+        finally:
+            await connection.close()
+        async with aiohttp.ClientSession() as session, session.get(url):
+            pass
+
+    heard: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        heard.append(request.headers["traceparent"])
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
+    AioHttpClientInstrumentor().instrument()
+    try:
+        async with TestServer(application) as server, working(app):
+            await outcome(app, "ask", str(server.make_url("/")))
+    finally:
+        AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
+        AioHttpClientInstrumentor().uninstrument()
+    run = drawn.one("run ask")
+    assert drawn.children(run) == ["SELECT", "GET"]
+    assert heard[0].split("-")[1] == f"{ids(run)[0]:032x}"
+
+
+async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrumented(
+    dsn: str, database: Connection, drawn: Drawn
+) -> None:
+    async with working(tasks(dsn)) as worker:
+        AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
+        try:
+            worker._presence.soon()
+            with suppress_instrumentation():
+                await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
+            await worker.settled(1)
+            await worker.idle()
+        finally:
+            AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
+    assert {name.split()[0] for name in drawn.names()} == {"claim", "delay", "job", "run", "settle", "wait"}
+
+
+async def test_a_handler_in_a_process_is_in_the_trace_of_its_job(dsn: str, drawn: Drawn) -> None:
+    app = runner(dsn, handlers.app.registry)
+    async with working(app):
+        said = await outcome(app, "where_am_i")
+    run = drawn.one("run where_am_i")
+    assert said.result == f"{ids(run)[0]:032x}-{ids(run)[1]:016x}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from opentelemetry import trace
 from pydantic import BaseModel
 
 from hybrid_runner import Job, Runner
@@ -59,3 +60,9 @@ def hang_in_process(payload: dict[str, str]) -> None:
 @app.job("raise_in_process", executor="process", max_attempts=1)
 def raise_in_process(payload: Any) -> None:
     raise SystemExit(f"no {payload['what']}")
+
+
+@app.job("where_am_i", executor="process")
+def where_am_i(_: Any) -> str:
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}-{context.span_id:016x}"
