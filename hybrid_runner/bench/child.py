@@ -30,6 +30,8 @@ class Child:
     def __init__(self, name: str, process: asyncio.subprocess.Process, complaints: IO[str]) -> None:
         self.name = name
         self.pid = process.pid
+        self.first: dict[str, Any] = {}
+        """What it said when it was ready."""
         self._process = process
         self._complaints = complaints
 
@@ -92,7 +94,7 @@ async def started(
         child = Child(name, process, complaints)
         try:
             if first_words:
-                await child.answer()
+                child.first = await child.answer()
             yield child
         finally:
             await child.end()

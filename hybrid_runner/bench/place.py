@@ -67,9 +67,13 @@ class Place:
             await asyncio.sleep(0.05)
         raise BenchError(f"{name} left {left} jobs behind")
 
-    def worker(self, slots: int = 0, workers: int = 1) -> AbstractAsyncContextManager[Child]:
+    def worker(self, slots: int = 0, workers: int = 1, **variables: str) -> AbstractAsyncContextManager[Child]:
         """A worker process; without slots, with the default ones."""
-        return started("the worker", module("worker", str(slots), str(workers)), self.dsn)
+        return started("the worker", module("worker", str(slots), str(workers)), self.dsn, variables)
+
+    def collector(self) -> AbstractAsyncContextManager[Child]:
+        """A process that takes spans and forgets them."""
+        return started("the collector", module("collector"), self.dsn)
 
     def bare(self) -> AbstractAsyncContextManager[Child]:
         """The shortest loop, in a process, its sessions set as ours are."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.runner import Runner
-from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
 from hybrid_runner.telemetry.logs import configure_logs
 from hybrid_runner.worker.service import Worker
 
@@ -75,10 +75,13 @@ def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: li
     async def looks(_: list[str]) -> dict[str, Any]:
         return {"looks": sum(queue.looks for worker in workers for queue in worker.status().queues)}
 
+    async def spans(_: list[str]) -> dict[str, Any]:
+        return {"sent": spans_sent(), "dropped": spans_dropped()}
+
     async def release(_: list[str]) -> None:
         released.set()
 
-    return {"expect": expect, "clear": clear, "looks": looks, "release": release}
+    return {"expect": expect, "clear": clear, "looks": looks, "spans": spans, "release": release}
 
 
 if __name__ == "__main__":

@@ -63,6 +63,12 @@ def spans_dropped() -> int:
     return 0 if outbox is None else outbox.dropped
 
 
+def spans_sent() -> int:
+    """Spans that were delivered, by this process."""
+    outbox = getattr(trace.get_tracer_provider(), "outbox", None)
+    return 0 if outbox is None else outbox.sent
+
+
 def wanted_exporters(environment: Mapping[str, str]) -> tuple[str, ...]:
     """`otlp` and `console`, as the standard variables ask for them; what they ask for and is not here is a warning."""
     if _value(environment, "OTEL_SDK_DISABLED") == "true":

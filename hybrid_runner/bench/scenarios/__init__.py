@@ -4,6 +4,7 @@ SCENARIOS = {
     "pickup": "from INSERT to handler, when nothing else happens",
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
     "drain": "how fast one worker empties a full queue",
+    "tracing": "what drawing jobs as spans costs a worker that empties a full queue",
     "producers": "how many single-row INSERTs a second many clients can do",
     "horizon": "how fast a worker stays while a transaction keeps vacuum from cleaning up",
     "backlog": "from INSERT to handler of an urgent job, before many others",
