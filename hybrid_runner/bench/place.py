@@ -67,7 +67,7 @@ class Place:
             await asyncio.sleep(0.05)
         raise BenchError(f"{name} left {left} jobs behind")
 
-    def worker(self, slots: int = 0, workers: int = 1, **variables: str) -> AbstractAsyncContextManager[Child]:
+    def worker(self, slots: int = 0, workers: int = 1, variables: Mapping[str, str] = {}) -> AbstractAsyncContextManager[Child]:
         """A worker process; without slots, with the default ones."""
         return started("the worker", module("worker", str(slots), str(workers)), self.dsn, variables)
 

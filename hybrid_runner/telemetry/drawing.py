@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -97,18 +96,14 @@ class Drawing(Tracing):
         is_sampled = claim.trace is not None or self._sampling.picked(claim)
         return str(Parsed(own.trace_id, own.root_id, sampled=is_sampled))
 
-    @contextmanager
-    def running(self, claim: Claim) -> Iterator[RunSpan]:
+    def running(self, claim: Claim) -> RunSpan:
         """The span of one attempt of a sampled job, current while its handler runs."""
         assert claim.trace is not None  # noqa: S101  # the caller looks
-        attributes = _of_job(claim, "run", "process") | {
-            "hybrid_runner.attempt": claim.attempt,
-            "hybrid_runner.claim": claim.claim,
-            "hybrid_runner.worker.id": self._worker_id(),
-        }
-        span = RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
-        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-            yield span
+        attributes = _of_job(claim, "run")
+        attributes["messaging.operation.type"] = "process"
+        attributes["hybrid_runner.attempt"] = claim.attempt
+        attributes["hybrid_runner.worker.id"] = self._worker_id()
+        return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
 
     def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
         """What the attempt came to."""
@@ -218,17 +213,14 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
     return Recorded(f"delay {claim.kind}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id, now, until, attributes)
 
 
-def _of_job(claim: Claim, word: str, word_type: str | None = None) -> dict[str, Value]:
-    attributes: dict[str, Value] = {
+def _of_job(claim: Claim, word: str) -> dict[str, Value]:
+    return {
         "messaging.system": "hybrid_runner",
         "messaging.destination.name": claim.queue,
         "messaging.message.id": str(claim.id),
         "hybrid_runner.kind": claim.kind,
         "messaging.operation.name": word,
     }
-    if word_type is not None:
-        attributes["messaging.operation.type"] = word_type
-    return attributes
 
 
 def _word(settlement: Settlement) -> str:

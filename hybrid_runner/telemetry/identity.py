@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import struct
 from hashlib import blake2b
 from typing import NamedTuple
 
 from hybrid_runner.models import Claim, JobTrace
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII | re.DOTALL)
+_PAIR = struct.Struct(">qQ")
 _LOW = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio: multiples of it are spread evenly, so that of any run of ids the same share is sampled."""
@@ -50,8 +52,7 @@ def trace_of(claim: Claim) -> JobTrace:
 def own_trace(claim: Claim) -> int:
     """The id of a job's own trace; its low half is the job's number in disguise, and that alone decides about sampling."""
     born = claim.run_at if claim.created_at is None else claim.created_at
-    high = blake2b(f"{born.timestamp():.6f} {claim.id}".encode(), digest_size=8).digest()
-    return (int.from_bytes(high) or 1) << 64 | low_half(claim.id)
+    return (_hash(_PAIR.pack(round(born.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(claim.id)
 
 
 def low_half(job_id: int) -> int:
@@ -61,4 +62,8 @@ def low_half(job_id: int) -> int:
 
 def root_of(trace_id: int, job_id: int) -> int:
     """The id of the job's root span: known to all from the start, although the span is sent at the job's end."""
-    return int.from_bytes(blake2b(f"{trace_id:x} {job_id}".encode(), digest_size=8).digest()) or 1
+    return _hash(trace_id.to_bytes(16) + job_id.to_bytes(8)) or 1
+
+
+def _hash(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest())

@@ -7,10 +7,10 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from opentelemetry.attributes import BoundedAttributes
-from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.context import attach, detach
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, set_span_in_context
 
 from hybrid_runner.version import VERSION
 
@@ -96,8 +96,26 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
     )
 
 
+def is_value(value: object) -> bool:
+    """Whether an attribute can have it: a text, a number, or several of one type."""
+    if isinstance(value, (str, bool, int, float)):
+        return True
+    if not isinstance(value, (list, tuple)):
+        return False
+    return not value or (isinstance(value[0], (str, bool, int, float)) and all(type(each) is type(value[0]) for each in value))
+
+
+def _cleaned(attributes: Attributes) -> dict[str, Value]:
+    return {key: value for key, value in list((attributes or {}).items())[:MOST] if is_value(value)}
+
+
 class RunSpan(Span):
     """The span of an attempt while it runs: what a handler finds as the current one."""
+
+    __slots__ = (
+        "_attributes", "_began", "_context", "_description", "_events", "_is_over", "_links", "_name", "_parent_id", "_status",
+        "_token",
+    )  # fmt: skip
 
     def __init__(self, name: str, trace_id: int, parent_id: int, attributes: dict[str, Value]) -> None:
         self._name = name
@@ -111,6 +129,14 @@ class RunSpan(Span):
         self._began = time.time_ns()
         self._is_over = False
 
+    def __enter__(self) -> Self:
+        """Current from here on. Nothing is recorded at the exit: what became of the attempt is known later."""
+        self._token = attach(set_span_in_context(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        detach(self._token)
+
     def get_span_context(self) -> SpanContext:
         """Its ids."""
         return self._context
@@ -120,8 +146,8 @@ class RunSpan(Span):
         return not self._is_over
 
     def set_attribute(self, key: str, value: Value) -> None:
-        """One more attribute; beyond the limit it is dropped."""
-        if key in self._attributes or len(self._attributes) < MOST:
+        """One more attribute; what is no value for one is dropped, and what is beyond the limit."""
+        if is_value(value) and (key in self._attributes or len(self._attributes) < MOST):
             self._attributes[key] = value
 
     def set_attributes(self, attributes: Mapping[str, Value]) -> None:
@@ -132,7 +158,7 @@ class RunSpan(Span):
     def add_event(self, name: str, attributes: Attributes = None, timestamp: int | None = None) -> None:
         """Something happened; beyond the limit it is dropped."""
         if len(self._events) < MOST:
-            self._events.append(Happening(name, timestamp or time.time_ns(), BoundedAttributes(MOST, attributes)))
+            self._events.append(Happening(name, timestamp or time.time_ns(), _cleaned(attributes)))
 
     def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # ours have none
         """A span that has to do with it."""
@@ -175,5 +201,5 @@ class RunSpan(Span):
         self._is_over = True
         return Recorded(
             self._name, SpanKind.CONSUMER, self._context.trace_id, self._context.span_id, self._parent_id, self._began,
-            time.time_ns(), BoundedAttributes(MOST, self._attributes), self._events, self._links, self._status, self._description,
+            time.time_ns(), self._attributes, self._events, self._links, self._status, self._description,
         )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from contextvars import Context
 
 from opentelemetry import trace
@@ -45,7 +44,7 @@ class Tracing:
         """What is written down for jobs that go back: their own traces, and what was decided about them."""
         return None
 
-    def running(self, claim: Claim) -> AbstractContextManager[RunSpan]:
+    def running(self, claim: Claim) -> RunSpan:
         """The span of one attempt of a sampled job, current while its handler runs."""
         raise NotImplementedError(f"job {claim.id} is traced by nobody")
 

@@ -35,7 +35,9 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     beside = {SOME: OFF, ALL: OFF, DEAD: ALL}
     figures = [Figure(name, "jobs/s", median(rates[name]), other, median(rates[other])) for name, other in beside.items()]
     last = spans[ALL][-1]
-    figures.append(Figure("every job: spans that arrived", "spans", last["sent"], "all that were made", last["sent"] + last["dropped"]))
+    figures.append(
+        Figure("every job: spans that arrived", "spans", last["sent"], "all that were made", last["sent"] + last["dropped"])
+    )
     return Result(tuple(figures), {"jobs": sizes.drain_jobs, "rounds": rates, "spans": spans})
 
 
@@ -52,7 +54,7 @@ async def _drain(place: Place, jobs: int, variables: dict[str, str]) -> tuple[fl
     await place.clear()
     await place.fill("noop", jobs)
     await place.settle()
-    async with place.worker(**variables) as child:
+    async with place.worker(variables=variables) as child:
         marks: list[int] = (await child.ask(f"expect noop {jobs}"))["marks"]
         await place.must_be_empty(child.name)
         spans = await child.ask("spans")
