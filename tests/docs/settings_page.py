@@ -37,9 +37,7 @@ Notes
 - Without `data_dir` its data is in `$XDG_DATA_HOME/hybrid-runner/postgres`, or `~/.local/share/hybrid-runner/postgres`, or
   on macOS `~/Library/Application Support/hybrid-runner/postgres`.
 - `http_host` and `http_port` are for `hybrid-runner worker` and `Runner.run_worker`; [http.md](http.md) says what is served.
-- Spans go to the OpenTelemetry tracer provider that the application has set up. If it has none, a worker sends them to
-  `OTEL_EXPORTER_OTLP_ENDPOINT` by OTLP/HTTP; the other `OTEL_*` variables hold too, `OTEL_SDK_DISABLED` among them, and
-  `OTEL_SERVICE_NAME` is `hybrid-runner` unless set. Without an endpoint (or `OTEL_TRACES_EXPORTER=otlp`) nothing is sent.
+- The `OTEL_*` variables are those of OpenTelemetry: see [Tracing](tracing.md). Without an endpoint nothing is sent.
 """
 
 
