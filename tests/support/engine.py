@@ -1,6 +1,6 @@
-"""A real Docker Engine: the one at DOCKER_HOST, else the usual socket. The fixture `docker_engine` runs the commands `docker` and `docker compose` on it.
+"""A real Docker Engine, at DOCKER_HOST or at the usual socket. The fixture `docker_engine` runs docker and Compose on it.
 
-Under tools/with_engine it also has the images python:3.11-slim-bookworm and postgres:18, or stand-ins for them (tools/images/README.md).
+Under tools/with_engine it has the images python:3.11-slim-bookworm and postgres:18, or stand-ins (tools/images/README.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ class Engine:
         """What the command writes; one that fails is an error with all it said."""
         environment = {**os.environ, "DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
         ended = subprocess.run(
-            [self.program, *arguments], input=text or "", capture_output=True, text=True, timeout=timeout, env=environment, check=False
+            [self.program, *arguments],
+            input=text or "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
+            check=False,
         )
         assert ended.returncode == 0, f"docker {' '.join(arguments)}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"
         return ended.stdout.strip()
