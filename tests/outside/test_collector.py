@@ -64,7 +64,7 @@ async def test_metrics_that_are_sent_to_the_collector_are_scraped_from_it(
     await sent_metrics(otel_collector.endpoint, "tests.things", 5)
     with prometheus({"fleet": otel_collector.metrics_page, "collector": otel_collector.own_metrics_page}) as server:
         [sample] = await server.until("tests_things_total")
-        [accepted] = await server.until("otelcol_receiver_accepted_metric_points_total > 0")
+        [accepted] = await server.until("otelcol_receiver_accepted_metric_points > 0")
     assert sample["value"][1] == "5"
     assert sample["metric"].items() >= {"queue": "images", "job": "fleet", "exported_job": "sender"}.items()
     assert accepted["metric"]["job"] == "collector"
