@@ -68,9 +68,9 @@ class Drawing(Tracing):
         self._followed -= len(sampled) + sum(s.claim.trace is not None for s in writing.stale)
         if not sampled:
             return
-        now = _wall(writing.ended)
-        for settlement in sampled:
-            self._send_settlement(settlement, now)
+        began, ended = _wall(writing.began), _wall(writing.ended)
+        for settlement in sampled:  # a delay is counted by the database, from somewhere between the two
+            self._send_settlement(settlement, ended if isinstance(settlement, Finished) else began)
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
             count = sum(s.claim.queue == queue for s in writing.settled)
