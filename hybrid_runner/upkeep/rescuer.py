@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.models import Lost, State
+from hybrid_runner.models import Claim, Lost, State
 from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settling import decide
@@ -26,9 +26,10 @@ REMEMBERED = timedelta(minutes=1)
 class Rescuer:
     """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
 
-    def __init__(self, on: Fetches, registry: Registry) -> None:
+    def __init__(self, on: Fetches, registry: Registry, moved: Callable[[Sequence[Claim]], None] = lambda _: None) -> None:
         self._on = on
         self._registry = registry
+        self._moved = moved
         self.rescued = 0
 
     async def rescue(self) -> None:
@@ -64,6 +65,7 @@ class Rescuer:
             free = await self._free(settlements)
             return sum([await self._settle([settlement]) for settlement in free])
         self.rescued += len(moved)
+        self._moved([settlement.claim for settlement in settlements])
         for settlement in settlements:
             if settlement.claim.id in moved:
                 _tell(settlement)

@@ -7,12 +7,12 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import count
 
 from hybrid_runner.errors import NoAnswer
-from hybrid_runner.models import Told
+from hybrid_runner.models import Claim, Told
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
@@ -47,6 +47,7 @@ class Presence:
         told: Callable[[list[Told], float, int], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
+        moved: Callable[[Sequence[Claim]], None],
     ) -> None:
         self.id = worker_id
         self._name = worker_id
@@ -62,7 +63,7 @@ class Presence:
         self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
         self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(self._upkeep, registry)
+        self._rescuer = Rescuer(self._upkeep, registry, lambda claims: self._pass_on(lambda: moved(claims)))
         self._chores = Chores(dsn)
         self._rescue_first = False
         self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, State, Taken, Told
+from hybrid_runner.models import Keep, Taken, Told
 from hybrid_runner.outcomes import Requeued, Settlement, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -29,6 +29,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, keep, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
+from hybrid_runner.worker.publisher import LAMP, Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import WorkerStatus
@@ -70,7 +71,8 @@ class Worker:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
             await self._presence.register(self._settles, encode(self._totals, "queues"))
-            await statements.keep_jobs(self._settles, self._keeps())
+            usual = Keep(self._settings.keep_completed, self._settings.keep_failed, self._settings.keep_cancelled)
+            await statements.keep_jobs(self._settles, self._registry.keeps(usual))
         except BaseException:
             await self._claims.close()
             await self._settles.close()
@@ -171,11 +173,6 @@ class Worker:
 
     # --- wiring
 
-    def _keeps(self) -> list[tuple[State, str, timedelta]]:
-        settings = self._settings
-        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
-        return [*usual.rules(""), *(rule for kind in self._registry for rule in kind.keep.rules(kind.name))]
-
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
@@ -186,11 +183,13 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
 
-        self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies))
+        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
+        self._publisher = Publisher(self._listener.ring, self._soon)
+        self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
-            finish=partial(statements.finish_jobs, self._settles),
-            requeue=partial(statements.requeue_jobs, self._settles),
+            finish=self._publisher.after(partial(statements.finish_jobs, self._settles)),
+            requeue=self._publisher.after(partial(statements.requeue_jobs, self._settles)),
             archived_before=partial(statements.archived_before, self._settles),
             locked=partial(statements.find_locked, self._settles),
             settled=self._on_settled,
@@ -200,7 +199,6 @@ class Worker:
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         )
         self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report)
-        self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
         self._work = {
             queue: QueueWork(
                 queue, slots, settings,
@@ -229,16 +227,16 @@ class Worker:
             told=self._on_told,
             unheard=self._on_silence,
             stalled=self._executor.mark_stall,
+            moved=self._publisher.note,
         )  # fmt: skip
 
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
         await self._known.wait()
         await self._presence.confirmed()
-        in_name_of = self.id
-        taken = await statements.claim_jobs(
-            self._claims, queue, self._kinds, free, in_name_of, self._presence.claim_number(), lanes
-        )
-        if self.id == in_name_of and self._known.is_set():
+        name, number = self.id, self._presence.claim_number()
+        taken = await statements.claim_jobs(self._claims, queue, self._kinds, free, name, number, lanes)
+        self._publisher.note(taken.claims)
+        if self.id == name and self._known.is_set():
             return taken
         for claim in taken.claims:  # made in a dead worker's name: it goes back, unless somebody was faster
             self._settler.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -253,6 +251,7 @@ class Worker:
         for queue in self._totals:
             await self._listener.ring(queue, f"here {self.id}")
         self._presence.soon()
+        await self._publisher.look(self._listener)
 
     def _ring(self, queue: str, payload: str) -> None:
         self._soon(self._listener.ring(queue, payload))
@@ -274,11 +273,12 @@ class Worker:
 
     def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
         word, _, number = payload.partition(" ")
-        if word == "cancel":
+        if queue == LAMP:
+            self._publisher.light(payload)
+        elif word == "cancel":
             if number.isdecimal() and len(number) < 20:
                 self._cancel(int(number))
-            return
-        if queue in self._work:
+        elif queue in self._work:
             self._work[queue].heard(payload, ringer)
             if word == "here" and number not in self._work[queue].members:
                 self._presence.soon()
