@@ -197,6 +197,11 @@ class Standing(NamedTuple):
     cancel_requested_at: datetime | None
     created_at: datetime
 
+    @property
+    def claimed(self) -> tuple[int, datetime | None]:
+        """Which run it is in, if it is in one."""
+        return self.attempt, self.started_at
+
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:

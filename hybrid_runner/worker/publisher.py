@@ -1,6 +1,5 @@
 """Tells those who read how jobs move which ones have, while the lamp says that somebody does; else it costs a look at the clock.
 
-
 What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
 """
 
