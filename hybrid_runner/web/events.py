@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 from functools import partial
@@ -25,6 +26,9 @@ _RETRY = b"retry: 2000\n\n"
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KERNEL_BUFFER = 64 * 1024
 _NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+log = logging.getLogger("hybrid_runner.web")
 
 
 class EventPages:
@@ -90,6 +94,8 @@ class EventPages:
             async with asyncio.timeout(FAREWELL):
                 await response.write(_RETRY)
             await _pass_on(reader, response)
+            if reader.reason is not None and not self._stream.stopping:
+                log.info("a reader of %s was sent away: %s", request.path_qs, reader.reason)
             async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else FAREWELL):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))
