@@ -69,6 +69,7 @@ class EventPages:
         if "Last-Event-ID" in request.headers:
             reader.put(event("skipped", {"at_least": 0}))
         try:
+            await reader.included.wait()
             return await self._send(request, reader)
         finally:
             self._stream.leave(reader)

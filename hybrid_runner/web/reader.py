@@ -45,6 +45,8 @@ class Reader:
         self.ended = False
         self.reason: str | None = None
         """Why it ends; None: because the job has ended."""
+        self.included = asyncio.Event()
+        """Set by the first look that was made for it too: from then on it misses nothing."""
         self._seen = seen
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()

@@ -120,9 +120,13 @@ class JobStream:
             while self._readers or time.monotonic() < self._left_at + LINGER:
                 if self._readers:
                     await changes.keep_lit()
-                    began = time.monotonic()
+                    began, readers = time.monotonic(), tuple(self._readers)
                     await self._look(link, changes, outage)
+                    for reader in readers:
+                        reader.included.set()
                     await asyncio.sleep(max(PAUSE, min(1.0, _SHARE * (time.monotonic() - began))))
+                else:
+                    self._forget()
                 await self._rest(changes)
         except Exception:
             log.exception("the stream of events failed")
@@ -188,6 +192,8 @@ class JobStream:
             fresh = await self._newcomers.see(link) if self._newcomers.wanted else []
         except RunnerError as error:
             self._go_away()
+            for reader in self._readers:
+                reader.included.set()
             await outage.pause(error)
             return
         outage.over()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -119,7 +120,7 @@ class Stepwise:
         async def steps(payload: dict[str, int], job: Job) -> Any:
             while True:
                 said = (await self.orders.get())(job)
-                if not asyncio.iscoroutine(said):
+                if not inspect.isawaitable(said):
                     return said
                 await said
 
