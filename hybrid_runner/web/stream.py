@@ -102,6 +102,7 @@ class JobStream:
     def first(self, reader: Reader, standing: Standing) -> None:
         """Where its job stands as it comes."""
         reader.offer(standing, _text(happening(None, standing, datetime.now(UTC)), standing))
+        self._known.setdefault(standing.id, standing)
 
     async def close(self) -> None:
         """End all readers, and all that is done for them."""
