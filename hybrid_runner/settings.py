@@ -143,7 +143,7 @@ class Settings(BaseModel):
     start_timeout: Annotated[
         Duration, Field(description="How long `worker` and `migrate` wait for a server that does not answer yet.")
     ] = timedelta(seconds=60)
-    http_host: Annotated[str, Field(min_length=1, description="Where `worker` serves its health pages; 0.0.0.0 is everywhere.")] = (
+    http_host: Annotated[str, Field(min_length=1, description="Where `worker` serves its pages; 0.0.0.0 is everywhere.")] = (
         "127.0.0.1"
     )
     http_port: Annotated[int, Field(ge=0, le=65_535, description="Their port; 0: `worker` serves none.")] = 8080

@@ -146,7 +146,9 @@ class Stepwise:
 
 
 @asynccontextmanager
-async def served(app: Runner, *, deaf: bool = False, queues: Mapping[str, int] | None = None) -> AsyncIterator[tuple[Pages, Worker]]:
+async def served(
+    app: Runner, *, deaf: bool = False, queues: Mapping[str, int] | None = None
+) -> AsyncIterator[tuple[Pages, Worker]]:
     """A worker and its pages."""
     port = free_port()
     async with HealthServer("127.0.0.1", port, jobs=app.job_source()) as server, pages(port) as client:

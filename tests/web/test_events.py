@@ -71,7 +71,9 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn
             steps.snooze("300ms")
             snoozed = await seen.next()
             assert (snoozed.name, snoozed.data["attempt"]) == ("snoozed", 0)
-            assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(milliseconds=300)
+            assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(
+                milliseconds=300
+            )
             assert (await seen.next()).name == "running"
             steps.retry("300ms")
             retried = await seen.next()
@@ -122,7 +124,13 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
                 assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
                 assert (await seen.next()).data["priority"] == version
             for priority in (7, 8):
-                assert await database.fetchval("SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')", priority) == job
+                assert (
+                    await database.fetchval(
+                        "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')",
+                        priority,
+                    )
+                    == job
+                )
                 assert (await seen.next()).data["priority"] == priority
             for _ in range(2):
                 assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
@@ -210,7 +218,11 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
-    async with listening(dsn, publisher.CHANGES) as said, listening(dsn, publisher.LAMP) as lit, served(steps.app) as (client, worker):
+    async with (
+        listening(dsn, publisher.CHANGES) as said,
+        listening(dsn, publisher.LAMP) as lit,
+        served(steps.app) as (client, worker),
+    ):
         for turn in (1, 2):
             for _ in range(20):
                 await database.fetchval(INSERT, "brief", "images")

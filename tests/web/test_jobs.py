@@ -46,7 +46,10 @@ async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(dsn: str
         job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', '{\"secret\": 7}', queue => 'images')")
         await worker.settled(1)
         status, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
-        assert await ask(client, "GET", f"/jobs/{job}") == (200, {k: v for k, v in shown.items() if k not in HIDDEN} | {"hidden": HIDDEN})
+        assert await ask(client, "GET", f"/jobs/{job}") == (
+            200,
+            {k: v for k, v in shown.items() if k not in HIDDEN} | {"hidden": HIDDEN},
+        )
     assert (status, shown["payload"], shown["result"], shown["state"]) == (200, {"secret": 7}, 1, "completed")
     assert set(shown) == await columns(database)
 
@@ -62,7 +65,10 @@ async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection
                     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert await database.fetchval(STATE, job) == "queued"
         path = f"/jobs/{job}/cancel"
-        assert await ask(client, "POST", path, headers=BEARER, json={"reason": "no longer wanted"}) == (200, {"id": job, "outcome": "cancelled"})
+        assert await ask(client, "POST", path, headers=BEARER, json={"reason": "no longer wanted"}) == (
+            200,
+            {"id": job, "outcome": "cancelled"},
+        )
         assert await ask(client, "POST", path, headers=BEARER) == (409, {"id": job, "outcome": "finished"})
         _, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
         assert shown["errors"][0]["message"] == "no longer wanted"  # type: ignore[index]
