@@ -151,10 +151,13 @@ async def served(
 ) -> AsyncIterator[tuple[Pages, Worker]]:
     """A worker and its pages."""
     port = free_port()
-    async with HealthServer("127.0.0.1", port, jobs=app.job_source()) as server, pages(port) as client:
-        async with working(app, queues, deaf=deaf) as worker:
-            server.show(worker.status)
-            yield client, worker
+    async with (
+        HealthServer("127.0.0.1", port, jobs=app.job_source()) as server,
+        pages(port) as client,
+        working(app, queues, deaf=deaf) as worker,
+    ):
+        server.show(worker.status)
+        yield client, worker
 
 
 __all__ = ["BEARER", "TOKEN", "Event", "Events", "Pages", "Stepwise", "browser", "pages", "served"]

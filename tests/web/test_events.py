@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.web import changes, events, reader, stream
 from hybrid_runner.worker import publisher
@@ -30,12 +31,19 @@ WHERE datname = current_database() AND application_name IN ('hybrid-runner strea
 """
 LAMP = "SELECT hybrid_runner.lamp_left()"
 CHANGES = f"hybrid_runner.{publisher.CHANGES}"
+REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
 
 async def until(database: Connection, query: str, value: object) -> None:
     """The test's time-out bounds it."""
     while await database.fetchval(query) != value:
+        await asyncio.sleep(0.01)
+
+
+async def until_dark(worker: Worker) -> None:
+    """It has forgotten that somebody read."""
+    while worker._publisher.lit:
         await asyncio.sleep(0.01)
 
 
@@ -124,13 +132,7 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
                 assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
                 assert (await seen.next()).data["priority"] == version
             for priority in (7, 8):
-                assert (
-                    await database.fetchval(
-                        "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')",
-                        priority,
-                    )
-                    == job
-                )
+                assert await database.fetchval(REPLACE, priority) == job
                 assert (await seen.next()).data["priority"] == priority
             for _ in range(2):
                 assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
@@ -248,8 +250,7 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
                 assert any(str(job) in message.split(" ") for message in await said.so_far())
                 await until(database, LAMP, 0)
                 await until(database, OF_THE_STREAM, 1)
-                while worker._publisher.lit:
-                    await asyncio.sleep(0.01)
+                await until_dark(worker)
                 await said.so_far()
                 await lit.so_far()
                 worker._tally.settled.clear()

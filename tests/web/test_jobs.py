@@ -92,8 +92,10 @@ async def test_without_a_configured_token_nothing_is_revealed_and_nothing_change
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/jobs/99", 404), ("GET", "/jobs/99/events", 404), ("HEAD", "/jobs/99/events", 404), ("POST", "/jobs/99/cancel", 404),
-        ("POST", "/jobs/99/retry", 404), ("GET", "/jobs/x", 404), ("GET", "/jobs/9223372036854775808", 404), ("GET", "/jobs/-1", 404),
+        ("GET", "/jobs/99", 404), ("GET", "/jobs/99/events", 404), ("HEAD", "/jobs/99/events", 404),
+        ("POST", "/jobs/99/cancel", 404),
+        ("POST", "/jobs/99/retry", 404), ("GET", "/jobs/x", 404), ("GET", "/jobs/9223372036854775808", 404),
+        ("GET", "/jobs/-1", 404),
         ("POST", "/jobs/99", 405), ("GET", "/jobs/99/cancel", 405), ("DELETE", "/events", 405), ("POST", "/jobs/99/events", 405),
         ("GET", "/events?queue=no%20queue", 400), ("GET", "/events?kind=", 400), ("GET", "/events?state=failed", 400),
     ],
