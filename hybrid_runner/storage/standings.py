@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import NamedTuple
 
 import asyncpg
@@ -47,4 +47,8 @@ async def see_new_jobs(
 
 def _standing(row: asyncpg.Record) -> Standing:
     standing = Standing(*row[: len(Standing._fields)])
-    return standing._replace(state=State(standing.state), progress=decode(standing.progress))
+    return standing._replace(
+        state=State(standing.state),
+        progress=decode(standing.progress),
+        run_at=standing.run_at.replace(tzinfo=UTC),  # infinity comes without a zone, all else in this one
+    )

@@ -46,7 +46,9 @@ async def test_the_functions_and_their_arguments_are_the_documented_ones(databas
     )
     functions = {
         row["proname"]: [
-            name for place, name in enumerate(row["proargnames"] or ()) if not row["proargmodes"] or row["proargmodes"][place] == b"i"
+            name
+            for place, name in enumerate(row["proargnames"] or ())
+            if not row["proargmodes"] or row["proargmodes"][place] == b"i"
         ]
         for row in rows
     }
