@@ -204,6 +204,31 @@ class JobView:
     result: Any
 
 
+class Standing(NamedTuple):
+    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/see_jobs.sql."""
+
+    id: int
+    queue: str
+    kind: str
+    state: State
+    version: int
+    priority: int
+    attempt: int
+    max_attempts: int | None
+    run_at: datetime
+    worker_id: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: Any
+    cancel_requested_at: datetime | None
+    created_at: datetime
+
+    @property
+    def claimed(self) -> tuple[int, datetime | None]:
+        """Which run it is in, if it is in one."""
+        return self.attempt, self.started_at
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """What a waiter needs to know of a job; `result` is the stored JSON text."""

@@ -17,7 +17,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.job import Job
 from hybrid_runner.jsontext import NotStorable, check, decode, encode
-from hybrid_runner.models import Keep
+from hybrid_runner.models import Keep, State
 from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
 from hybrid_runner.policy.pace import RetryPolicy
 
@@ -126,6 +126,10 @@ class Registry:
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+    def keeps(self, usual: Keep) -> list[tuple[State, str, timedelta]]:
+        """How long ended jobs are kept, as (state, kind, how long): what is usual, and what kinds have of their own."""
+        return [*usual.rules(""), *(rule for kind in self for rule in kind.keep.rules(kind.name))]
 
 
 def make_kind(

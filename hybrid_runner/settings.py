@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError
@@ -30,6 +31,12 @@ def _duration(value: object) -> timedelta:
         return parse_duration(value)  # type: ignore[arg-type]  # whatever a person wrote; parse_duration judges it
     except (ConfigurationError, AttributeError) as error:
         raise ValueError(str(error)) from None
+
+
+def _can_be_sent(token: SecretStr | None) -> SecretStr | None:
+    if token is not None and not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,512}", token.get_secret_value()):
+        raise ValueError("must be 16 to 512 letters, digits and . _ ~ + / = -")
+    return token
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
@@ -136,10 +143,22 @@ class Settings(BaseModel):
     start_timeout: Annotated[
         Duration, Field(description="How long `worker` and `migrate` wait for a server that does not answer yet.")
     ] = timedelta(seconds=60)
-    http_host: Annotated[str, Field(min_length=1, description="Where `worker` serves its health pages; 0.0.0.0 is everywhere.")] = (
+    http_host: Annotated[str, Field(min_length=1, description="Where `worker` serves its pages; 0.0.0.0 is everywhere.")] = (
         "127.0.0.1"
     )
     http_port: Annotated[int, Field(ge=0, le=65_535, description="Their port; 0: `worker` serves none.")] = 8080
+    http_token: Annotated[
+        SecretStr | None,
+        AfterValidator(_can_be_sent),
+        Field(
+            description="Who sends it (`Authorization: Bearer …`) may see what jobs carry, and cancel and retry them; "
+            "absent: nobody may."
+        ),
+    ] = None
+    http_readers: Annotated[
+        int,
+        Field(ge=1, le=10_000, description="How many may read streams of events at a time; each costs a connection and memory."),
+    ] = 100
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),

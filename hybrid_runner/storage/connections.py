@@ -275,8 +275,12 @@ class Ear:
         def on_ring(_connection: object, pid: int, channel: str, payload: object) -> None:
             heard(channel, str(payload), pid)
 
+        async def subscribe() -> None:
+            async with asyncio.timeout(BELL_TIMEOUT):  # wait_for may swallow that it is cancelled
+                await self._connection.add_listener(channel, on_ring)
+
         async with self._busy:
-            await _translated(asyncio.wait_for(self._connection.add_listener(channel, on_ring), BELL_TIMEOUT))
+            await _translated(subscribe())
 
     async def ring(self, channel: str, payload: str) -> None:
         """Ring a channel from this very connection."""

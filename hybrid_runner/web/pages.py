@@ -8,6 +8,8 @@ from aiohttp.typedefs import Handler
 
 from hybrid_runner.web.reports import Reports
 
+_KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
+
 
 def make_application(reports: Reports) -> web.Application:
     """The pages of one worker, or of several processes as one."""
@@ -42,10 +44,9 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
-        return _json(
-            {"error": f"{request.method} {request.path}: {error.reason}", "pages": ["/health", "/ready"]}, error.status, allowed
-        )
+        kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
+        pages = [resource.canonical for resource in request.app.router.resources()]
+        return _json({"error": f"{request.method} {request.path}: {error.reason}", "pages": pages}, error.status, kept)
 
 
 def _json(body: object, status: int, headers: dict[str, str] | None = None) -> web.Response:

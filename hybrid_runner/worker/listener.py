@@ -91,7 +91,8 @@ class Listener:
         else:
             await ear.ring(channel, "proof")
         try:
-            await asyncio.wait_for(proved.wait(), _PROOF_TIMEOUT)
+            async with asyncio.timeout(_PROOF_TIMEOUT):  # wait_for may swallow that it is cancelled
+                await proved.wait()
         except TimeoutError:
             log.warning(
                 "listener: rings do not arrive over this connection (a pooler?): polling only; "

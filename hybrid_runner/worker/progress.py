@@ -17,8 +17,11 @@ log = logging.getLogger("hybrid_runner.worker")
 class ProgressWriter:
     """Handlers report from the loop or from any thread; only the newest report of a job is written."""
 
-    def __init__(self, write: Callable[[Sequence[tuple[int, int, str]]], Awaitable[set[int]]]) -> None:
+    def __init__(
+        self, write: Callable[[Sequence[tuple[int, int, str]]], Awaitable[set[int]]], written: Callable[[Sequence[Claim]], None]
+    ) -> None:
         self._write = write
+        self._written = written
         self._loop = asyncio.get_running_loop()
         self._latest: dict[int, tuple[Claim, str]] = {}
         self._waiters: list[asyncio.Future[None]] = []
@@ -53,6 +56,7 @@ class ProgressWriter:
             waiters, self._waiters = self._waiters, []
             try:
                 await self._write([(claim.id, claim.claim, said) for claim, said in latest.values()])
+                self._written([claim for claim, _ in latest.values()])
                 self._outage.over()
             except RunnerError as error:  # progress is a courtesy: what was said is dropped, the handler goes on
                 await self._outage.pause(error)

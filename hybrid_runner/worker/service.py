@@ -14,7 +14,7 @@ from typing import Self
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Observers, Writing
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, State, Taken, Told
+from hybrid_runner.models import Keep, Taken, Told
 from hybrid_runner.outcomes import Requeued, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -31,6 +31,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
+from hybrid_runner.worker.publisher import LAMP, Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import WorkerStatus
@@ -72,7 +73,8 @@ class Worker:
             for queue in self._totals:
                 await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
             await self._presence.register(self._settles, encode(self._totals, "queues"))
-            await statements.keep_jobs(self._settles, self._keeps())
+            usual = Keep(self._settings.keep_completed, self._settings.keep_failed, self._settings.keep_cancelled)
+            await statements.keep_jobs(self._settles, self._registry.keeps(usual))
         except BaseException:
             await self._claims.close()
             await self._settles.close()
@@ -174,11 +176,6 @@ class Worker:
 
     # --- wiring
 
-    def _keeps(self) -> list[tuple[State, str, timedelta]]:
-        settings = self._settings
-        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
-        return [*usual.rules(""), *(rule for kind in self._registry for rule in kind.keep.rules(kind.name))]
-
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
@@ -189,9 +186,11 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
         self._tracing = make_tracing(lambda: self.id)
-        self._observers = Observers(self._tally, self._tracing)
 
-        self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies))
+        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
+        self._publisher = Publisher(self._listener.ring, self._tasks.soon)
+        self._observers = Observers(self._tally, self._tracing, self._publisher)
+        self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
             finish=partial(statements.finish_jobs, self._settles),
@@ -205,7 +204,6 @@ class Worker:
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         )
         self._executor = Executor(self._registry, self._callers, self._settler.settle, self._progress.report, self._tracing)
-        self._listener = Listener(settings.listen_dsn or dsn, self._totals, self._on_ring, self._on_hearing)
         self._work = {
             queue: QueueWork(
                 queue, slots, settings,
@@ -242,11 +240,9 @@ class Worker:
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
         await self._known.wait()
         await self._presence.confirmed()
-        in_name_of = self.id
-        taken = await statements.claim_jobs(
-            self._claims, queue, self._kinds, free, in_name_of, self._presence.claim_number(), lanes
-        )
-        if self.id == in_name_of and self._known.is_set():
+        name, number = self.id, self._presence.claim_number()
+        taken = await statements.claim_jobs(self._claims, queue, self._kinds, free, name, number, lanes)
+        if self.id == name and self._known.is_set():
             return taken
         for claim in taken.claims:  # made in a dead worker's name: it goes back, unless somebody was faster
             self._settler.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -261,6 +257,7 @@ class Worker:
         for queue in self._totals:
             await self._listener.ring(queue, f"here {self.id}")
         self._presence.soon()
+        await self._publisher.look(self._listener)
 
     def _ring(self, queue: str, payload: str) -> None:
         self._tasks.soon(self._listener.ring(queue, payload))
@@ -277,11 +274,12 @@ class Worker:
 
     def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
         word, _, number = payload.partition(" ")
-        if word == "cancel":
+        if queue == LAMP:
+            self._publisher.light(payload)
+        elif word == "cancel":
             if number.isdecimal() and len(number) < 20:
                 self._cancel(int(number))
-            return
-        if queue in self._work:
+        elif queue in self._work:
             self._work[queue].heard(payload, ringer)
             if word == "here" and number not in self._work[queue].members:
                 self._presence.soon()

@@ -30,6 +30,7 @@ BEGIN
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
         PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
     WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
@@ -44,6 +45,7 @@ BEGIN
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
         g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
     FROM gone AS g;
+    PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them tells of it at its next heartbeat.
     INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';

@@ -74,3 +74,14 @@ async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_listener_that_is_cancelled_at_any_moment_of_its_start_ends(dsn: str) -> None:
+    """A13: also when the answer that it waits for arrives at that very moment."""
+    for step in range(40):
+        listener = Listener(dsn, ["default", "images"], lambda _queue, _payload, _pid: None, lambda: None)
+        task = asyncio.create_task(listener.run())
+        await asyncio.sleep(step * 0.0005)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=5)
+        assert done

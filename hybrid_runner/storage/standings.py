@@ -1,0 +1,54 @@
+"""The storage calls of those who read how jobs move, and of the lamp that says that somebody does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, timedelta
+from typing import NamedTuple
+
+import asyncpg
+
+from hybrid_runner.jsontext import decode
+from hybrid_runner.models import Standing, State
+from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.storage.statements import _fetch, _value
+
+
+class Newest(NamedTuple):
+    """What was put in lately."""
+
+    id: int
+    """The newest id of all."""
+    standings: list[Standing]
+
+
+async def light_lamp(on: Fetches, lasting: timedelta) -> None:
+    """Somebody reads, for so long; workers that listen are told."""
+    await _fetch(on, "light_lamp", round(lasting.total_seconds() * 1000))
+
+
+async def lamp_left(on: Fetches) -> timedelta:
+    """For how much longer somebody reads; zero: nobody does."""
+    return timedelta(milliseconds=int(await _value(on, "lamp_left")))
+
+
+async def see_jobs(on: Fetches, ids: Sequence[int]) -> list[Standing]:
+    """Where these jobs stand; those that do not exist are left out."""
+    return [_standing(row) for row in await _fetch(on, "see_jobs", ids)]
+
+
+async def see_new_jobs(
+    on: Fetches, behind: int, queues: Sequence[str] | None, kinds: Sequence[str] | None, most: int, deepest: int
+) -> Newest:
+    """The newest live jobs behind an id; None: of any queue, of any kind."""
+    rows = await _fetch(on, "see_new_jobs", behind, queues, kinds, most, deepest)
+    return Newest(rows[0]["newest"], [_standing(row) for row in rows if row["id"] is not None])
+
+
+def _standing(row: asyncpg.Record) -> Standing:
+    standing = Standing(*row[: len(Standing._fields)])
+    return standing._replace(
+        state=State(standing.state),
+        progress=decode(standing.progress),
+        run_at=standing.run_at.replace(tzinfo=UTC),  # infinity comes without a zone, all else in this one
+    )

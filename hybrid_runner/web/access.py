@@ -1,0 +1,37 @@
+"""Who may do what: anybody may see where jobs stand, the token lets one see what they carry, and change them."""
+
+from __future__ import annotations
+
+import hmac
+
+from aiohttp import web
+from pydantic import SecretStr
+
+_CLOSED = "nobody may see what jobs carry, or change them, until the setting HYBRID_RUNNER_HTTP_TOKEN names a token"
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+
+class Access:
+    """Compares what a request brings with the token."""
+
+    def __init__(self, token: SecretStr | None) -> None:
+        self._token = None if token is None else token.get_secret_value().encode()
+
+    def is_granted(self, request: web.Request) -> bool:
+        """Whether the request brings the token; one that brings a wrong one is refused."""
+        given = request.headers.get("Authorization")
+        if given is None:
+            return False
+        if self._token is None:
+            raise web.HTTPForbidden(reason=_CLOSED)
+        scheme, _, said = given.partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(said.strip().encode("utf-8", "surrogateescape"), self._token):
+            raise web.HTTPUnauthorized(reason="this is not the token of HYBRID_RUNNER_HTTP_TOKEN", headers=_CHALLENGE)
+        return True
+
+    def require(self, request: web.Request) -> None:
+        """Refuse whoever does not bring it."""
+        if self._token is None:
+            raise web.HTTPForbidden(reason=_CLOSED)
+        if not self.is_granted(request):
+            raise web.HTTPUnauthorized(reason="send the token: Authorization: Bearer …", headers=_CHALLENGE)

@@ -1,0 +1,130 @@
+"""GET /jobs/{id}, and what changes a job: cancel and retry."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.models import JobView, Standing
+from hybrid_runner.storage import standings, statements
+from hybrid_runner.web.access import Access
+from hybrid_runner.web.database import Questions
+
+CARRIED = ("payload", "data", "result", "errors")
+"""What only the token reveals: it may be anything that an application knows."""
+_LARGEST_ID = 2**63 - 1
+_STATUSES = {"unknown": 404, "finished": 409, "running": 409, "key_taken": 409, "requested": 202}
+
+
+class JobPages:
+    """Each answer is read from the database when it is asked for: it is the source of truth."""
+
+    def __init__(self, questions: Questions, access: Access) -> None:
+        self._questions = questions
+        self._access = access
+
+    def routes(self) -> list[web.AbstractRouteDef]:
+        """Where they are."""
+        return [
+            web.get("/jobs/{id}", self.show),
+            web.post("/jobs/{id}/cancel", self.cancel),
+            web.post("/jobs/{id}/retry", self.retry),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Every column; what the job carries only for the token."""
+        job_id, reveals = job_id_of(request), self._access.is_granted(request)
+        try:
+            job = await statements.get_job(self._questions, job_id)
+        except RunnerError:
+            raise unavailable() from None
+        if job is None:
+            raise unknown(job_id)
+        return _json(_shown(job, reveals=reveals), 200)
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """A queued job ends, a running one is told; the body may be {"reason": "…"}."""
+        self._access.require(request)
+        job_id, reason = job_id_of(request), await _reason_of(request)
+        try:
+            outcome = await statements.cancel_job(self._questions, job_id, reason)
+        except RunnerError:
+            raise unavailable() from None
+        return _said(job_id, outcome)
+
+    async def retry(self, request: web.Request) -> web.Response:
+        """A finished job runs again, a waiting one now."""
+        self._access.require(request)
+        job_id = job_id_of(request)
+        try:
+            outcome = await statements.retry_job(self._questions, job_id)
+        except RunnerError:
+            raise unavailable() from None
+        return _said(job_id, outcome)
+
+    async def standing(self, job_id: int) -> Standing:
+        """Where it stands now."""
+        try:
+            found = await standings.see_jobs(self._questions, [job_id])
+        except RunnerError:
+            raise unavailable() from None
+        if not found:
+            raise unknown(job_id)
+        return found[0]
+
+
+def job_id_of(request: web.Request) -> int:
+    """The id in the path; what can be none is not found."""
+    text = request.match_info["id"]
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
+        raise web.HTTPNotFound(reason="the id of a job is a number")
+    return int(text)
+
+
+def unknown(job_id: int) -> web.HTTPNotFound:
+    """No such job."""
+    return web.HTTPNotFound(reason=f"there is no job {job_id}, live or archived")
+
+
+def unavailable() -> web.HTTPServiceUnavailable:
+    """What went wrong is in the worker's own log and pages; it may name hosts."""
+    return web.HTTPServiceUnavailable(reason="the database does not answer now: try again", headers={"Retry-After": "2"})
+
+
+def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
+    names = [field.name for field in fields(job) if reveals or field.name not in CARRIED]
+    return {name: getattr(job, name) for name in names} | ({} if reveals else {"hidden": CARRIED})
+
+
+def _said(job_id: int, outcome: str) -> web.Response:
+    if outcome == "unknown":
+        raise unknown(job_id)
+    return _json({"id": job_id, "outcome": outcome}, _STATUSES.get(outcome, 200))
+
+
+async def _reason_of(request: web.Request) -> str | None:
+    if not request.can_read_body:
+        return None
+    try:
+        reason = orjson.loads(await request.read()).get("reason")
+    except (orjson.JSONDecodeError, AttributeError):
+        reason = 0
+    if reason is not None and (not isinstance(reason, str) or "\x00" in reason):
+        raise web.HTTPBadRequest(reason='the body is nothing, or JSON such as {"reason": "no longer wanted"}')
+    return reason
+
+
+def _json(body: object, status: int) -> web.Response:
+    text = orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
+    return web.Response(body=text, status=status, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _other(value: object) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    raise TypeError(f"{type(value).__name__} is not for JSON")

@@ -1,0 +1,100 @@
+"""Tells those who read how jobs move which ones have, while the lamp says that somebody does; else it costs a look at the clock.
+
+What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.models import Claim
+from hybrid_runner.outcomes import Settlement
+from hybrid_runner.storage import standings
+from hybrid_runner.storage.connections import Fetches
+
+LAMP = "~lamp"
+"""The channel on which workers hear for how many milliseconds somebody reads; no queue can have such a name."""
+CHANGES = "~changes"
+"""The channel for 'QUEUE KIND MORE ID ID …', MORE being how many ids had no room."""
+
+PAUSE = 0.04
+"""Seconds between two rounds of messages: what changes meanwhile goes together."""
+MOST_IDS = 380
+"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for each queue and kind."""
+_LONGEST = 60_000
+
+
+class Publisher:
+    """Lives in the worker's loop. `ring` notifies a channel; `soon` runs what need not be waited for."""
+
+    def __init__(self, ring: Callable[[str, str], Awaitable[None]], soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._ring = ring
+        self._soon = soon
+        self._loop = asyncio.get_running_loop()
+        self._lit_until = 0.0
+        self._changed: dict[tuple[str, str], set[int]] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+        self._speaking = False
+
+    @property
+    def lit(self) -> bool:
+        """Whether somebody reads."""
+        return time.monotonic() < self._lit_until
+
+    def light(self, milliseconds: str) -> None:
+        """The lamp was lit for so long: a hint from a stranger."""
+        if milliseconds.isdecimal() and len(milliseconds) <= len(str(_LONGEST)):
+            self._lit_until = time.monotonic() + min(int(milliseconds), _LONGEST) / 1000
+
+    async def look(self, on: Fetches) -> None:
+        """Whoever comes new has not heard when it was lit."""
+        with contextlib.suppress(RunnerError):
+            left = await standings.lamp_left(on)
+            self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
+
+    def searched(self, search: Search) -> None:
+        """Its jobs run now."""
+        self.note(search.claims)
+
+    def wrote(self, writing: Writing) -> None:
+        """Jobs have ended, or are queued again."""
+        if self.lit:
+            self.note([settlement.claim for settlement in (*writing.settled, *writing.stale)])
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """The same for those of lost workers; from the heartbeat's thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so is all else
+            self._loop.call_soon_threadsafe(self.note, [settlement.claim for settlement in settled])
+
+    def note(self, claims: Sequence[Claim]) -> None:
+        """These jobs have changed."""
+        if not claims or not self.lit:
+            return
+        for claim in claims:
+            name = (claim.queue, claim.kind)
+            ids = self._changed.setdefault(name, set())
+            if len(ids) < MOST_IDS:
+                ids.add(claim.id)
+            elif claim.id not in ids:
+                self._left_out[name] = self._left_out.get(name, 0) + 1
+        if not self._speaking:
+            self._speaking = True
+            self._soon(self._speak())
+
+    async def _speak(self) -> None:
+        try:
+            while self._changed:
+                changed, self._changed = self._changed, {}
+                left_out, self._left_out = self._left_out, {}
+                for (queue, kind), ids in changed.items():
+                    more = left_out.get((queue, kind), 0)
+                    await self._ring(CHANGES, f"{queue} {kind} {more} {' '.join(map(str, ids))}")
+                await asyncio.sleep(PAUSE)
+        finally:
+            self._speaking = False

@@ -1,0 +1,469 @@
+"""Streams of events about real jobs of a real worker on a real Postgres (B13)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hybrid_runner import Worker
+from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.web import changes, events, reader, stream
+from hybrid_runner.worker import publisher
+from tests.cli.running import worker as worker_process
+from tests.support.faults import own_server
+from tests.support.pages import free_port
+from tests.support.pgbouncer import find, pgbouncer, why_absent
+from tests.support.rings import listening
+from tests.support.streams import BEARER, TOKEN, Stepwise, pages, served
+from tests.support.working import runner, working
+
+INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
+OF_THE_STREAM = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
+"""
+LAMP = "SELECT hybrid_runner.lamp_left()"
+CHANGES = f"hybrid_runner.{publisher.CHANGES}"
+REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
+PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
+
+
+async def until(database: Connection, query: str, value: object) -> None:
+    """The test's time-out bounds it."""
+    while await database.fetchval(query) != value:
+        await asyncio.sleep(0.01)
+
+
+async def until_dark(worker: Worker) -> None:
+    """It has forgotten that somebody read."""
+    while worker._publisher.lit:
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look that would find by itself what nobody has said."""
+    monkeypatch.setattr(stream, "RECHECK", 1000.0)
+    monkeypatch.setattr(stream, "POLL", 1000.0)
+    monkeypatch.setattr(changes, "SPREADING", 0.0)
+
+
+@pytest.fixture
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are never told that somebody reads."""
+    monkeypatch.setattr(publisher.Publisher, "lit", False)
+
+
+async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn: str, database: Connection) -> None:
+    """B13: and the stream ends by itself."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, _):
+        await database.execute(PAUSED)
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            first = await seen.next()
+            assert (first.name, first.id, first.data["state"], first.data["version"]) == ("queued", "1", "queued", 1)
+            assert not {"payload", "data", "result", "errors"} & set(first.data)
+            await steps.app.resume("default")
+            assert (await seen.next()).name == "running"
+            steps.progress(0.5)
+            progress = await seen.next()
+            assert (progress.name, progress.data["progress"]["fraction"]) == ("progress", 0.5)
+            steps.snooze("300ms")
+            snoozed = await seen.next()
+            assert (snoozed.name, snoozed.data["attempt"]) == ("snoozed", 0)
+            assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(
+                milliseconds=300
+            )
+            assert (await seen.next()).name == "running"
+            steps.retry("300ms")
+            retried = await seen.next()
+            assert (retried.name, retried.data["attempt"]) == ("retried", 1)
+            assert (await seen.next()).name == "running"
+            steps.say(1)
+            last = await seen.next()
+            assert (last.name, last.data["state"]) == ("completed", "completed")
+            assert await seen.rest() == []
+            assert seen.hint == "retry: 2000"
+        stored = await steps.app.get(job)
+    assert stored is not None
+    assert str(stored.version) == last.id
+
+
+@pytest.mark.usefixtures("told_only")
+async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) -> None:
+    """B13: claims, progress, requeues and ends; no look that polls would see them here."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, worker):
+        await database.execute(PAUSED)
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            await seen.next()
+            while not worker._publisher.lit:
+                await asyncio.sleep(0.01)
+            await steps.app.resume("default")
+            await seen.until("running")
+            for fraction in (0.1, 0.2):
+                steps.progress(fraction)
+                assert (await seen.until("progress")).data["progress"]["fraction"] == fraction
+            steps.retry("1ms")
+            await seen.until("running")
+            steps.say(None)
+            await seen.until("completed")
+
+
+@pytest.mark.usefixtures("told_only")
+async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connection) -> None:
+    """A5 B6 B13: amend, replace, retry and cancel, from psql or anywhere; two of them, so that no look can come in between."""
+    async with served(Stepwise(dsn).app, queues={"default": 1}) as (client, _):
+        await database.execute(PAUSED)
+        job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k')")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            assert (await seen.next()).data["priority"] == 5
+            await until(database, f"{LAMP} > 0", value=True)
+            for version in (1, 2):
+                assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
+                assert (await seen.next()).data["priority"] == version
+            for priority in (7, 8):
+                assert await database.fetchval(REPLACE, priority) == job
+                assert (await seen.next()).data["priority"] == priority
+            for _ in range(2):
+                assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
+                assert (await seen.next()).name == "queued"
+            assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
+            assert (await seen.next()).name == "cancelled"
+
+
+@pytest.mark.usefixtures("untold")
+async def test_what_nobody_said_is_found_by_a_later_look(dsn: str, database: Connection) -> None:
+    """B13: a lost message; a worker that was never told; an UPDATE by hand."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, _):
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            await seen.until("running")
+            await database.execute("UPDATE hybrid_runner.jobs SET progress = '1', version = version + 1 WHERE id = $1", job)
+            assert (await seen.next()).name == "progress"
+            steps.say(None)
+            assert await seen.rest() == ["completed"]
+
+
+async def test_a_client_that_comes_back_gets_what_it_has_not_seen(dsn: str, database: Connection) -> None:
+    """B13: Last-Event-ID; nothing twice, nothing older, and 204 once it has seen the end."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, worker):
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            running = await seen.until("running")
+        async with client.events(f"/jobs/{job}/events", seen=running.id) as again:
+            steps.progress(0.5)
+            progress = await again.next()
+            assert progress.name == "progress"
+        steps.say(None)
+        await worker.settled(1)
+        async with client.events(f"/jobs/{job}/events", seen=progress.id) as later:
+            last = await later.next()
+            assert last.name == "completed"
+            assert await later.rest() == []
+        assert int(str(running.id)) < int(str(progress.id)) < int(str(last.id))
+        async with client.session.get(f"/jobs/{job}/events", headers={"Last-Event-ID": str(last.id)}) as response:
+            assert response.status == 204
+        async with client.session.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "x"}) as response:
+            assert response.status == 400
+        assert await database.fetchval("SELECT hybrid_runner.pause('default') AND hybrid_runner.retry($1) = 'queued'", job)
+        async with client.events(f"/jobs/{job}/events", seen=last.id) as anew:
+            assert (await anew.next()).name == "queued"
+
+
+async def test_all_jobs_of_a_queue_and_of_a_kind_are_shown_from_their_insert_on(dsn: str, database: Connection) -> None:
+    """B13 F5: by plain SQL, by nobody's handler, and nothing of other queues and kinds."""
+    async with served(Stepwise(dsn).app) as (client, worker):
+        old = await database.fetchval(INSERT, "brief", "images")
+        await worker.settled(1)
+        async with (
+            client.events("/events?queue=images&kind=brief") as narrow,
+            client.events("/events?kind=strange") as strange,
+            client.events("/events") as wide,
+        ):
+            await database.fetchval(INSERT, "note", "images")
+            other = await database.fetchval(INSERT, "strange", "default")
+            job = await database.fetchval(INSERT, "brief", "images")
+            assert (await strange.next()).data["id"] == other
+            shown = [await narrow.next()]
+            while shown[-1].name != "completed":
+                shown.append(await narrow.next())
+            assert {event.data["id"] for event in shown} == {job}
+            everything = [await wide.next() for _ in range(3)]
+            assert {event.data["id"] for event in everything} >= {other}
+            assert old not in {event.data["id"] for event in everything}
+
+
+async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn).app) as (client, _):
+        await database.execute(PAUSED)
+        async with client.events("/events?queue=images") as seen:
+            for _ in range(3):
+                job = await database.fetchval(INSERT, "brief", "images")
+                queued = await seen.next()
+                assert (queued.name, queued.data["id"]) == ("queued", job)
+
+
+async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B13: no NOTIFY, no connection, a dark lamp; all of it while somebody reads; none of it a while after."""
+    monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
+    monkeypatch.setattr(stream, "LINGER", 0.2)
+    steps = Stepwise(dsn)
+    async with (
+        listening(dsn, publisher.CHANGES) as said,
+        listening(dsn, publisher.LAMP) as lit,
+        served(steps.app) as (client, worker),
+    ):
+        for turn in (1, 2):
+            for _ in range(20):
+                await database.fetchval(INSERT, "brief", "images")
+            await worker.settled(turn * 20 + turn - 1)
+            await database.fetchval("SELECT hybrid_runner.retry(hybrid_runner.enqueue('steps', delay => '1 hour'))")
+            steps.say(None)
+            await worker.settled(turn * 21)
+            assert await said.so_far() == []
+            assert await lit.so_far() == []
+            assert await database.fetchval(LAMP) == 0
+            assert await database.fetchval(OF_THE_STREAM) == 1, "the worker's own listener"
+            if turn == 1:
+                async with client.events("/events") as seen:
+                    await until(database, f"{LAMP} > 0", value=True)
+                    assert await database.fetchval(OF_THE_STREAM) == 3
+                    while not worker._publisher.lit:
+                        await asyncio.sleep(0.01)
+                    job = await database.fetchval(INSERT, "steps", "default")
+                    await seen.until("running")
+                    steps.say(None)
+                    await seen.until("completed")
+                    await worker.settled(22)
+                assert any(str(job) in message.split(" ") for message in await said.so_far())
+                await until(database, LAMP, 0)
+                await until(database, OF_THE_STREAM, 1)
+                await until_dark(worker)
+                await said.so_far()
+                await lit.so_far()
+                worker._tally.settled.clear()
+                worker._tally.settled["completed"] = 21
+
+
+async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B13: others go on undisturbed."""
+    monkeypatch.setattr(reader, "BUFFER", 40)
+    caplog.set_level("INFO", "hybrid_runner.web")
+    async with served(Stepwise(dsn).app) as (client, _):
+        await database.execute(PAUSED)
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", client.port))
+            slow.sendall(b"GET /events HTTP/1.0\r\n\r\n")
+            async with client.events("/events?kind=other") as other:
+                while "too slowly" not in caplog.text:
+                    await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'brief' FROM generate_series(1, 30)")
+                    await asyncio.sleep(0.02)
+                await database.execute(INSERT, "other", "default")
+                assert (await other.next()).data["kind"] == "other"
+            slow.settimeout(20)
+            text = await asyncio.to_thread(_read_all, slow)
+    *_, last = text.strip().split(b"\n\n")
+    assert last.startswith(b"event: end\ndata: ")
+    assert b"too slowly" in last
+
+
+def _read_all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+async def test_so_many_may_read_and_no_more(dsn: str) -> None:
+    async with served(Stepwise(dsn, http_readers=2).app) as (client, _):
+        async with client.events("/events"), client.events("/events"):
+            async with client.session.get("/events") as refused:
+                assert (refused.status, "Retry-After" in refused.headers) == (503, True)
+                assert "HYBRID_RUNNER_HTTP_READERS" in (await refused.json())["error"]
+            assert (await client.get("/health")).status == 200
+        while True:  # they have hung up, which is seen a moment later
+            async with client.session.get("/events") as response:
+                if response.status == 200:
+                    break
+
+
+async def test_a_quiet_stream_gives_signs_of_life(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "KEEP_ALIVE", 0.05)
+    async with served(Stepwise(dsn).app) as (client, _), client.events("/events") as seen:
+        assert [await seen.comment() for _ in range(3)] == ["keep-alive"] * 3
+
+
+async def test_a_job_that_was_deleted_ends_its_stream(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn).app) as (client, _):
+        await database.execute(PAUSED)
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen:
+            await seen.next()
+            await database.execute("DELETE FROM hybrid_runner.jobs WHERE id = $1", job)
+            assert await seen.rest() == ["gone"]
+
+
+async def test_what_postgres_calls_infinity_is_shown(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn).app) as (client, _):
+        job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('steps', 'infinity') RETURNING id")
+        assert (await client.get(f"/jobs/{job}")).body["state"] == "queued"
+        async with client.events(f"/jobs/{job}/events") as seen:
+            assert (await seen.next()).name == "queued"
+            await database.execute("UPDATE hybrid_runner.jobs SET version = version + 2 WHERE id = $1", job)
+            assert (await seen.next()).data["version"] == 3
+
+
+async def test_head_says_what_get_would_and_reads_nothing(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn, http_readers=1).app) as (client, _):
+        job = await database.fetchval(INSERT, "steps", "default")
+        for path in (f"/jobs/{job}/events", "/events"):
+            async with client.session.head(path) as response:
+                assert (response.status, response.content_type) == (200, "text/event-stream")
+        async with client.events("/events"):
+            pass
+
+
+async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_jobs(dsn: str) -> None:
+    """A13 B13"""
+    port = free_port()
+    steps = Stepwise(dsn, http_port=port)
+    async with pages(port) as client:
+        work = asyncio.create_task(steps.app.run_worker())
+        await client.until("/ready", 200)
+        handle = await steps.app.enqueue("steps", {})
+        async with client.events(f"/jobs/{handle.id}/events") as of_one, client.events("/events") as of_all:
+            await of_one.until("running")
+            os.kill(os.getpid(), signal.SIGTERM)
+            for seen in (of_one, of_all):
+                end = await seen.until("end")
+                assert "stops" in end.data["reason"]
+                assert await seen.rest() == []
+        async with client.session.get("/events") as refused:
+            assert refused.status == 503
+        assert (await client.get("/health")).body["worker"]["running"] == 1
+        steps.say(None)
+        await work
+
+
+async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A9 B13: it is told that the database is away, and once it is back where the job stands; health never waits for it."""
+    monkeypatch.setattr(stream, "_LONGEST_OUTAGE_PAUSE", 0.1)
+    async with own_server() as server:
+        steps = Stepwise(server.dsn)
+        async with served(steps.app) as (client, _):
+            job = await steps.app.enqueue("steps", {})
+            async with client.events(f"/jobs/{job.id}/events") as seen, client.events("/events") as all_seen:
+                await seen.until("running")
+                await server.stop(signal.SIGINT)
+                await seen.until("away")
+                await all_seen.until("away")
+                assert (await client.get("/health")).status in (200, 503)
+                async with client.session.get(f"/jobs/{job.id}") as response:
+                    assert response.status == 503
+                await server.start()
+                await seen.until("back")
+                assert (await seen.next()).name == "running"
+                steps.progress(0.5)
+                await seen.until("progress")
+                steps.say(None)
+                assert await seen.rest() == ["completed"]
+                await all_seen.until("completed")
+
+
+@pytest.fixture
+def pooled_dsn(dsn: str) -> Iterator[str]:
+    if find() is None:
+        pytest.skip(f"SKIPPED: {why_absent()}")
+    with pgbouncer(dsn) as by_pooler:
+        yield by_pooler
+
+
+async def test_behind_a_pooler_what_is_watched_is_polled(dsn: str, pooled_dsn: str, database: Connection) -> None:
+    """B13: LISTEN succeeds there, and nothing ever arrives."""
+    steps = Stepwise(pooled_dsn, poll_base="50ms", poll_cap="50ms")
+    async with served(steps.app, deaf=True) as (client, worker):
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen, client.events("/events?queue=images") as all_seen:
+            await seen.until("running")
+            steps.progress(0.5)
+            await seen.until("progress")
+            await database.execute("SELECT hybrid_runner.pause('images')")
+            brief = await database.fetchval(INSERT, "brief", "images")
+            assert (await all_seen.next()).name == "queued"
+            assert await database.fetchval("SELECT hybrid_runner.cancel($1)", brief) == "cancelled"
+            await all_seen.until("cancelled")
+            steps.say(None)
+            assert await seen.rest() == ["completed"]
+        assert not worker.status().hearing
+        assert await database.fetchval(LAMP) == 0
+
+
+async def test_the_parent_of_several_processes_serves_the_same(dsn: str, database: Connection, tmp_path: Path) -> None:
+    """B13: changes come from its children."""
+    (tmp_path / "tasks.py").write_text(
+        "import asyncio\nfrom hybrid_runner import Runner\napp = Runner()\n"
+        '@app.job("wait")\nasync def wait(payload: dict) -> None:\n    await asyncio.sleep(300)\n'
+    )
+    port = free_port()
+    own = {"HYBRID_RUNNER_HTTP_PORT": str(port), "HYBRID_RUNNER_HTTP_TOKEN": TOKEN}
+    async with worker_process("tasks:app", "--processes", "2", "--dsn", dsn, cwd=tmp_path, **own) as process, pages(port) as client:
+        await client.until("/ready", 200)
+        async with client.events("/events?kind=wait") as of_all:
+            job = await database.fetchval(INSERT, "wait", "default")
+            async with client.events(f"/jobs/{job}/events") as seen:
+                await seen.until("running")
+                async with client.session.post(f"/jobs/{job}/cancel", headers=BEARER) as response:
+                    assert (response.status, await response.json()) == (202, {"id": job, "outcome": "requested"})
+                assert "cancelled" in await seen.rest()
+            await of_all.until("cancelled")
+            process.process.send_signal(signal.SIGTERM)
+            assert "stops" in (await of_all.until("end")).data["reason"]
+        assert await process.ends() == 0
+    assert TOKEN not in str(process.lines)
+
+
+async def test_two_page_servers_keep_the_lamp_lit_for_each_other(dsn: str, database: Connection) -> None:
+    """A worker without pages tells both."""
+    steps, others = Stepwise(dsn), runner(dsn)
+
+    @others.job("else", queue="else")
+    async def nothing(payload: dict[str, int]) -> None:
+        pass
+
+    async with working(others), served(steps.app) as (first, _), served(Stepwise(dsn).app, queues={"else": 1}) as (second, _):
+        await database.execute(PAUSED)
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with first.events(f"/jobs/{job}/events") as one, second.events(f"/jobs/{job}/events") as two:
+            await steps.app.resume("default")
+            steps.say(None)
+            for seen in (one, two):
+                assert (await seen.rest())[-1] == "completed"
+            assert await database.fetchval(f"{LAMP} > 0")
+
+
+async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connection) -> None:
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, worker):
+        job = await database.fetchval(INSERT, "steps", "default")
+        async with client.events(f"/jobs/{job}/events") as seen, client.events("/events"):
+            await seen.until("running")
+            shout = await connect(dsn)
+            for channel in (CHANGES, f"hybrid_runner.{publisher.LAMP}"):
+                for payload in ("", "x", "a b c d", "-1", "9" * 30, "a b 0 " + "9" * 25, "\u0664"):
+                    await shout.execute("SELECT pg_notify($1, $2)", channel, payload)
+            await shout.close()
+            steps.say(None)
+            assert (await seen.rest())[-1] == "completed"
+        assert worker.status().ended_loops == ()

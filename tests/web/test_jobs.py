@@ -1,0 +1,153 @@
+"""One job over HTTP: what anybody may see, what the token reveals, and what it may change (B13, A5)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage.connections import Connection
+from tests.cli.running import fails
+from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
+
+HIDDEN = ["payload", "data", "result", "errors"]
+COLUMNS = """
+SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'
+"""
+INSERT = """INSERT INTO hybrid_runner.jobs (kind, payload, timeout) VALUES ('brief', '{"secret": 7}', '90 s') RETURNING id"""
+STATE = "SELECT state::text FROM hybrid_runner.all_jobs WHERE id = $1"
+
+
+async def ask(client: Pages, method: str, path: str, **options: object) -> tuple[int, dict[str, object]]:
+    async with client.session.request(method, path, **options) as response:  # type: ignore[arg-type]
+        return response.status, await response.json()
+
+
+async def columns(database: Connection) -> set[str]:
+    return {row[0] for row in await database.fetch(COLUMNS)}
+
+
+async def test_a_job_is_shown_with_every_column_but_what_it_carries(dsn: str, database: Connection) -> None:
+    """B13"""
+    async with served(Stepwise(dsn).app) as (client, _):
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        job = await database.fetchval(INSERT)
+        status, shown = await ask(client, "GET", f"/jobs/{job}")
+    assert (status, shown["id"], shown["state"], shown["timeout"], shown["version"]) == (200, job, "queued", 90.0, 1)
+    assert shown["hidden"] == HIDDEN
+    assert set(shown) == await columns(database) - set(HIDDEN) | {"hidden"}
+
+
+async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(dsn: str, database: Connection) -> None:
+    """B13"""
+    async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, worker):
+        job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', '{\"secret\": 7}', queue => 'images')")
+        await worker.settled(1)
+        status, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
+        assert await ask(client, "GET", f"/jobs/{job}") == (
+            200,
+            {k: v for k, v in shown.items() if k not in HIDDEN} | {"hidden": HIDDEN},
+        )
+    assert (status, shown["payload"], shown["result"], shown["state"]) == (200, {"secret": 7}, 1, "completed")
+    assert set(shown) == await columns(database)
+
+
+async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection) -> None:
+    """B6 B13"""
+    async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, _):
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        job = await database.fetchval(INSERT)
+        for way in ("cancel", "retry"):
+            for wrong in ({}, {"Authorization": "Bearer another-token-of-mine"}, {"Authorization": f"Basic {TOKEN}"}):
+                async with client.session.post(f"/jobs/{job}/{way}", headers=wrong) as response:
+                    assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert await database.fetchval(STATE, job) == "queued"
+        path = f"/jobs/{job}/cancel"
+        assert await ask(client, "POST", path, headers=BEARER, json={"reason": "no longer wanted"}) == (
+            200,
+            {"id": job, "outcome": "cancelled"},
+        )
+        assert await ask(client, "POST", path, headers=BEARER) == (409, {"id": job, "outcome": "finished"})
+        _, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
+        assert shown["errors"][0]["message"] == "no longer wanted"  # type: ignore[index]
+        assert await ask(client, "POST", f"/jobs/{job}/retry", headers=BEARER) == (200, {"id": job, "outcome": "queued"})
+        assert await database.fetchval(STATE, job) == "queued"
+
+
+async def test_without_a_configured_token_nothing_is_revealed_and_nothing_changes(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn).app) as (client, _):
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        job = await database.fetchval(INSERT)
+        for method, path in (("GET", ""), ("POST", "/cancel"), ("POST", "/retry")):
+            status, said = await ask(client, method, f"/jobs/{job}{path}", headers=BEARER)
+            assert status == 403
+            assert "HYBRID_RUNNER_HTTP_TOKEN" in str(said["error"])
+        status, said = await ask(client, "POST", f"/jobs/{job}/cancel")
+        assert status == 403
+        assert await database.fetchval(STATE, job) == "queued"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/jobs/99", 404), ("GET", "/jobs/99/events", 404), ("HEAD", "/jobs/99/events", 404),
+        ("POST", "/jobs/99/cancel", 404),
+        ("POST", "/jobs/99/retry", 404), ("GET", "/jobs/x", 404), ("GET", "/jobs/9223372036854775808", 404),
+        ("GET", "/jobs/-1", 404),
+        ("POST", "/jobs/99", 405), ("GET", "/jobs/99/cancel", 405), ("DELETE", "/events", 405), ("POST", "/jobs/99/events", 405),
+        ("GET", "/events?queue=no%20queue", 400), ("GET", "/events?kind=", 400), ("GET", "/events?state=failed", 400),
+    ],
+)  # fmt: skip
+async def test_what_is_not_there_or_not_right_is_json_with_one_line(method: str, path: str, status: int, dsn: str) -> None:
+    async with (
+        served(Stepwise(dsn, http_token=TOKEN).app, deaf=True) as (client, _),
+        client.session.request(method, path, headers=BEARER) as response,
+    ):
+        assert (response.status, response.content_type) == (status, "application/json")
+        if method != "HEAD":
+            said = (await response.json())["error"]
+            assert "\n" not in said
+
+
+async def test_a_body_that_is_no_reason_is_refused(dsn: str, database: Connection) -> None:
+    async with served(Stepwise(dsn, http_token=TOKEN).app, deaf=True) as (client, _):
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        job = await database.fetchval(INSERT)
+        for body in ("[]", "{", '{"reason": 1}', '{"reason": "\\u0000"}'):
+            status, said = await ask(client, "POST", f"/jobs/{job}/cancel", headers=BEARER, data=body)
+            assert status == 400
+            assert "reason" in str(said["error"])
+        assert await database.fetchval(STATE, job) == "queued"
+
+
+def test_the_token_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    app = Runner("postgresql://nobody@127.0.0.1:1/nothing", http_token=TOKEN)
+    app.use(slots=3)
+    token = app.settings.http_token
+    assert token is not None
+    assert token.get_secret_value() == TOKEN
+    assert TOKEN not in repr(app.settings) + str(app.settings) + repr(app.job_source()) + caplog.text
+
+
+@pytest.mark.parametrize("token", ["short", "x" * 513, "sixteen letters or", "line\nbreak-0123456789"])
+def test_a_token_that_is_weak_or_cannot_be_sent_is_one_line_without_it(token: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Settings.load({"HYBRID_RUNNER_HTTP_TOKEN": token})
+    assert "HYBRID_RUNNER_HTTP_TOKEN" in str(refused.value)
+    assert token not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_says_so_in_one_line_too() -> None:
+    assert "http_token" in fails("jobs", "list", "--dsn", "postgresql://x@127.0.0.1:1/x", HYBRID_RUNNER_HTTP_TOKEN="short")
+
+
+async def test_no_page_and_no_log_line_names_the_token(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, _):
+            for path in ("/health", "/ready", "/jobs/1", "/nowhere"):
+                async with client.session.get(path, headers=BEARER) as response:
+                    assert TOKEN not in await response.text()
+    assert TOKEN not in caplog.text

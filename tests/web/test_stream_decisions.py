@@ -1,0 +1,127 @@
+"""What the stream decides without a database: names of events, messages from strangers, what one reader is sent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hybrid_runner.models import Standing, State
+from hybrid_runner.web.changes import Change, parse
+from hybrid_runner.web.happening import happening
+from hybrid_runner.web.reader import BUFFER, Reader, Wish, event
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+
+
+def standing(state: str = "queued", **fields: Any) -> Standing:
+    usual = Standing(
+        id=1, queue="default", kind="note", state=State(state), version=1, priority=5, attempt=0, max_attempts=None, run_at=NOW,
+        worker_id=None, started_at=None, finished_at=None, progress=None, cancel_requested_at=None, created_at=NOW,
+    )  # fmt: skip
+    return usual._replace(**fields)
+
+
+RUNS = standing("running", version=2, attempt=1, started_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "name"),
+    [
+        (None, standing(), "queued"),
+        (None, standing(run_at=LATER), "queued"),
+        (None, standing(attempt=2, run_at=LATER), "retried"),
+        (None, RUNS, "running"),
+        (standing(), RUNS, "running"),
+        (RUNS, RUNS._replace(version=3, progress={"fraction": 0.5}), "progress"),
+        (RUNS, RUNS._replace(version=3, cancel_requested_at=NOW), "cancelling"),
+        (RUNS, RUNS._replace(version=4, attempt=2, started_at=LATER, progress=1), "running"),
+        (RUNS, standing(version=3, attempt=1, run_at=LATER), "retried"),
+        (RUNS, standing(version=3, attempt=0, run_at=LATER), "snoozed"),
+        (RUNS, standing(version=3, attempt=0), "queued"),
+        (standing(), standing(version=3, attempt=0, run_at=LATER), "snoozed"),
+        (standing(), standing(version=3, attempt=1, run_at=LATER), "retried"),
+        (standing(), standing(version=2, run_at=LATER), "queued"),
+        (standing("failed", version=9, attempt=5), standing(version=10), "queued"),
+        (RUNS, standing("completed", version=3, attempt=1), "completed"),
+        (None, standing("failed", version=3, attempt=1), "failed"),
+        (standing(), standing("cancelled", version=2), "cancelled"),
+    ],
+)
+def test_an_event_is_named_by_what_has_happened(before: Standing | None, now: Standing, name: str) -> None:
+    """B13"""
+    assert happening(before, now, NOW) == name
+
+
+def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
+    assert parse("images thumb 3 7 8") == Change("images", "thumb", 3, (7, 8))
+
+
+@pytest.mark.parametrize(
+    "payload", ["", " ", "images", "images thumb 0", "images thumb x 1", "images thumb 0 -1", "a b 0 \u0664", "a b 0 " + "9" * 20]
+)
+def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
+    assert parse(payload) is None
+
+
+def reader(seen: int | None = None, job_id: int | None = 1) -> Reader:
+    return Reader(Wish(job_id), seen, lambda: True)
+
+
+async def texts(of: Reader) -> list[bytes]:
+    """All that waits, as it would be written, until it ends or has nothing."""
+    found = []
+    while (text := await of.next(0)) not in (None, b": keep-alive\n\n"):
+        assert text is not None
+        found.append(text)
+    return found
+
+
+async def test_a_version_is_sent_once_and_never_an_older_one() -> None:
+    """B13"""
+    one = reader(seen=2)
+    for version in (1, 2, 3, 2, 3, 5):
+        one.offer(RUNS._replace(version=version), b"%d " % version)
+    assert await texts(one) == [b"3 5 "]
+
+
+async def test_an_end_is_sent_even_when_history_was_lost() -> None:
+    """After a failover to a server that was behind."""
+    one = reader(seen=9)
+    one.offer(standing("completed", version=4), b"end")
+    assert one.ended
+    assert await texts(one) == [b"end"]
+
+
+async def test_whoever_does_not_read_is_dropped_with_the_reason() -> None:
+    one = reader(job_id=None)
+    given_up: list[bool] = []
+    one.hurry = lambda: given_up.append(True)
+    for version in range(BUFFER + 1):
+        one.offer(RUNS._replace(version=version), b"x")
+    assert one.ended
+    assert given_up == [True]
+    assert "too slowly" in str(one.reason)
+    assert await texts(one) == []
+
+
+async def test_what_could_not_be_shown_is_counted_and_told_once() -> None:
+    one = reader(job_id=None)
+    one.skip(3)
+    one.skip(4)
+    one.tell_skipped()
+    one.tell_skipped()
+    assert await texts(one) == [event("skipped", {"at_least": 7})]
+
+
+@pytest.mark.parametrize(
+    ("wish", "covers"),
+    [
+        (Wish(), True), (Wish(queue="images"), True), (Wish(kind="thumb"), True), (Wish(None, "images", "thumb"), True),
+        (Wish(queue="other"), False), (Wish(kind="other"), False), (Wish(None, "images", "other"), False), (Wish(7), False),
+    ],
+)  # fmt: skip
+def test_a_wish_covers_its_queue_and_its_kind(wish: Wish, covers: bool) -> None:
+    assert wish.covers("images", "thumb") is covers
