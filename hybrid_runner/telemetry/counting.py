@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.models import Claim, State
+from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Settlement
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Figures
@@ -15,7 +15,10 @@ _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
 
 
 class Counts:
-    """Told in the worker's loop, but for what is rescued; read from any thread. `queues` and `kinds` start at 0, so that rates work."""
+    """Told in the worker's loop, but for what is rescued; read from any thread.
+
+    What is known at the start is counted from 0: a rate needs that.
+    """
 
     def __init__(
         self, queues: Iterable[str], kinds: Iterable[tuple[str, str]], spans_dropped: Callable[[], int] = lambda: 0
