@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("hybrid_runner.telemetry")
 
 USUAL_INTERVAL = timedelta(seconds=60)
-FAREWELL = timedelta(seconds=1.5)
-"""What the last figures get at shutdown."""
+FAREWELL = timedelta(seconds=0.5)
+"""What the last figures get at shutdown; the last spans have their own time after that."""
 
 _SPEAK_AT_EVERY_TRY = (
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
