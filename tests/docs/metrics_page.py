@@ -80,7 +80,9 @@ Where Prometheus scrapes the page and also gets what the collector sends, each f
 
 ## What it costs
 
-Counting costs 0.6 µs a job and 0.7 µs a look. A page with 23,000 lines, as 200 kinds in 50 queues make them, takes 14 ms.
+Counting costs 0.6 µs a job and 0.7 µs a look. A scrape of a worker with 200 kinds in 50 queues (900 kB) took 9 ms at the median while
+it was idle, and 13 ms, at most 29 ms, while it ran 42,000 jobs/s; with 5 kinds in one queue 3 ms, at most 8 ms, at 51,000 jobs/s. The
+same on 2 cores, with Postgres and the scraper beside it.
 """
 
 
