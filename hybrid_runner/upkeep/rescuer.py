@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.models import Claim, Lost, State
+from hybrid_runner.models import Lost, State
 from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settling import decide

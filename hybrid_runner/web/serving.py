@@ -76,10 +76,12 @@ class HealthServer:
 
         from hybrid_runner.web.jobpages import add_job_pages  # noqa: PLC0415  # the same
         from hybrid_runner.web.pages import make_application  # noqa: PLC0415  # the same
+        from hybrid_runner.web.scale import add_scale_page  # noqa: PLC0415  # the same
 
         application = make_application(self._reports)
         if self._jobs is not None:
             add_job_pages(application, self._jobs, self._reports)
+            add_scale_page(application, self._jobs)
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1)
         await runner.setup()
         try:

@@ -23,6 +23,8 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
 from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.telemetry.counting import Counts
+from hybrid_runner.telemetry.exporting import spans_dropped
 from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
@@ -60,6 +62,7 @@ class Worker:
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._tally = Tally()
+        self._counts = Counts(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -149,6 +152,7 @@ class Worker:
             stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
             ended_loops=(*self._tasks.ended, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
+            listeners_lost=self._listener.lost, figures={**self._counts.figures(), **self._presence.gauges.figures()},
         )  # fmt: skip
 
     async def hearing(self) -> None:
@@ -189,7 +193,7 @@ class Worker:
 
         self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
         self._publisher = Publisher(self._listener.ring, self._tasks.soon)
-        self._observers = Observers(self._tally, self._tracing, self._publisher)
+        self._observers = Observers(self._tally, self._counts, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
@@ -228,6 +232,7 @@ class Worker:
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             running=lambda: self._executor.running,
+            by_queue=self._executor.by_queue,
             overdue=self._executor.overdue,
             proof_channel=lambda: self._listener.proof_channel,
             told=self._on_told,
@@ -235,6 +240,7 @@ class Worker:
             stalled=self._executor.mark_stall,
             tracing=self._tracing,
             rescued=self._observers.rescued,
+            lagged=self._counts.lagged,
         )  # fmt: skip
 
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:
