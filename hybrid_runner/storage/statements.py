@@ -151,6 +151,12 @@ async def inserts_ended(on: Fetches, below: int) -> bool:
     return bool(await _value(on, "inserts_ended", below))
 
 
+async def find_unannounced(on: Fetches, queue: str, ids: Sequence[int]) -> tuple[bool, int]:
+    """Whether the queue's bell is open, and how many of these jobs were inserted as due."""
+    (row,) = await _fetch(on, "find_unannounced", queue, ids)
+    return bool(row["is_open"]), int(row["jobs"])
+
+
 async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
     """Write (id, claim, progress); the ids that were still ours."""
     rows = await _fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))

@@ -35,6 +35,7 @@ from hybrid_runner.policy.doorbell import (
     Witnessed,
     Woken,
 )
+from hybrid_runner.policy.lately import Lately
 from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
@@ -77,6 +78,7 @@ class Looks:
     sweeps: int = 0
     found: dict[str, int] = field(default_factory=dict)
     consecutive_errors: int = 0
+    lately: Lately = field(default_factory=Lately)
 
 
 class Claimer:
@@ -106,6 +108,10 @@ class Claimer:
         self.queue = queue
         self.seen = Looks()
         self.mode = Mode.DEAF
+        self.asleep_since: float | None = None
+        """By the monotonic clock; None: it is not asleep."""
+        self._step = START
+        self._busy_since: float | None = None
         self._settings = settings
         self._wake = wake
         self._slots = slots
@@ -145,6 +151,12 @@ class Claimer:
         self._bell_failed = False  # the first failure is a lost listener, most likely: no time to lose
         slots.freed = self._on_free_slot
 
+    @property
+    def busy(self) -> float:
+        """Seconds for which it has waited for an answer from Postgres."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
     def stop(self) -> None:
         """Look no more; a look that is on its way is waited for, since what it claims must not be lost."""
         self._stopped = True
@@ -155,14 +167,20 @@ class Claimer:
         self._silence_at = time.monotonic()
 
     async def run(self) -> None:
-        """Look until stopped."""
+        """Look until stopped; started again, it goes on where it was."""
         doorbell = Doorbell()
-        stand, action = START
         while not self._stopped:
+            stand, action = self._step
+            self._busy_since = None if isinstance(action, Wait) else time.monotonic()
             answer = await self._perform(action)
             if answer is not None:
-                stand, action = doorbell.step(stand, answer)
-                self.mode = stand.mode
+                self._step = doorbell.step(stand, answer)
+                self._enter(self._step[0].mode)
+
+    def _enter(self, mode: Mode) -> None:
+        if mode is not self.mode:
+            self.mode = mode
+            self.asleep_since = time.monotonic() if mode is Mode.ASLEEP else None
 
     async def settle_doubt(self) -> None:
         """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
@@ -195,6 +213,7 @@ class Claimer:
         try:
             answer = await self._at_the_bell(action)
         except Exception as error:
+            self._busy_since = None
             if self._hearing() and self._bell_failed:
                 await self._bell_outage.pause(error)
             self._bell_failed = True
@@ -265,6 +284,8 @@ class Claimer:
             return await self._claim_free(sweep=sweep)
         except Exception as error:
             self.seen.consecutive_errors += 1
+            self.seen.lately.failed(time.monotonic())
+            self._busy_since = None
             await self._outage.pause(error)
             return None
 
@@ -305,7 +326,9 @@ class Claimer:
     def _note(self, claims: list[Claim], free: int, began: float, *, sweep: bool) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
-        self._searched(Search(self.queue, way, free, claims, sweep, began, time.monotonic()))
+        ended = time.monotonic()
+        self._searched(Search(self.queue, way, free, claims, sweep, began, ended))
+        seen.lately.answered(len(claims), ended - began, ended)
         seen.consecutive_errors = 0
         seen.looks += 1
         seen.empty += not claims

@@ -22,6 +22,7 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
+from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
@@ -32,7 +33,7 @@ from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
-from hybrid_runner.worker.status import WorkerStatus
+from hybrid_runner.worker.status import Vitals, WorkerStatus
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 
@@ -57,6 +58,7 @@ class Worker:
         self._totals = dict(queues)
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
+        self._contact = Contact()
         self._tally = Tally()
         self._observers = Observers(self._tally)
         self._changed = asyncio.Event()
@@ -147,6 +149,15 @@ class Worker:
             stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
             ended_loops=(*self._tasks.ended, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
+            vitals=self._vitals(),
+        )  # fmt: skip
+
+    def _vitals(self) -> Vitals:
+        presence, contact = self._presence, self._contact
+        return Vitals(
+            heartbeat_age=time.monotonic() - presence.beaten_at, heartbeat_every=presence.pause, deaf=self._listener.deaf,
+            doubted=self._listener.doubted, away=contact.away, complaint=contact.complaint,
+            loop_lag=presence.watchdog.lag, pinned=presence.pinned,
         )  # fmt: skip
 
     async def hearing(self) -> None:
@@ -182,9 +193,9 @@ class Worker:
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
-            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims))),
-            Link(dsn, named("settles", FOR_SETTLING)),
-            Link(dsn, named("courtesies", FOR_SETTLING)),
+            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims)), contact=self._contact),
+            Link(dsn, named("settles", FOR_SETTLING), contact=self._contact),
+            Link(dsn, named("courtesies", FOR_SETTLING), contact=self._contact),
         )
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
@@ -219,6 +230,9 @@ class Worker:
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
                 searched=self._observers.searched,
+                find_unannounced=partial(statements.find_unannounced, self._courtesies),
+                soon=self._tasks.soon,
+                missed=self._listener.missed,
                 # outcomes that Postgres has not taken yet are bounded too
                 room=lambda: max(0, 2 * total - self._settler.pending),
             )
@@ -227,6 +241,7 @@ class Worker:
 
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
+            contact=self._contact,
             running=lambda: self._executor.running,
             overdue=self._executor.overdue,
             proof_channel=lambda: self._listener.proof_channel,

@@ -26,7 +26,7 @@ def status(*queues: QueueStatus, stopping: bool = False, stalled: bool = False, 
 @pytest.mark.parametrize(("errors", "ok"), [(0, True), (MOST_ERRORS - 1, True), (MOST_ERRORS, False), (99, False)])
 def test_five_failed_looks_in_a_row_in_any_queue_are_unhealthy(errors: int, ok: bool) -> None:
     """A11"""
-    claiming, loops = checks_of(status(queue(), queue("images", errors)))
+    claiming, loops, *_ = checks_of(status(queue(), queue("images", errors)))
     assert (claiming.name, claiming.ok) == ("claiming", ok)
     assert loops.ok
     if not ok:
@@ -35,7 +35,7 @@ def test_five_failed_looks_in_a_row_in_any_queue_are_unhealthy(errors: int, ok: 
 
 def test_a_loop_that_ended_is_unhealthy_and_named() -> None:
     """A11"""
-    claiming, loops = checks_of(status(ended=("poller of images",)))
+    claiming, loops, *_ = checks_of(status(ended=("poller of images",)))
     assert claiming.ok
     assert (loops.name, loops.ok) == ("loops", False)
     assert "poller of images" in loops.reason
