@@ -72,7 +72,7 @@ def _claiming(status: WorkerStatus) -> Check:
 def _loops(status: WorkerStatus) -> Check:
     ended = status.ended_loops
     if "heartbeat" in ended:
-        return Check("loops", "failed", f"ended, and only a restart of the worker brings back: {', '.join(ended)}")
+        return Check("loops", "failed", f"ended, and only a restart brings back: {', '.join(ended)}")
     if ended:
         return Check("loops", "failed", f"ended, and about to be started again: {', '.join(ended)}")
     return Check("loops", "ok", "all background loops run")

@@ -87,7 +87,9 @@ class Settler:
         await self._none.wait()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write for ever; started again, what was on its way is written first."""
+        self._waiting.extendleft(reversed(self._in_flight))
+        self._in_flight = []
         while True:
             if not self._waiting:
                 await self._some.wait()
