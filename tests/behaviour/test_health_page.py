@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,9 +61,9 @@ async def until_well(client: Browser) -> None:
 
 
 @asynccontextmanager
-async def a_worker_with_a_page(dsn: str) -> AsyncIterator[tuple[Worker, Browser]]:
-    """Nothing is set: what is promised holds for the defaults."""
-    app, port = runner(dsn, slots=200, grace="25s"), free_port()
+async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple[Worker, Browser]]:
+    """Unless told otherwise nothing is set: what is promised holds for the defaults."""
+    app, port = runner(dsn, **({"slots": 200, "grace": "25s"} | settings)), free_port()
     ran = asyncio.Event()
 
     @app.job("note")
@@ -143,12 +144,21 @@ async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, da
 
 async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> None:
     """A11: nothing has ended, and no poll comes."""
-    async with a_worker_with_a_page(dsn) as (running, client):
+    goes_on = asyncio.Event()
+    async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (running, client):
         poller = running._work["default"].poller
-        due_at, poller._due_at = poller._due_at, poller._due_at - 60
+        poll = poller._poll
+
+        async def hang() -> None:
+            await goes_on.wait()
+            await poll()
+
+        poller._poll = hang  # type: ignore[method-assign]
         assert "the fallback poll of default is" in await until_ill(client, "polling")
-        poller._due_at = due_at
+        polls = poller.polls
+        goes_on.set()
         await until_well(client)
+        assert poller.polls > polls
 
 
 @pytest.mark.parametrize("processes", [1, 2])
