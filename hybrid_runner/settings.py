@@ -150,6 +150,9 @@ class Settings(BaseModel):
         BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
         Field(description="How it is logged: console or json."),
     ] = "console"
+    log_payloads: Annotated[
+        bool, Field(description="Whether debug lines about claims show the first characters of the payload; otherwise none does.")
+    ] = False
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:

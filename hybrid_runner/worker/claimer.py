@@ -39,6 +39,7 @@ from hybrid_runner.policy.lately import Lately
 from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.telemetry.about import about, shorten
 from hybrid_runner.worker.frontier import Frontier
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.slots import Slots
@@ -336,10 +337,11 @@ class Claimer:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free)
             for claim in claims:
+                payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
                 log.debug(
-                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due",
-                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000,
-                    extra={"job": claim.id, "queue": claim.queue, "kind": claim.kind},
+                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
+                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
+                    extra=about(claim),
                 )  # fmt: skip
 
     def _report(self, *, found: int, swept: bool, now: float) -> Looked:

@@ -20,7 +20,7 @@ from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
-from hybrid_runner.telemetry.logs import current_job
+from hybrid_runner.telemetry.logs import current_claim
 from hybrid_runner.telemetry.tracing import run_span, traces_go_somewhere
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
@@ -137,7 +137,7 @@ class Executor:
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
-        current_job.set(claim.id)
+        current_claim.set(claim)
         claim.began = time.monotonic()
         try:
             outcome = await self._attempt(attempt)

@@ -26,6 +26,7 @@ from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
@@ -60,7 +61,8 @@ class Worker:
         self._stopping = False
         self._contact = Contact()
         self._tally = Tally()
-        self._observers = Observers(self._tally)
+        self._chronicle = Chronicle()
+        self._observers = Observers(self._tally, self._chronicle)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -81,6 +83,7 @@ class Worker:
             raise
         self._tasks.loop("settler", self._settler.run)
         self._tasks.loop("progress", self._progress.run)
+        self._tasks.loop("chronicle", self._chronicle.run)
         self._tasks.loop("listener", self._listener.run)
         for work in self._work.values():
             self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
@@ -107,6 +110,7 @@ class Worker:
         if not await within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
         await self._tasks.end("")
+        self._chronicle.summarise()
         await self._retire(latest)
         log.info("worker %s has stopped", self.id)
 
