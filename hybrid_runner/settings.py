@@ -40,10 +40,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dsn: Annotated[str | None, Field(description="Postgres to use; absent: an embedded one in the data directory.")] = None
-    listen_dsn: Annotated[str | None, Field(description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")] = (
+    dsn: Annotated[str | None, Field(repr=False, description="Postgres to use; absent: an embedded one in the data directory.")] = (
         None
     )
+    listen_dsn: Annotated[
+        str | None, Field(repr=False, description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")
+    ] = None
     data_dir: Annotated[Path | None, Field(description="Where the embedded Postgres lives; absent: the user's data folder.")] = None
     worker_id: Annotated[
         str | None, Field(min_length=1, max_length=200, description="Name of this worker (WORKER_ID); absent: made up.")

@@ -17,6 +17,7 @@ from hybrid_runner.storage import hosts, pooled
 from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import query
+from hybrid_runner.telemetry.redaction import Redaction
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -91,13 +92,15 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
                     return connection
                 connection.terminate()
         return pooled.prepared(await _open(dsn, **pooled.OPTIONS), wanted)
-    except (ValueError, OverflowError) as error:  # a port beyond 65535
-        raise ConfigurationError(f"the DSN cannot be used: {error}") from None
+    except (ValueError, OverflowError) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
+        said = Redaction([dsn]).clean(str(error))
+        raise ConfigurationError(f"the DSN cannot be used: {said}") from None
     except Exception as error:
         failure = translate(error)
+        said = Redaction([dsn]).clean(str(failure))  # the driver may quote what it could not read
         if isinstance(failure, DatabaseUnavailable):
-            raise type(failure)(f"{failure} (at {_place(dsn)}: does it run there?)") from error
-        raise failure from error
+            raise type(failure)(f"{said} (at {_place(dsn)}: does it run there?)") from error
+        raise type(failure)(said) from error
 
 
 async def _open(dsn: str, **options: Any) -> Connection:
@@ -108,6 +111,8 @@ def _place(dsn: str) -> str:
     """Where a DSN points to, without its secrets."""
     url = urlsplit(dsn)
     named = parse_qs(url.query)
+    if "@" in url.path + url.fragment:  # its password has a character that should have been percent-encoded
+        return "a place that cannot be read: percent-encode the password"
     host = named["host"][0] if "host" in named else url.netloc.rpartition("@")[2]
     return host or "the default socket"
 
