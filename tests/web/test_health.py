@@ -13,7 +13,15 @@ from hybrid_runner.worker.status import Vitals
 
 
 def queue(name: str = "default", errors: int = 0, **fields: int) -> QueueStatus:
-    values = {"slots": 10, "running": 1, "looks": 7, "empty_looks": 3, "sweeps": 1, "polls": 2, "empty_polls": 1} | fields
+    values: dict[str, Any] = {
+        "slots": 10,
+        "running": 1,
+        "looks": 7,
+        "empty_looks": 3,
+        "sweeps": 1,
+        "polls": 2,
+        "empty_polls": 1,
+    } | fields
     return QueueStatus(
         queue=name, mode="asleep", found={"ring": 3, "sweep": 1}, consecutive_errors=errors, next_poll=30.0, **values
     )
