@@ -182,3 +182,25 @@ async def test_a_stalled_loop_is_503_and_turning_again_is_200(
         await until_well(client)
         assert (await client.get("/ready")).status == 200
         assert await process.ends() == 0
+
+
+DUE = "UPDATE hybrid_runner.chores SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+
+
+async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:
+    """A11"""
+    async with a_worker_with_a_page(dsn, heartbeat="200ms") as (running, client):
+        await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
+        await database.execute(DUE)
+        async with asyncio.timeout(LONGEST):
+            while not running.status().vitals.pinned:
+                await asyncio.sleep(0.02)
+        answer = await client.get("/health")
+        [horizon] = [check for check in answer.body["checks"] if check["name"] == "horizon"]
+        assert (answer.status, horizon["severity"], horizon["ok"]) == (200, "warning", True)
+        assert "autovacuum is off for hybrid_runner.jobs" in horizon["reason"]
+        await database.execute("ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)")
+        await database.execute(DUE)
+        async with asyncio.timeout(LONGEST):
+            while running.status().vitals.pinned:
+                await asyncio.sleep(0.02)
