@@ -13,6 +13,7 @@ import pytest
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.outcomes import Settlement
+from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.health import checks_of
 from tests.support.bells import INSERT, Handlers, seen, until, until_asleep
@@ -165,3 +166,12 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
             await asyncio.sleep(0.01)
         assert [seen(worker).missed for worker in workers] == [0, 0, 0]
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 100
+
+
+async def test_a_role_that_may_only_work_may_look_for_missed_rings(dsn: str, database: Connection) -> None:
+    """Else nothing would ever count, in silence."""
+    job = await database.fetchval(INSERT, "note")
+    await database.execute("SELECT hybrid_runner.open_bell('default', false)")
+    await database.execute("SET SESSION AUTHORIZATION hybrid_runner_worker")
+    assert await statements.find_unannounced(database, "default", [job, 0]) == (True, 1)
+    assert await statements.find_unannounced(database, "nowhere", [job]) == (False, 1)
