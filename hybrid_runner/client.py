@@ -22,7 +22,7 @@ from hybrid_runner.errors import (
 from hybrid_runner.jsontext import NotStorable, decode, encode
 from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.publishing import publishing
 
@@ -100,7 +100,7 @@ class Client:
         with publishing(job.queue, job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
-            enqueued = await statements.enqueue_job(on, job, on_conflict)
+            enqueued = await client_statements.enqueue_job(on, job, on_conflict)
             publish.became([enqueued.id], enqueued.outcome)
         log.debug("enqueued %s in %s: %s", job.kind, job.queue, enqueued.outcome, extra={"job": enqueued.id})
         return JobHandle(self, enqueued, None if isinstance(kind, str) else kind)
@@ -126,7 +126,7 @@ class Client:
             _check_size(texts)
             on = connection if connection is not None else await self._on()
             with publishing(pattern.queue, pattern.kind, len(texts)) as publish:
-                enqueued = await statements.enqueue_alike(on, replace(pattern, traceparent=publish.traceparent), texts)
+                enqueued = await client_statements.enqueue_alike(on, replace(pattern, traceparent=publish.traceparent), texts)
                 publish.became([job.id for job in enqueued])
                 return enqueued
         jobs = self._in_their_places(kind, given, bare, options) if bare else given
@@ -134,7 +134,7 @@ class Client:
         on = connection if connection is not None else await self._on()
         with publishing(jobs[0].queue, jobs[0].kind, len(jobs)) as publish:
             jobs = [job if job.traceparent else replace(job, traceparent=publish.traceparent) for job in jobs]
-            return await statements.enqueue_many(on, jobs, on_conflict)
+            return await client_statements.enqueue_many(on, jobs, on_conflict)
 
     def _alike(self, kind: JobKind[Any, Any] | str, payloads: Sequence[Any], options: dict[str, Any]) -> tuple[NewJob, list[str]]:
         pattern = self.new_job(kind, payloads[0], **options)  # what all of them share is checked once
@@ -194,19 +194,19 @@ class Client:
 
     async def get(self, job_id: int) -> JobView | None:
         """One job, live or archived."""
-        return await statements.get_job(await self._on(), job_id)
+        return await client_statements.get_job(await self._on(), job_id)
 
     async def list_jobs(self, state: State | None, queue: str | None, kind: str | None, most: int) -> Sequence[JobView]:
         """The newest jobs that match."""
-        return await statements.list_jobs(await self._on(), state, queue, kind, most)
+        return await client_statements.list_jobs(await self._on(), state, queue, kind, most)
 
     async def cancel(self, job_id: int, reason: str | None) -> str:
         """End a queued job, ask a running one to stop."""
-        return await statements.cancel_job(await self._on(), job_id, reason)
+        return await client_statements.cancel_job(await self._on(), job_id, reason)
 
     async def retry(self, job_id: int) -> str:
         """Run a finished job again, a waiting one now."""
-        return await statements.retry_job(await self._on(), job_id)
+        return await client_statements.retry_job(await self._on(), job_id)
 
     async def amend(self, job_id: int, version: int, payload: Any, priority: int | None, run_at: datetime | None, data: Any) -> str:
         """Change a queued job if it is still at this version."""
@@ -214,16 +214,16 @@ class Client:
             texts = [None if v is None else encode(v, what) for v, what in ((payload, "the payload"), (data, "the data"))]
         except NotStorable as error:
             raise ConfigurationError(f"job {job_id}: {error}") from None
-        return await statements.amend_job(await self._on(), job_id, version, texts[0], priority, run_at, texts[1])
+        return await client_statements.amend_job(await self._on(), job_id, version, texts[0], priority, run_at, texts[1])
 
     async def pause(self, queue: str) -> bool:
         """Stop claims from a queue."""
         check_queue(queue)
-        return await statements.pause_queue(await self._on(), queue)
+        return await client_statements.pause_queue(await self._on(), queue)
 
     async def resume(self, queue: str) -> bool:
         """Allow claims again."""
-        return await statements.resume_queue(await self._on(), queue)
+        return await client_statements.resume_queue(await self._on(), queue)
 
     # --- waiting: one watcher asks for all awaited jobs at once
 
@@ -265,7 +265,7 @@ class Client:
             seen = {job_id: status for job_id, status in seen.items() if job_id in self._waiting}
             asked = list(self._waiting)
             try:
-                found = {status.id: status for status in await statements.watch_jobs(await self._on(), asked)}
+                found = {status.id: status for status in await client_statements.watch_jobs(await self._on(), asked)}
             except Exception as error:
                 self._tell_all(error)
                 return

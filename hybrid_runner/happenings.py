@@ -23,6 +23,8 @@ class Search(NamedTuple):
     began: float
     """By the monotonic clock, as are all times here."""
     ended: float
+    missed: int = 0
+    """Jobs that earlier fallback polls found although a ring was due, and that were counted since the last search."""
 
 
 class Writing(NamedTuple):

@@ -47,10 +47,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dsn: Annotated[str | None, Field(description="Postgres to use; absent: an embedded one in the data directory.")] = None
-    listen_dsn: Annotated[str | None, Field(description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")] = (
+    dsn: Annotated[str | None, Field(repr=False, description="Postgres to use; absent: an embedded one in the data directory.")] = (
         None
     )
+    listen_dsn: Annotated[
+        str | None, Field(repr=False, description="Postgres for LISTEN when `dsn` goes through a pooler that breaks it.")
+    ] = None
     data_dir: Annotated[Path | None, Field(description="Where the embedded Postgres lives; absent: the user's data folder.")] = None
     worker_id: Annotated[
         str | None, Field(min_length=1, max_length=200, description="Name of this worker (WORKER_ID); absent: made up.")
@@ -169,6 +171,9 @@ class Settings(BaseModel):
         BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
         Field(description="How it is logged: console or json."),
     ] = "console"
+    log_payloads: Annotated[
+        bool, Field(description="Whether debug lines about claims show the first characters of the payload; otherwise none does.")
+    ] = False
 
     @model_validator(mode="after")
     def _pairs_fit(self) -> Self:

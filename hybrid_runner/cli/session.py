@@ -16,7 +16,11 @@ from hybrid_runner.telemetry.logs import configure_logs
 def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:
     """Log as the arguments say, else as the settings do; a quiet command logs errors only, unless a level was asked for."""
     usual = "error" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
-    configure_logs(arguments.log_level or usual, arguments.log_format or settings.log_format)
+    configure_logs(
+        arguments.log_level or usual,
+        arguments.log_format or settings.log_format,
+        [arguments.dsn, settings.dsn, settings.listen_dsn],
+    )
 
 
 def make_runner(arguments: argparse.Namespace, *, quiet: bool = False) -> Runner:

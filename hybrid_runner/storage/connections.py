@@ -14,8 +14,10 @@ import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
 from hybrid_runner.storage import hosts, pooled
+from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import query
+from hybrid_runner.telemetry.redaction import Redaction
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -90,13 +92,15 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
                     return connection
                 connection.terminate()
         return pooled.prepared(await _open(dsn, **pooled.OPTIONS), wanted)
-    except (ValueError, OverflowError) as error:  # a port beyond 65535
-        raise ConfigurationError(f"the DSN cannot be used: {error}") from None
+    except (ValueError, OverflowError) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
+        said = Redaction([dsn]).clean(str(error))
+        raise ConfigurationError(f"the DSN cannot be used: {said}") from None
     except Exception as error:
         failure = translate(error)
+        said = Redaction([dsn]).clean(str(failure))  # the driver may quote what it could not read
         if isinstance(failure, DatabaseUnavailable):
-            raise type(failure)(f"{failure} (at {_place(dsn)}: does it run there?)") from error
-        raise failure from error
+            raise type(failure)(f"{said} (at {_place(dsn)}: does it run there?)") from error
+        raise type(failure)(said) from error
 
 
 async def _open(dsn: str, **options: Any) -> Connection:
@@ -107,6 +111,8 @@ def _place(dsn: str) -> str:
     """Where a DSN points to, without its secrets."""
     url = urlsplit(dsn)
     named = parse_qs(url.query)
+    if "@" in url.path + url.fragment:  # its password has a character that should have been percent-encoded
+        return "a place that cannot be read: percent-encode the password"
     host = named["host"][0] if "host" in named else url.netloc.rpartition("@")[2]
     return host or "the default socket"
 
@@ -154,10 +160,18 @@ class Pool:
 class Link:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
-    def __init__(self, dsn: str, settings: Mapping[str, str] = MappingProxyType({}), *, timeout: float = STATEMENT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        timeout: float = STATEMENT_TIMEOUT,
+        contact: Contact | None = None,
+    ) -> None:
         self._dsn = dsn
         self._settings = settings
         self._timeout = timeout
+        self._contact = contact or Contact()
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
         self._asked_at = math.inf
@@ -175,21 +189,23 @@ class Link:
         async with self._busy:
             connection = self._connection
             if connection is None or connection.is_closed():
-                connection = self._connection = await self._open()
-                self._opened += 1
+                connection = self._connection = await self._opened_again()
             try:
                 self._asked_at = time.monotonic()
-                return await connection.fetch(query, *args, timeout=self._timeout)
+                rows = await connection.fetch(query, *args, timeout=self._timeout)
             except asyncio.CancelledError:  # its answer may still come, and the next statement must not wait for it
                 self._leave(connection)
                 raise
             except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
+                    self._contact.failed(failure)
                     self._leave(connection)
                 raise failure from error
             finally:
                 self._asked_at = math.inf
+            self._contact.answered()
+            return rows
 
     def suspect(self, patience: float) -> None:
         """The network may have swallowed something: reconnect before the next statement; give one on its way so many seconds."""
@@ -210,6 +226,15 @@ class Link:
                 await connection.close(timeout=CLOSE_TIMEOUT)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
                 connection.terminate()
+
+    async def _opened_again(self) -> Connection:
+        try:
+            connection = await self._open()
+        except DatabaseUnavailable as error:
+            self._contact.failed(error)
+            raise
+        self._opened += 1
+        return connection
 
     async def _open(self) -> Connection:
         """A new connection. A statement that was left on its way must not arrive after what follows: its session is ended first."""

@@ -11,7 +11,7 @@ import asyncpg
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import Standing, State
 from hybrid_runner.storage.connections import Fetches
-from hybrid_runner.storage.statements import _fetch, _value
+from hybrid_runner.storage.fetching import fetch, fetch_value
 
 
 class Newest(NamedTuple):
@@ -24,24 +24,24 @@ class Newest(NamedTuple):
 
 async def light_lamp(on: Fetches, lasting: timedelta) -> None:
     """Somebody reads, for so long; workers that listen are told."""
-    await _fetch(on, "light_lamp", round(lasting.total_seconds() * 1000))
+    await fetch(on, "light_lamp", round(lasting.total_seconds() * 1000))
 
 
 async def lamp_left(on: Fetches) -> timedelta:
     """For how much longer somebody reads; zero: nobody does."""
-    return timedelta(milliseconds=int(await _value(on, "lamp_left")))
+    return timedelta(milliseconds=int(await fetch_value(on, "lamp_left")))
 
 
 async def see_jobs(on: Fetches, ids: Sequence[int]) -> list[Standing]:
     """Where these jobs stand; those that do not exist are left out."""
-    return [_standing(row) for row in await _fetch(on, "see_jobs", ids)]
+    return [_standing(row) for row in await fetch(on, "see_jobs", ids)]
 
 
 async def see_new_jobs(
     on: Fetches, behind: int, queues: Sequence[str] | None, kinds: Sequence[str] | None, most: int, deepest: int
 ) -> Newest:
     """The newest live jobs behind an id; None: of any queue, of any kind."""
-    rows = await _fetch(on, "see_new_jobs", behind, queues, kinds, most, deepest)
+    rows = await fetch(on, "see_new_jobs", behind, queues, kinds, most, deepest)
     return Newest(rows[0]["newest"], [_standing(row) for row in rows if row["id"] is not None])
 
 

@@ -1,26 +1,17 @@
-"""The storage calls, one per file in sql/queries, named alike. They run on whatever can fetch."""
+"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can fetch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any
 
-import asyncpg
-
-from hybrid_runner.jsontext import decode
 from hybrid_runner.models import (
     Claim,
     Culprit,
     Ended,
-    Enqueued,
-    JobStatus,
-    JobView,
     Lost,
-    NewJob,
-    OnConflict,
     Pruned,
     QueueFigures,
     Registered,
@@ -31,23 +22,7 @@ from hybrid_runner.models import (
 )
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.connections import Fetches, Rows
-from hybrid_runner.storage.failures import translate
-from hybrid_runner.storage.queries import query
-
-
-async def _fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
-    try:
-        return await on.fetch(query(name), *arguments)
-    except Exception as error:
-        raise translate(error) from error
-
-
-async def _value(on: Fetches, name: str, *arguments: Any) -> Any:
-    rows = await _fetch(on, name, *arguments)
-    return rows[0][0] if rows else None
-
-
-# --- the worker's
+from hybrid_runner.storage.fetching import fetch, fetch_value
 
 
 class Kinds:
@@ -72,14 +47,14 @@ async def claim_jobs(
     on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, claim: int, lanes: Lanes = WHOLE_LANES
 ) -> Taken:
     """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that was never used before."""
-    rows = await _fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
+    rows = await fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
     at = rows[0]["looked_at"]
     return Taken([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
 
 async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     """Archive ended jobs; the ids that were still ours."""
-    rows = await _fetch(
+    rows = await fetch(
         on,
         "finish_jobs",
         [f.claim.id for f in batch],
@@ -98,7 +73,7 @@ def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
 
 async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None) -> set[int]:
     """Put jobs back, with the traces that were begun for them; the ids that were still ours and not being cancelled."""
-    rows = await _fetch(
+    rows = await fetch(
         on,
         "requeue_jobs",
         [r.claim.id for r in batch],
@@ -114,63 +89,69 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
 
 async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     """The ids among these claims that are archived already: an earlier settle's answer was lost."""
-    rows = await _fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
+    rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
     return {row[0] for row in rows}
 
 
 async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> dict[int, bool]:
     """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
     ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    return {row[0]: row[1] for row in await _fetch(on, "release_lost", queue, worker_id, ids, claims)}
+    return {row[0]: row[1] for row in await fetch(on, "release_lost", queue, worker_id, ids, claims)}
 
 
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
     """How long until the next job of the queue is due; None when none waits for its time."""
-    delay: timedelta | None = await _value(on, "next_due", queue)
+    delay: timedelta | None = await fetch_value(on, "next_due", queue)
     return delay
 
 
 async def open_bell(on: Fetches, queue: str, *, lie_down: bool) -> None:
     """From now on every insert rings."""
-    await _fetch(on, "open_bell", queue, lie_down)
+    await fetch(on, "open_bell", queue, lie_down)
 
 
 async def mute_bell(on: Fetches, queue: str, lasting: timedelta, manner: str, *, rise: bool) -> bool:
     """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
-    return bool(await _value(on, "mute_bell", queue, round(lasting.total_seconds() * 1000), manner, rise))
+    return bool(await fetch_value(on, "mute_bell", queue, round(lasting.total_seconds() * 1000), manner, rise))
 
 
 async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
     """Tell the others that this worker ends; if it may have muted the bell, open it and ring for help."""
-    await _fetch(on, "leave_bell", queue, worker_id, is_muted)
+    await fetch(on, "leave_bell", queue, worker_id, is_muted)
 
 
 async def witness_inserts(on: Fetches) -> int:
     """A number above all transactions in flight."""
-    return int(await _value(on, "witness_inserts"))
+    return int(await fetch_value(on, "witness_inserts"))
 
 
 async def inserts_ended(on: Fetches, below: int) -> bool:
     """Whether all transactions below a number have ended."""
-    return bool(await _value(on, "inserts_ended", below))
+    return bool(await fetch_value(on, "inserts_ended", below))
+
+
+async def find_unannounced(on: Fetches, queue: str, ids: Sequence[int]) -> tuple[bool, int]:
+    """Whether the queue's bell is open, and how many of these jobs were inserted as due."""
+    (row,) = await fetch(on, "find_unannounced", queue, ids)
+    return bool(row["is_open"]), int(row["jobs"])
 
 
 async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
     """Write (id, claim, progress); the ids that were still ours."""
-    rows = await _fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
+    rows = await fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
     return {row[0] for row in rows}
 
 
 async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
     """Make the queue known."""
-    await _fetch(on, "open_queue", queue, ring_within)
+    await fetch(on, "open_queue", queue, ring_within)
 
 
 async def register_worker(
     on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds: str = ""
 ) -> Registered:
     """Write down who works; `queues` is JSON text, `kinds` the same for whoever knows the same kinds."""
-    (row,) = await _fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds)
+    (row,) = await fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds)
     return Registered(*row)
 
 
@@ -185,28 +166,28 @@ async def beat(
     running_by_queue: str = "{}",
 ) -> list[Told]:
     """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
-    rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
+    rows = await fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
     return [Told(*row) for row in rows]
 
 
 async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
     """This worker takes no more jobs."""
-    await _fetch(on, "leave_queues", worker_id, first_claim)
+    await fetch(on, "leave_queues", worker_id, first_claim)
 
 
 async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_order: bool) -> None:
     """This worker ended; if not in order, others put back what it leaves."""
-    await _fetch(on, "retire_worker", worker_id, first_claim, in_order)
+    await fetch(on, "retire_worker", worker_id, first_claim, in_order)
 
 
 async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Lost]:
     """Running jobs whose claim no living worker has, by id."""
-    return _lost(await _fetch(on, "find_lost", most, after_id))
+    return _lost(await fetch(on, "find_lost", most, after_id))
 
 
 async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[Lost]:
     """Those of this worker's jobs that are past their time-out by more than `overtime`."""
-    return _lost(await _fetch(on, "find_hung", worker_id, ids, overtime))
+    return _lost(await fetch(on, "find_hung", worker_id, ids, overtime))
 
 
 def _lost(rows: Rows) -> list[Lost]:
@@ -215,23 +196,23 @@ def _lost(rows: Rows) -> list[Lost]:
 
 async def take_endings(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
     """Jobs that ended without a worker; nobody else is given them again."""
-    rows = await _fetch(on, "take_endings", most, older_than)
+    rows = await fetch(on, "take_endings", most, older_than)
     return [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
 
 
 async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:
     """The ids among these that somebody else holds a lock on right now."""
-    return {row[0] for row in await _fetch(on, "find_locked", ids)}
+    return {row[0] for row in await fetch(on, "find_locked", ids)}
 
 
 async def forget_dead(on: Fetches, longer_than: timedelta) -> None:
     """Remove workers that have been dead for longer."""
-    await _fetch(on, "forget_dead", longer_than)
+    await fetch(on, "forget_dead", longer_than)
 
 
 async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:
     """Have partitions ready; how many were made."""
-    made: int = await _value(on, "make_archive_partitions", days_ahead)
+    made: int = await fetch_value(on, "make_archive_partitions", days_ahead)
     return made
 
 
@@ -239,175 +220,40 @@ async def keep_jobs(on: Fetches, keeps: Sequence[tuple[State, str, timedelta]]) 
     """How long ended jobs are kept, by (state, kind); the kind '' is all that are not named."""
     if keeps:
         states, kinds, times = zip(*keeps, strict=True)
-        await _fetch(on, "keep_jobs", states, times, kinds)
+        await fetch(on, "keep_jobs", states, times, kinds)
 
 
 async def prune(on: Fetches, most: int) -> list[Pruned]:
     """Forget what is no longer kept, so many partitions at most; what was done."""
-    return [Pruned(*row) for row in await _fetch(on, "prune", most)]
+    return [Pruned(*row) for row in await fetch(on, "prune", most)]
 
 
 async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
     """What lets tables grow, and has for longer."""
-    return [Culprit(*row) for row in await _fetch(on, "find_growth", longer_than)]
+    return [Culprit(*row) for row in await fetch(on, "find_growth", longer_than)]
 
 
 async def hold_gauges(on: Fetches, holder: str) -> bool:
     """Go on being the one who measures the queues; False: somebody else is."""
-    return bool(await _fetch(on, "hold_gauges", holder))
+    return bool(await fetch(on, "hold_gauges", holder))
 
 
 async def leave_gauges(on: Fetches, holder: str) -> None:
     """Let somebody else measure the queues."""
-    await _fetch(on, "leave_gauges", holder)
+    await fetch(on, "leave_gauges", holder)
 
 
 async def queue_figures(on: Fetches) -> list[QueueFigures]:
     """How each queue stands."""
-    return [QueueFigures(*row) for row in await _fetch(on, "queue_figures")]
+    return [QueueFigures(*row) for row in await fetch(on, "queue_figures")]
 
 
 async def horizon_age(on: Fetches) -> float:
     """For how many seconds vacuum has been kept from cleaning up."""
-    seconds: float = await _value(on, "horizon_age")
+    seconds: float = await fetch_value(on, "horizon_age")
     return seconds
 
 
 async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[Wanted]:
     """How many workers each queue, or one, could use."""
-    return [Wanted(*row) for row in await _fetch(on, "scale", queue, usual_slots)]
-
-
-# --- the client's
-
-
-async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
-    """Store one job."""
-    rows = await _fetch(
-        on,
-        "enqueue_job",
-        job.kind,
-        job.payload,
-        job.queue,
-        job.key,
-        job.priority,
-        job.run_at,
-        job.delay,
-        job.max_attempts,
-        job.timeout,
-        job.finish_by,
-        job.data,
-        job.traceparent,
-        on_conflict,
-    )
-    return Enqueued(*rows[0])
-
-
-async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
-    """Store many jobs in one statement, in order."""
-    if jobs and jobs[0].key is None and _are_alike(jobs):
-        return await enqueue_alike(on, jobs[0], [job.payload for job in jobs])
-    columns: list[Any] = [
-        [job.kind for job in jobs],
-        [job.payload for job in jobs],
-        [job.queue for job in jobs],
-        [job.priority for job in jobs],
-        [job.run_at for job in jobs],
-        [job.traceparent for job in jobs],
-        [job.max_attempts for job in jobs],
-        [job.timeout for job in jobs],
-        [job.finish_by for job in jobs],
-        [job.data for job in jobs],
-        [job.delay for job in jobs],
-    ]
-    if any(job.key is not None for job in jobs):
-        rows = await _fetch(on, "enqueue_many_keyed", *columns, [job.key for job in jobs], on_conflict)
-        return [Enqueued(*row) for row in rows]
-    return [Enqueued(row[0], "inserted") for row in await _fetch(on, "enqueue_many", *columns)]
-
-
-async def enqueue_alike(on: Fetches, pattern: NewJob, payloads: Sequence[str]) -> list[Enqueued]:
-    """Store one job without a key for each payload, in order; all else is the pattern's."""
-    rows = await _fetch(
-        on,
-        "enqueue_alike",
-        pattern.kind,
-        payloads,
-        pattern.queue,
-        pattern.priority,
-        pattern.run_at,
-        pattern.traceparent,
-        pattern.max_attempts,
-        pattern.timeout,
-        pattern.finish_by,
-        pattern.data,
-        pattern.delay,
-    )
-    return [Enqueued(row[0], "inserted") for row in rows]
-
-
-_all_but_payload = attrgetter(*(name for name in NewJob.__slots__ if name != "payload"))
-
-
-def _are_alike(jobs: Sequence[NewJob]) -> bool:
-    first = _all_but_payload(jobs[0])
-    return all(_all_but_payload(job) == first for job in jobs)
-
-
-async def get_job(on: Fetches, job_id: int) -> JobView | None:
-    """One job, live or archived."""
-    rows = await _fetch(on, "get_job", job_id)
-    return _view(rows[0]) if rows else None
-
-
-async def list_jobs(on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int) -> list[JobView]:
-    """The newest jobs first."""
-    return [_view(row) for row in await _fetch(on, "list_jobs", state, queue, kind, most)]
-
-
-async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
-    """Where the awaited jobs stand."""
-    return [
-        JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5])
-        for row in await _fetch(on, "watch_jobs", ids)
-    ]
-
-
-async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> str:
-    """cancelled, requested, finished or unknown."""
-    return str(await _value(on, "cancel_job", job_id, reason))
-
-
-async def retry_job(on: Fetches, job_id: int) -> str:
-    """queued, running, key_taken or unknown."""
-    return str(await _value(on, "retry_job", job_id))
-
-
-async def amend_job(
-    on: Fetches,
-    job_id: int,
-    version: int,
-    payload: str | None,
-    priority: int | None,
-    run_at: datetime | None,
-    data: str | None,
-) -> str:
-    """amended, stale, running, finished or unknown."""
-    return str(await _value(on, "amend_job", job_id, version, payload, priority, run_at, data))
-
-
-async def pause_queue(on: Fetches, queue: str) -> bool:
-    """False when it was paused already."""
-    return bool(await _value(on, "pause_queue", queue))
-
-
-async def resume_queue(on: Fetches, queue: str) -> bool:
-    """False when it was not paused."""
-    return bool(await _value(on, "resume_queue", queue))
-
-
-def _view(row: asyncpg.Record) -> JobView:
-    columns = dict(row)
-    for name in ("payload", "data", "progress", "errors", "result"):
-        columns[name] = decode(columns[name])
-    return JobView(**(columns | {"state": State(columns["state"])}))
+    return [Wanted(*row) for row in await fetch(on, "scale", queue, usual_slots)]

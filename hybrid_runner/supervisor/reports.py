@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hybrid_runner.version import VERSION
 from hybrid_runner.web.health import Check, Phase
 from hybrid_runner.web.reports import Body, health_of, ready_in
 
-LONGEST_SILENCE = 15.0
+LONGEST_SILENCE = 10.0
 """A process says something every second; after so many without a word its event loop is stalled."""
 
 LONGEST_BIRTH = 60.0
@@ -42,7 +42,7 @@ def fleet_health(views: Sequence[View], *, stopping: bool) -> Body:
         "healthy": not ill,
         "phase": _phase(views, stopping=stopping),
         "version": VERSION,
-        "checks": [asdict(Check("processes", ok=not ill, reason=reason))],
+        "checks": [Check("processes", "failed" if ill else "ok", reason).body()],
         "processes": processes,
     }
 
@@ -58,16 +58,16 @@ def _process(view: View, *, stopping: bool) -> Body:
     said = view.said or health_of(None)
     check = _lives(view, stopping=stopping)
     own = {"process": view.number, "pid": view.pid, "restarts": view.restarts}
-    return own | said | {"healthy": check.ok and said["healthy"], "checks": [asdict(check), *said["checks"]]}
+    return own | said | {"healthy": check.ok and said["healthy"], "checks": [check.body(), *said["checks"]]}
 
 
 def _lives(view: View, *, stopping: bool) -> Check:
     if view.pid is None:
         gone = "it was asked to stop, and has" if stopping else view.trouble or "it is not started yet"
-        return Check("process", ok=stopping or view.trouble is None, reason=gone)
+        return Check("process", "ok" if stopping or view.trouble is None else "failed", gone)
     if _is_silent(view):
-        return Check("process", ok=False, reason=f"has said nothing for {view.silence:.0f} s: its event loop is stalled")
-    return Check("process", ok=True, reason="lives, and says so")
+        return Check("process", "failed", f"has said nothing for {view.silence:.0f} s: its event loop is stalled")
+    return Check("process", "ok", "lives, and says so")
 
 
 def _is_silent(view: View) -> bool:

@@ -15,7 +15,7 @@ _SUPPRESS = "suppress_instrumentation"
 """What instrumentations look for in the context."""
 
 current_claim: ContextVar[Claim | None] = ContextVar("hybrid_runner_claim", default=None)
-"""What runs in this context."""
+"""What is being worked on in this context; lines that are logged there carry its ids."""
 
 
 class Unrecorded(NonRecordingSpan):

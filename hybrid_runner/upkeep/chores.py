@@ -31,6 +31,11 @@ class Chores:
         self._due: list[str] = []
         self._given = asyncio.Event()
 
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """Who keeps vacuum from cleaning up, if we were the last to look."""
+        return self._growth.pinned
+
     def give(self, names: Iterable[str | None]) -> None:
         """Do these soon; names that are not ours are somebody else's."""
         self._due += [name for name in names if name in self._actions and name not in self._due]

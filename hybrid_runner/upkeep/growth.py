@@ -15,6 +15,10 @@ log = logging.getLogger("hybrid_runner.upkeep")
 LONGER_THAN = timedelta(minutes=10)
 """How long vacuum may be held back until somebody is told."""
 _REPEATED = 3600.0
+_KNOWN = 1500.0
+"""Seconds for which what was found is believed: whoever looks next may be another worker."""
+_HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
+"""The first words of those who keep vacuum from cleaning up; the others have to do with the archive."""
 
 
 class Growth:
@@ -25,11 +29,19 @@ class Growth:
         self._longer_than = longer_than
         self._clock = clock
         self._told: dict[str, float] = {}
+        self._pinned: tuple[tuple[str, ...], float] = ((), 0.0)
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """Complaints about those who keep vacuum from cleaning up; from any thread."""
+        complaints, found_at = self._pinned
+        return complaints if self._clock() - found_at < _KNOWN else ()
 
     async def look(self) -> None:
         """Look once, and warn."""
         found = await statements.find_growth(self._on, self._longer_than)
         now = self._clock()
+        self._pinned = tuple(complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK)), now
         self._told = {culprit: at for culprit, at in self._told.items() if now - at < _REPEATED}
         for culprit, complaint in found:
             if culprit not in self._told:

@@ -15,10 +15,13 @@ from hybrid_runner.policy.settling import decide
 from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.about import about
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
 BATCH = 500
+_MOST_LINES = 10
+"""Of one batch so many get a line of their own."""
 REMEMBERED = timedelta(minutes=1)
 """How long a dead worker is kept in mind: a claim of its that was on its way when it died is found by a later round."""
 
@@ -65,7 +68,7 @@ class Rescuer:
             moved = await self._write(settlements)
         except RunnerError as error:
             if len(settlements) < 2:
-                log.warning("a job of a lost worker stays for now: %s", error, extra=_about(settlements))
+                log.warning("a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim))
                 if isinstance(error, DatabaseUnavailable):
                     raise
                 return 0
@@ -73,8 +76,11 @@ class Rescuer:
             return sum([await self._settle([settlement]) for settlement in free])
         self.rescued += len(moved)
         self._told(moved)
-        for settlement in moved:
+        is_each_told = log.isEnabledFor(logging.DEBUG)
+        for settlement in moved if is_each_told else moved[:_MOST_LINES]:
             _tell(settlement)
+        if len(moved) > _MOST_LINES and not is_each_told:
+            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES)
         return len(moved)
 
     async def _free(self, settlements: Sequence[Settlement]) -> list[Settlement]:
@@ -105,9 +111,4 @@ def _hung(lost: Lost) -> Raised:
 def _tell(settlement: Settlement) -> None:
     claim = settlement.claim
     what = settlement.state.value if isinstance(settlement, Finished) else f"due in {settlement.delay.total_seconds():.1f} s"
-    log.warning("rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=_about([settlement]))
-
-
-def _about(settlements: Sequence[Settlement]) -> dict[str, object]:
-    claim = settlements[0].claim
-    return {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
+    log.warning("rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim))

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import JobView, Standing
-from hybrid_runner.storage import standings, statements
+from hybrid_runner.storage import client_statements, standings
 from hybrid_runner.web.access import Access
 from hybrid_runner.web.database import Questions
 
@@ -40,7 +40,7 @@ class JobPages:
         """Every column; what the job carries only for the token."""
         job_id, reveals = job_id_of(request), self._access.is_granted(request)
         try:
-            job = await statements.get_job(self._questions, job_id)
+            job = await client_statements.get_job(self._questions, job_id)
         except RunnerError:
             raise unavailable() from None
         if job is None:
@@ -52,7 +52,7 @@ class JobPages:
         self._access.require(request)
         job_id, reason = job_id_of(request), await _reason_of(request)
         try:
-            outcome = await statements.cancel_job(self._questions, job_id, reason)
+            outcome = await client_statements.cancel_job(self._questions, job_id, reason)
         except RunnerError:
             raise unavailable() from None
         return _said(job_id, outcome)
@@ -62,7 +62,7 @@ class JobPages:
         self._access.require(request)
         job_id = job_id_of(request)
         try:
-            outcome = await statements.retry_job(self._questions, job_id)
+            outcome = await client_statements.retry_job(self._questions, job_id)
         except RunnerError:
             raise unavailable() from None
         return _said(job_id, outcome)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from hybrid_runner.policy.lately import QUIET, LastMinute
 from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.version import VERSION
 from hybrid_runner.web.figures import figures_of
@@ -55,7 +56,7 @@ def health_of(status: WorkerStatus | None) -> Body:
         "healthy": all(check.ok for check in checks),
         "phase": phase_of(status),
         "version": VERSION,
-        "checks": [asdict(check) for check in checks],
+        "checks": [check.body() for check in checks],
         "worker": None if status is None else figures(status),
     }
 
@@ -85,7 +86,29 @@ def figures(status: WorkerStatus) -> Body:
         "stale": status.stale,
         "rescued": status.rescued,
         "stalls": status.stalls,
+        "missed": sum(queue.missed for queue in queues),
+        "loop_lag": round(status.vitals.loop_lag, 4),
+        "heartbeat_age": round(status.vitals.heartbeat_age, 3),
+        "last_minute": _together([queue.last_minute for queue in queues]),
         "queues": {queue.queue: _of_queue(asdict(queue)) for queue in queues},
+    }
+
+
+def _together(minutes: Sequence[LastMinute]) -> Body:
+    """A10 of all queues: sums, means by the number of polls, and the longest."""
+    polls = sum(minute.polls_per_minute for minute in minutes)
+
+    def mean(of: Callable[[LastMinute], float]) -> float:
+        return sum(of(minute) * minute.polls_per_minute for minute in minutes) / polls
+
+    if not polls:
+        return asdict(QUIET)
+    return {
+        "polls_per_minute": polls,
+        "jobs_found_per_poll": round(mean(lambda minute: minute.jobs_found_per_poll), 3),
+        "claim_success_rate": round(mean(lambda minute: minute.claim_success_rate), 4),
+        "claim_latency_ms": round(mean(lambda minute: minute.claim_latency_ms), 3),
+        "longest_claim_ms": max(minute.longest_claim_ms for minute in minutes),
     }
 
 

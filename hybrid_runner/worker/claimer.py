@@ -35,9 +35,11 @@ from hybrid_runner.policy.doorbell import (
     Witnessed,
     Woken,
 )
+from hybrid_runner.policy.lately import Lately
 from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.telemetry.about import about, shorten
 from hybrid_runner.worker.frontier import Frontier
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.slots import Slots
@@ -78,6 +80,7 @@ class Looks:
     found: dict[str, int] = field(default_factory=dict)
     consecutive_errors: int = 0
     errors: int = 0
+    lately: Lately = field(default_factory=Lately)
 
 
 class Claimer:
@@ -107,6 +110,10 @@ class Claimer:
         self.queue = queue
         self.seen = Looks()
         self.mode = Mode.DEAF
+        self.asleep_since: float | None = None
+        """By the monotonic clock; None: it is not asleep."""
+        self._step = START
+        self._busy_since: float | None = None
         self._settings = settings
         self._wake = wake
         self._slots = slots
@@ -146,6 +153,12 @@ class Claimer:
         self._bell_failed = False  # the first failure is a lost listener, most likely: no time to lose
         slots.freed = self._on_free_slot
 
+    @property
+    def busy(self) -> float:
+        """Seconds for which it has waited for an answer from Postgres."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
     def stop(self) -> None:
         """Look no more; a look that is on its way is waited for, since what it claims must not be lost."""
         self._stopped = True
@@ -156,14 +169,20 @@ class Claimer:
         self._silence_at = time.monotonic()
 
     async def run(self) -> None:
-        """Look until stopped."""
+        """Look until stopped; started again, it goes on where it was."""
         doorbell = Doorbell()
-        stand, action = START
         while not self._stopped:
+            stand, action = self._step
+            self._busy_since = None if isinstance(action, Wait) else time.monotonic()
             answer = await self._perform(action)
             if answer is not None:
-                stand, action = doorbell.step(stand, answer)
-                self.mode = stand.mode
+                self._step = doorbell.step(stand, answer)
+                self._enter(self._step[0].mode)
+
+    def _enter(self, mode: Mode) -> None:
+        if mode is not self.mode:
+            self.mode = mode
+            self.asleep_since = time.monotonic() if mode is Mode.ASLEEP else None
 
     async def settle_doubt(self) -> None:
         """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
@@ -196,6 +215,7 @@ class Claimer:
         try:
             answer = await self._at_the_bell(action)
         except Exception as error:
+            self._busy_since = None
             if self._hearing() and self._bell_failed:
                 await self._bell_outage.pause(error)
             self._bell_failed = True
@@ -267,6 +287,8 @@ class Claimer:
         except Exception as error:
             self.seen.consecutive_errors += 1
             self.seen.errors += 1
+            self.seen.lately.failed(time.monotonic())
+            self._busy_since = None
             await self._outage.pause(error)
             return None
 
@@ -307,7 +329,9 @@ class Claimer:
     def _note(self, claims: list[Claim], free: int, began: float, *, sweep: bool) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
-        self._searched(Search(self.queue, way, free, claims, sweep, began, time.monotonic()))
+        ended = time.monotonic()
+        self._searched(Search(self.queue, way, free, claims, sweep, began, ended))
+        seen.lately.answered(len(claims), ended - began, ended)
         seen.consecutive_errors = 0
         seen.looks += 1
         seen.empty += not claims
@@ -315,10 +339,11 @@ class Claimer:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free)
             for claim in claims:
+                payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
                 log.debug(
-                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due",
-                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000,
-                    extra={"job": claim.id, "queue": claim.queue, "kind": claim.kind},
+                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
+                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
+                    extra=about(claim),
                 )  # fmt: skip
 
     def _report(self, *, found: int, swept: bool, now: float) -> Looked:

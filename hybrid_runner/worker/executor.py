@@ -21,7 +21,6 @@ from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, 
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.current import current_claim
-from hybrid_runner.telemetry.logs import current_job
 from hybrid_runner.telemetry.spans import RunSpan
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
@@ -145,7 +144,6 @@ class Executor:
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
-        current_job.set(claim.id)
         current_claim.set(claim)
         claim.began = time.monotonic()
         try:

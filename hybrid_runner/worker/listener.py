@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.policy.missed import heals
 from hybrid_runner.storage.connections import Ear, Rows, ring_once
 from hybrid_runner.worker.loops import Outage
 
@@ -21,6 +23,8 @@ _PROOF_TIMEOUT = 5.0
 _TRY_AGAIN = 60.0
 _TRY_POOLER_AGAIN = 3600.0
 """Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
+_DOUBTED = 2.0
+"""Seconds after which a ring to ourselves that has not come is shown as an illness; given up is the connection later."""
 _READ = 0.5
 _STEADY = 10.0
 """A connection that lasted for less seconds counts as one more failure: reconnecting must not spin."""
@@ -45,9 +49,19 @@ class Listener:
         self.hearing = False
         self.lost = 0
         """Connections that listened, and do so no more."""
+        self.doubted = False
+        """Whether a ring to ourselves should have been heard by now."""
+        self._healed_at = -math.inf
+        self._deaf_since: float | None = time.monotonic()
         self.proof_channel: str | None = None
         """Where a ring must be heard while hearing."""
         self._proofs_due = self._proofs_heard = 0
+
+    @property
+    def deaf(self) -> float | None:
+        """Seconds for which no ring could arrive; None: rings arrive."""
+        since = self._deaf_since
+        return None if since is None else time.monotonic() - since
 
     async def run(self) -> None:
         """Listen for ever."""
@@ -75,6 +89,7 @@ class Listener:
             log.warning("listener: the connection was lost; polling until it is back")
         finally:
             self._ear = self.proof_channel = None
+            self.doubted = False
             self._set(hearing=False)
             await ear.close()
 
@@ -86,6 +101,7 @@ class Listener:
         def on_proof(*_: object) -> None:
             if channel == self.proof_channel:
                 self._proofs_heard += 1
+                self.doubted = self._proofs_heard < self._proofs_due
             proved.set()
 
         await ear.listen(channel, on_proof)
@@ -116,13 +132,28 @@ class Listener:
         self._proofs_due += 1
         due, loop = self._proofs_due, asyncio.get_running_loop()
 
+        def is_missing() -> bool:
+            return channel == self.proof_channel and self._proofs_heard < due and self._ear is not None
+
+        def doubt() -> None:
+            self.doubted = self.doubted or is_missing()
+
         def check() -> None:
-            if channel == self.proof_channel and self._proofs_heard < due and self._ear is not None:
+            if is_missing() and self._ear is not None:
                 log.warning("listener: a ring to ourselves did not arrive: connecting again")
                 self._ear.hang_up()
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
+        loop.call_later(min(_DOUBTED, seconds), lambda: loop.call_later(_READ, doubt))
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
+
+    def missed(self, queue: str, count: int) -> None:
+        """Rings of the queue were swallowed, and the next may be too: listen on a new connection, at most once a minute."""
+        now = time.monotonic()
+        if self._ear is not None and heals(now, self._healed_at):
+            self._healed_at = now
+            log.warning("%s: %d jobs waited for a poll although a ring was due: listening anew", queue, count)
+            self._ear.hang_up()
 
     async def get_up(self) -> None:
         """Give back every sleeper's lock; rings are heard all the same."""
@@ -152,4 +183,5 @@ class Listener:
     def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:
             self.hearing = hearing
+            self._deaf_since = None if hearing else time.monotonic()
             self._changed()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
@@ -20,6 +22,7 @@ class Poller:
         self._pace = deaf
         self._changed = asyncio.Event()
         self._answered = asyncio.Event()
+        self._due_at = math.inf
         self.empty_polls = 0
         self.polls = 0
 
@@ -27,6 +30,11 @@ class Poller:
     def pause(self) -> float:
         """Seconds until the next poll, from the last change."""
         return self._pace.poll(self.empty_polls).total_seconds()
+
+    @property
+    def overdue(self) -> float:
+        """Seconds by which the next poll is late."""
+        return max(0.0, time.monotonic() - self._due_at)
 
     def hears(self, *, hearing: bool) -> None:
         """The event path came or went."""
@@ -50,6 +58,7 @@ class Poller:
         """Poll for ever."""
         while True:
             self._changed.clear()
+            self._due_at = time.monotonic() + self.pause
             try:
                 async with asyncio.timeout(self.pause):
                     await self._changed.wait()
@@ -59,6 +68,7 @@ class Poller:
     async def _poll(self) -> None:
         self.polls += 1
         self._answered.clear()
+        self._due_at = time.monotonic() + self.pause
         self._wake.up(Reason.SWEEP)
         # What the poll finds decides the next pause. While Postgres is away no answer comes: go on by the clock.
         with contextlib.suppress(TimeoutError):

@@ -19,6 +19,7 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
+from hybrid_runner.storage.contact import Contact
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.upkeep.chores import Chores
 from hybrid_runner.upkeep.endings import Endings
@@ -46,6 +47,7 @@ class Presence:
         kinds: str,
         worker_id: str,
         *,
+        contact: Contact,
         running: Callable[[], list[int]],
         by_queue: Callable[[], dict[str, int]],
         overdue: Callable[[float], set[int]],
@@ -70,7 +72,8 @@ class Presence:
         self._unheard = unheard
         self._loop = asyncio.get_running_loop()
         self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
-        self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience)
+        self._contact = contact
+        self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience, contact=contact)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(self._upkeep, registry, rescued, tracing.kept)
         self._endings = Endings(self._upkeep, tracing.ended if tracing.on else None)
@@ -79,9 +82,10 @@ class Presence:
         self._rescue_first = False
         self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled, lagged)
-        pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
+        self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
+        """Seconds between two beats."""
         others = (self.watchdog.run, self._do_duties, self._chores.run, self.gauges.run)
-        self._heartbeat = Heartbeat(pause, self._beat, *others, closing=self._close)
+        self._heartbeat = Heartbeat(self.pause, self._beat, *others, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -106,6 +110,11 @@ class Presence:
     def alive(self) -> bool:
         """Whether the heartbeat goes on."""
         return self._heartbeat.alive
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """Who keeps vacuum from cleaning up, if this worker was the last to look."""
+        return self._chores.pinned
 
     def claim_number(self) -> int:
         """The next one."""
@@ -159,7 +168,9 @@ class Presence:
                 )  # fmt: skip
         except (NoAnswer, TimeoutError) as error:
             self._pass_on(self._unheard)
-            raise error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time") from None
+            failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
+            self._contact.failed(failure)
+            raise failure from None
         self.beaten_at = time.monotonic()
         others = [t for t in told if t.what not in _OWN_BUSINESS]
         self._pass_on(lambda: self._told(others, began, first_claim))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
+from typing import Any
 
 from hybrid_runner.happenings import Search
 from hybrid_runner.models import Claim, Taken
@@ -16,6 +17,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.claimer import Claimer
+from hybrid_runner.worker.missed import MissedRings
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.slots import Slots
 from hybrid_runner.worker.status import QueueStatus
@@ -24,6 +26,7 @@ from hybrid_runner.worker.wake import Wake
 
 _LOOK_LATER = 0.025
 _REASONS = {"": Reason.RING, "later": Reason.LATER}
+_ABOUT_WORKERS = {"here", "gone"}
 _LONGEST_NUMBER = 10
 
 
@@ -48,6 +51,9 @@ class QueueWork:
         next_due: Callable[[str], Awaitable[timedelta | None]],
         start: Callable[[list[Claim], Slots], None],
         searched: Callable[[Search], None],
+        find_unannounced: Callable[[str, Sequence[int]], Awaitable[tuple[bool, int]]],
+        soon: Callable[[Coroutine[Any, Any, None]], None],
+        missed: Callable[[str, int], None],
         room: Callable[[], int],
     ) -> None:
         self.queue = queue
@@ -63,8 +69,10 @@ class QueueWork:
             queue, settings=settings, wake=self.wake, slots=self.slots, bell=bell, hearing=hearing, claim=claim,
             session=session, release_lost=release_lost, next_due=next_due, start=start, room=room,
             mixed=lambda: self.mixed, unmute=lambda: self._open(queue),
-            looked=self.poller.looked, searched=searched, set_timer=self.timer.set,
+            looked=self.poller.looked, searched=self._on_search, set_timer=self.timer.set,
         )  # fmt: skip
+        self.missed = MissedRings(lambda ids: find_unannounced(queue, ids), hearing, soon, lambda count: missed(queue, count))
+        self._searched = searched
         self.members: dict[str, str] = {}
         """The live workers of this queue as the last heartbeat knew them, and the numbers of the kinds that they know."""
         self.mixed = True
@@ -80,6 +88,8 @@ class QueueWork:
         """A ring on the queue's channel; whoever sent it, the worst it can do is cause a look."""
         self._rings += 1
         word, _, rest = payload.partition(" ")
+        if word not in _ABOUT_WORKERS:
+            self.missed.heard(insert=word != "help")
         match word:
             case "help":
                 self.wake.up(Reason.HELP)
@@ -103,6 +113,13 @@ class QueueWork:
                 self.wake.up(Reason.SWEEP)
             case "due" if value:
                 self.timer.advance(timedelta(seconds=max(0.0, float(value))))
+
+    def _on_search(self, search: Search) -> None:
+        if search.claims and search.way == Reason.SWEEP.way:
+            alone = self.members.keys() <= {self._worker_id()}
+            self.missed.poll_found(search.claims, self.claimer.asleep_since, mixed=self.mixed, alone=alone)
+        news = self.missed.news()
+        self._searched(search._replace(missed=news) if news else search)
 
     def _rung(self, reason: Reason, ringer: int) -> None:
         position = place(ringer, self._worker_id(), self.members)
@@ -148,10 +165,11 @@ class QueueWork:
 
     def status(self) -> QueueStatus:
         """A snapshot."""
-        seen = self.claimer.seen
+        seen, missed = self.claimer.seen, self.missed
         return QueueStatus(
             queue=self.queue, mode=self.claimer.mode.value, slots=self.slots.total, running=self.slots.taken, looks=seen.looks,
             empty_looks=seen.empty, sweeps=seen.sweeps, found=dict(seen.found), consecutive_errors=seen.consecutive_errors,
             polls=self.poller.polls, empty_polls=self.poller.empty_polls, next_poll=self.poller.pause, errors=seen.errors,
-            rings=self._rings,
+            rings=self._rings, overdue=self.poller.overdue, busy=self.claimer.busy, missed=missed.count, missed_ago=missed.ago,
+            last_minute=seen.lately.seen(time.monotonic()),
         )  # fmt: skip

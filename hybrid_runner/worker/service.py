@@ -22,12 +22,14 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
+from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.exporting import spans_dropped
 from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
@@ -36,6 +38,7 @@ from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.publisher import LAMP, Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
+from hybrid_runner.worker.snapshot import snapshot
 from hybrid_runner.worker.status import WorkerStatus
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
@@ -61,8 +64,10 @@ class Worker:
         self._totals = dict(queues)
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
+        self._contact = Contact()
         self._tally = Tally()
         self._counts = Counts(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        self._chronicle = Chronicle()
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -84,6 +89,7 @@ class Worker:
             raise
         self._tasks.loop("settler", self._settler.run)
         self._tasks.loop("progress", self._progress.run)
+        self._tasks.loop("chronicle", self._chronicle.run)
         self._tasks.loop("listener", self._listener.run)
         for work in self._work.values():
             self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
@@ -110,6 +116,7 @@ class Worker:
         if not await within(latest - 2, self._settler.drained()):
             log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
         await self._tasks.end("")
+        self._chronicle.summarise()
         await self._retire(latest)
         log.info("worker %s has stopped", self.id)
 
@@ -145,14 +152,10 @@ class Worker:
 
     def status(self) -> WorkerStatus:
         """A snapshot of everything."""
-        return WorkerStatus(
-            id=self.id, hearing=self._listener.hearing, stopping=self._stopping,
-            running=len(self._executor.running), pending_settlements=self._settler.pending,
-            settled=dict(self._tally.settled), stale=self._settler.stale, rescued=self._presence.rescued,
-            stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
-            ended_loops=(*self._tasks.ended, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
-            queues=tuple(work.status() for work in self._work.values()),
-            listeners_lost=self._listener.lost, figures={**self._counts.figures(), **self._presence.gauges.figures()},
+        return snapshot(
+            self.id, self._presence, self._listener, self._executor, self._settler, self._tally, self._contact,
+            stopping=self._stopping, ended_loops=self._tasks.ended, queues=[work.status() for work in self._work.values()],
+            figures={**self._counts.figures(), **self._presence.gauges.figures()},
         )  # fmt: skip
 
     async def hearing(self) -> None:
@@ -183,9 +186,9 @@ class Worker:
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
-            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims))),
-            Link(dsn, named("settles", FOR_SETTLING)),
-            Link(dsn, named("courtesies", FOR_SETTLING)),
+            Link(dsn, named("claims", for_claims(flushed=settings.flush_claims)), contact=self._contact),
+            Link(dsn, named("settles", FOR_SETTLING), contact=self._contact),
+            Link(dsn, named("courtesies", FOR_SETTLING), contact=self._contact),
         )
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
@@ -193,7 +196,7 @@ class Worker:
 
         self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
         self._publisher = Publisher(self._listener.ring, self._tasks.soon)
-        self._observers = Observers(self._tally, self._counts, self._tracing, self._publisher)
+        self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
@@ -223,6 +226,9 @@ class Worker:
                 next_due=partial(statements.next_due, self._claims),
                 start=self._executor.start,
                 searched=self._observers.searched,
+                find_unannounced=partial(statements.find_unannounced, self._courtesies),
+                soon=self._tasks.soon,
+                missed=self._listener.missed,
                 # outcomes that Postgres has not taken yet are bounded too
                 room=lambda: max(0, 2 * total - self._settler.pending),
             )
@@ -231,6 +237,7 @@ class Worker:
 
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
+            contact=self._contact,
             running=lambda: self._executor.running,
             by_queue=self._executor.by_queue,
             overdue=self._executor.overdue,

@@ -17,6 +17,7 @@ from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.looking import Recent
 from hybrid_runner.policy.settling import error_text
+from hybrid_runner.telemetry.about import about
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -24,6 +25,8 @@ S = TypeVar("S", Finished, Requeued)
 
 LARGEST_BATCH = 500
 LOCKED_PAUSE = 1.0
+_MOST_LINES = 10
+"""Of one batch so many outcomes that were dropped get a line of their own."""
 MOST_TEXT = 8 * 1024 * 1024  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
 
 
@@ -87,7 +90,9 @@ class Settler:
         await self._none.wait()
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write for ever; started again, what was on its way is written first."""
+        self._waiting.extendleft(reversed(self._in_flight))
+        self._in_flight = []
         while True:
             if not self._waiting:
                 await self._some.wait()
@@ -180,7 +185,7 @@ class Settler:
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
         if not aside:  # given back meanwhile
             return batch
-        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra={"job": aside[0].claim.id})
+        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra=about(aside[0].claim))
         if not self._set_aside:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
         self._set_aside += aside
@@ -214,7 +219,7 @@ class Settler:
         if isinstance(refused, Finished) and refused.result is None and refused.state is State.FAILED:
             await self._outage.pause(error)  # nothing of ours left to blame: a right is missing, a schema is gone
             return False
-        log.error("what became of it was refused: %s", error, extra={"job": refused.claim.id})
+        log.error("what became of it was refused: %s", error, extra=about(refused.claim))
         reason = error_text(refused.claim, datetime.now(UTC), "NotStorable", f"Postgres refused the outcome: {error}")
         batch[0] = Finished(refused.claim, State.FAILED, error=reason)
         return False
@@ -225,11 +230,13 @@ class Settler:
             moved = [*moved, *(Finished(s.claim, State.COMPLETED) for s in not_moved if s.claim.completed_by_handler)]
         self._wrote(Writing(moved, stale, began, time.monotonic()))
         self.stale += len(stale)
-        for settlement in stale:
+        for settlement in stale[:_MOST_LINES]:
             log.warning(
                 "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
-                extra={"job": settlement.claim.id},
+                extra=about(settlement.claim),
             )  # fmt: skip
+        if len(stale) > _MOST_LINES:
+            log.warning("dropped in the same way: %d more outcomes", len(stale) - _MOST_LINES)
 
 
 def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:

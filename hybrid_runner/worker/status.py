@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hybrid_runner.policy.lately import QUIET, LastMinute
 from hybrid_runner.telemetry.figures import Figures
 
 
@@ -29,6 +30,36 @@ class QueueStatus:
     """Looks that failed."""
     rings: int = 0
     """Heard, whatever they asked for."""
+    overdue: float = 0.0
+    """Seconds by which the next fallback poll is late."""
+    busy: float = 0.0
+    """Seconds for which the claimer has waited for an answer from Postgres."""
+    missed: int = 0
+    """Jobs that a fallback poll found although a ring was due."""
+    missed_ago: float | None = None
+    """Seconds since the last of them."""
+    last_minute: LastMinute = QUIET
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """What a worker's health is judged by, beside its queues."""
+
+    heartbeat_age: float = 0.0
+    """Seconds since Postgres last took a heartbeat."""
+    heartbeat_every: float = 10.0
+    deaf: float | None = None
+    """Seconds for which no ring could arrive; None: rings arrive."""
+    doubted: bool = False
+    """Whether the listener is connected, and yet did not hear a ring of our own."""
+    away: float | None = None
+    """Seconds for which Postgres has answered nobody here; None: it answers."""
+    complaint: str = ""
+    """What the last one that got no answer was told."""
+    loop_lag: float = 0.0
+    """Seconds that the event loop last took for what it was asked to do at once."""
+    pinned: tuple[str, ...] = ()
+    """Who keeps vacuum from cleaning up, if this worker was the last to look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +86,4 @@ class WorkerStatus:
     """Connections that listened and were lost."""
     figures: Figures = field(default_factory=dict)
     """What was counted, and what this worker measured for all: see telemetry/instruments.py."""
+    vitals: Vitals = Vitals()

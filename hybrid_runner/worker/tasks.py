@@ -12,6 +12,9 @@ from hybrid_runner.worker.loops import keep
 
 log = logging.getLogger("hybrid_runner.worker")
 
+RESTARTED = 5.0
+"""Seconds after which a loop that ended by itself is started again: long enough to be seen on the health page."""
+
 
 class Tasks:
     """Loops that should never end, and small things done soon."""
@@ -20,15 +23,15 @@ class Tasks:
         self._owner = owner
         self._tasks: set[asyncio.Task[None]] = set()
         self.ended: list[str] = []
-        """Loops that ended although nobody ended them."""
+        """Loops that ended although nobody ended them, until they are started again."""
         self._ending = False
         self._context = quiet()
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a loop; what it raises starts it again."""
+        """Run a loop; what it raises starts it again, and so does an end that nobody asked for."""
         task = asyncio.get_running_loop().create_task(keep(name, run), name=name, context=self._context.copy())
         self._tasks.add(task)
-        task.add_done_callback(self._on_loop_end)
+        task.add_done_callback(lambda task: self._on_loop_end(task, run))
 
     def soon(self, call: Coroutine[Any, Any, None]) -> None:
         """Do it without waiting for it."""
@@ -51,9 +54,16 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _on_loop_end(self, task: asyncio.Task[None]) -> None:
+    def _on_loop_end(self, task: asyncio.Task[None], run: Callable[[], Awaitable[None]]) -> None:
         self._tasks.discard(task)
+        if self._ending:
+            return
+        name, error = task.get_name(), None if task.cancelled() else task.exception()
+        self.ended.append(name)
+        log.error("worker %s: its %s has ended: it is started again in %.0f s", self._owner(), name, RESTARTED, exc_info=error)
+        asyncio.get_running_loop().call_later(RESTARTED, self._again, name, run)
+
+    def _again(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         if not self._ending:
-            self.ended.append(task.get_name())
-            if not task.cancelled():
-                log.error("worker %s: its %s has ended: restart it", self._owner(), task.get_name(), exc_info=task.exception())
+            self.ended.remove(name)
+            self.loop(name, run)

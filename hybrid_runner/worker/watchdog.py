@@ -39,19 +39,26 @@ class Watchdog:
         self._lagged = lagged
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._turned_at = time.monotonic()
+        self._asked_at = self._turned_at = time.monotonic()
+        self._lag = 0.0
         self.stalls = 0
         self.stalled = False
         """Whether the loop stands still now, and has for longer than the limit."""
 
+    @property
+    def lag(self) -> float:
+        """Seconds that the loop last took for what it was asked to do at once, or has taken so far."""
+        asked_at = self._asked_at
+        return self._lag if self._turned_at >= asked_at else max(self._lag, time.monotonic() - asked_at)
+
     async def run(self) -> None:
         """Watch until the loop is closed."""
         while True:
+            self._asked_at = began = time.monotonic()
             try:
-                self._loop.call_soon_threadsafe(self._turn, time.monotonic())
+                self._loop.call_soon_threadsafe(self._turn, began)
             except RuntimeError:
                 return
-            began = time.monotonic()
             await asyncio.sleep(self._limit / _LOOKS)
             now = time.monotonic()
             if now - began > self._limit / 2:  # we did not run ourselves: the whole process was frozen
@@ -66,7 +73,8 @@ class Watchdog:
 
     def _turn(self, asked_at: float) -> None:
         self._turned_at = time.monotonic()
-        self._lagged(self._turned_at - asked_at)
+        self._lag = self._turned_at - asked_at
+        self._lagged(self._lag)
 
     def _report(self, silent: float) -> None:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # documented, its name notwithstanding

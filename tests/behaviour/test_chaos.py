@@ -276,9 +276,9 @@ def test_journals_are_read_as_what_was_known_when_a_process_died(tmp_path: Path)
 
 def test_what_a_worker_never_has_reason_to_say_is_found() -> None:
     usual = {"level": "warning", "message": "settling: Postgres does not answer; trying again in 1.0 s"}
-    ended = {"level": "error", "message": "worker a: its settler has ended: restart it"}
+    ended = {"level": "error", "message": "worker a: its settler has ended: it is started again in 5 s"}
     crash = {"level": "error", "message": "claimer failed", "exception": "Traceback\n  …\nKeyError: 7"}
     assert list(troubles([usual, ended, crash])) == [
-        "a worker's log: worker a: its settler has ended: restart it ",
+        "a worker's log: worker a: its settler has ended: it is started again in 5 s ",
         "a worker's log: claimer failed KeyError: 7",
     ]

@@ -8,7 +8,7 @@ import re
 
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.cli.running import fails, succeeds
 from tests.support.archive import aged, exists, partition
@@ -84,7 +84,7 @@ async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: 
     queued = await enqueue(database)
     text = await succeeds_("jobs", "cancel", str(queued), str(taken.id), "--reason", "no longer wanted", "--dsn", dsn)
     assert text.splitlines() == [f"job {queued} is cancelled", f"job {taken.id} runs, and was told to stop"]
-    view = await statements.get_job(database, queued)
+    view = await client_statements.get_job(database, queued)
     assert view is not None
     assert view.errors[-1]["message"] == "no longer wanted"
     assert await succeeds_("jobs", "retry", str(queued), "--dsn", dsn) == f"job {queued} is queued again\n"
@@ -104,7 +104,7 @@ async def test_jobs_that_cannot_be_found_or_changed_are_one_line(dsn: str, datab
     assert await fails_("jobs", "retry", "12345", "--dsn", dsn) == "there is no job 12345"
     assert await fails_("jobs", "cancel", str(done), "--dsn", dsn) == f"job {done} has ended already"
     assert "another live job has its key" in await fails_("jobs", "retry", str(done), "--dsn", dsn)
-    assert await statements.get_job(database, holder) is not None
+    assert await client_statements.get_job(database, holder) is not None
 
 
 async def test_queues_are_paused_and_resumed(dsn: str) -> None:

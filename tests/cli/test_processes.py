@@ -147,7 +147,7 @@ async def test_two_processes_share_the_jobs_and_show_themselves_on_one_port(dsn:
             (1, 0, "running", True),
             (2, 0, "running", True),
         ]
-        assert all({check["name"] for check in child["checks"]} == {"process", "claiming", "loops"} for child in children)
+        assert all([check["name"] for check in child["checks"]][:3] == ["process", "claiming", "loops"] for child in children)
         assert len({child["worker"]["id"] for child in children}) == 2
         assert all(child["worker"]["slots"] == 2 for child in children)
         known = {child["pid"] for child in children}

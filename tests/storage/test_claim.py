@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.models import NewJob, State
 from hybrid_runner.outcomes import Requeued
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, enqueue
 
@@ -16,7 +16,10 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 async def test_many_claimers_get_each_job_once(database: Connection, another: Another) -> None:
     """A4"""
-    ids = {e.id for e in await statements.enqueue_many(database, [NewJob("work", priority=n % 3) for n in range(2_000)], "exists")}
+    ids = {
+        e.id
+        for e in await client_statements.enqueue_many(database, [NewJob("work", priority=n % 3) for n in range(2_000)], "exists")
+    }
 
     async def drain(connection: Connection, worker_id: str) -> list[int]:
         taken: list[int] = []
@@ -43,7 +46,7 @@ async def test_losing_a_race_is_no_error_and_no_waiting(database: Connection, an
 
 async def test_a_claim_takes_no_more_than_it_asked_for_and_locks_no_more(database: Connection, another: Another) -> None:
     """A4, A13"""
-    await statements.enqueue_many(database, [NewJob("work", priority=n % 4) for n in range(20)], "exists")
+    await client_statements.enqueue_many(database, [NewJob("work", priority=n % 4) for n in range(20)], "exists")
     first = await another()
     async with first.transaction():
         assert len(await claim(first, slots=3)) == 3
@@ -62,7 +65,7 @@ async def test_urgent_lanes_come_first_and_the_oldest_first_within_a_lane(databa
 
 async def test_batches_keep_the_order_that_one_claim_would_have(database: Connection) -> None:
     """A7"""
-    await statements.enqueue_many(database, [NewJob("work", priority=n % 3, run_at=LONG_AGO) for n in range(30)], "exists")
+    await client_statements.enqueue_many(database, [NewJob("work", priority=n % 3, run_at=LONG_AGO) for n in range(30)], "exists")
     expected = await database.fetch("SELECT id FROM hybrid_runner.jobs ORDER BY priority, run_at, id")
     taken: list[int] = []
     while batch := await claim(database, slots=4):
@@ -74,7 +77,7 @@ async def test_a_claim_records_who_when_and_which_attempt(database: Connection) 
     """A6, D3"""
     job = await enqueue(database, payload='{"a": 1}')
     [taken] = await claim(database, worker_id="worker-7")
-    view = await statements.get_job(database, job)
+    view = await client_statements.get_job(database, job)
     assert view is not None
     assert (view.state, view.worker_id, view.attempt, view.version) == (State.RUNNING, "worker-7", 1, 2)
     assert (view.claim, view.started_at) == (taken.claim, taken.started_at)
@@ -92,7 +95,7 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
         for c in (await statements.claim_jobs(database, "default", kinds, 10, "worker-1", 1)).claims
     }
     assert taken == {plain: (3, 30.0), special: (9, 8.0)}
-    view = await statements.get_job(database, plain)
+    view = await client_statements.get_job(database, plain)
     assert view is not None
     assert (view.max_attempts, view.timeout) == (3, timedelta(seconds=30))
 
@@ -102,7 +105,7 @@ async def test_kinds_that_nobody_here_knows_are_left_to_others(database: Connect
     unknown = await enqueue(database, kind="from.the.future", priority=0)
     known = await enqueue(database)
     assert [c.id for c in await claim(database, slots=1)] == [known]
-    view = await statements.get_job(database, unknown)
+    view = await client_statements.get_job(database, unknown)
     assert view is not None
     assert (view.state, view.attempt, view.version) == (State.QUEUED, 0, 1)
 

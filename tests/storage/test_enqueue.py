@@ -9,7 +9,7 @@ import pytest
 from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
 from hybrid_runner.models import NewJob, OnConflict, State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, ended, enqueue, running
 from tests.support.waiting import until_blocked
@@ -20,12 +20,12 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 async def enqueue_work(connection: Connection, on_conflict: OnConflict, priority: int = 5) -> tuple[int, str]:
     """Enqueue under the key `k`; the id and the outcome."""
-    return await statements.enqueue_job(connection, NewJob("work", key="k", priority=priority), on_conflict)
+    return await client_statements.enqueue_job(connection, NewJob("work", key="k", priority=priority), on_conflict)
 
 
 async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> None:
-    first = await statements.enqueue_job(database, NewJob("work"), "error")
-    second = await statements.enqueue_job(database, NewJob("work"), "error")
+    first = await client_statements.enqueue_job(database, NewJob("work"), "error")
+    second = await client_statements.enqueue_job(database, NewJob("work"), "error")
     assert (first.outcome, second.outcome) == ("inserted", "inserted")
     assert second.id > first.id
 
@@ -34,13 +34,13 @@ async def test_every_field_arrives(database: Connection) -> None:
     due, end = datetime(2031, 1, 2, tzinfo=UTC), datetime(2032, 1, 2, tzinfo=UTC)
     job = NewJob("work", '{"a": 1}', "images", "k", 2, due, None, 7, timedelta(seconds=9), end, '{"b": 2}', TRACE)
     free = _without_key(job)
-    stored = [await statements.enqueue_job(database, job, "error")]
-    stored += await statements.enqueue_many(database, [free, free], "error")
-    stored += (await statements.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
-    stored += (await statements.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
+    stored = [await client_statements.enqueue_job(database, job, "error")]
+    stored += await client_statements.enqueue_many(database, [free, free], "error")
+    stored += (await client_statements.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
+    stored += (await client_statements.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
     assert len(stored) == 5
     for number, _ in stored:
-        view = await statements.get_job(database, number)
+        view = await client_statements.get_job(database, number)
         assert view is not None
         assert (view.kind, view.payload, view.queue, view.priority, view.run_at) == ("work", {"a": 1}, "images", 2, due)
         assert (view.max_attempts, view.timeout, view.finish_by, view.data) == (7, timedelta(seconds=9), end, {"b": 2})
@@ -57,7 +57,7 @@ async def test_a_conflict_says_which_job_exists_and_changes_nothing(database: Co
     """B2"""
     first = await enqueue_work(database, "exists", priority=1)
     assert await enqueue_work(database, "exists", priority=9) == (first[0], "exists")
-    view = await statements.get_job(database, first[0])
+    view = await client_statements.get_job(database, first[0])
     assert view is not None
     assert (view.priority, view.version) == (1, 1)
 
@@ -65,7 +65,7 @@ async def test_a_conflict_says_which_job_exists_and_changes_nothing(database: Co
 async def test_a_conflict_replaces_a_job_that_waits(database: Connection) -> None:
     first = await enqueue_work(database, "exists", priority=1)
     assert await enqueue_work(database, "replace", priority=9) == (first[0], "replaced")
-    view = await statements.get_job(database, first[0])
+    view = await client_statements.get_job(database, first[0])
     assert view is not None
     assert (view.priority, view.version) == (9, 2)
 
@@ -90,7 +90,7 @@ async def test_a_key_is_free_again_when_its_job_has_ended(database: Connection) 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:
     with pytest.raises(EnqueueError, match="on_conflict must be exists, replace or error, not perhaps"):
-        await statements.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
+        await client_statements.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
 
 
 async def test_many_who_enqueue_one_key_at_once_get_one_job(database: Connection, another: Another) -> None:
@@ -132,7 +132,7 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
     transaction = database.transaction()
     await transaction.start()
     await enqueue(database)
-    await statements.enqueue_many(database, [NewJob("work"), NewJob("work", key="k")], "exists")
+    await client_statements.enqueue_many(database, [NewJob("work"), NewJob("work", key="k")], "exists")
     assert await claim(worker) == []
     await transaction.rollback()
     assert await claim(worker) == []
@@ -141,7 +141,7 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
 @pytest.mark.parametrize("priorities", [1, 3], ids=["alike", "different"])
 async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priorities: int, database: Connection) -> None:
     jobs = [NewJob("work", payload=str(n), priority=n % priorities) for n in range(10_000)]
-    answers = await statements.enqueue_many(database, jobs, "exists")
+    answers = await client_statements.enqueue_many(database, jobs, "exists")
     stored = {row[0]: row[1] for row in await database.fetch("SELECT id, payload FROM hybrid_runner.jobs")}
     assert [stored[number] for number, _ in answers] == [str(n) for n in range(10_000)]
 
@@ -149,23 +149,23 @@ async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priori
 async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Connection) -> None:
     waiting = await enqueue(database, key="there")
     batch = [NewJob("work", key="new"), NewJob("work", key="there"), NewJob("work"), NewJob("work", key="new")]
-    first, second, third, fourth = await statements.enqueue_many(database, batch, "exists")
+    first, second, third, fourth = await client_statements.enqueue_many(database, batch, "exists")
     assert [e.outcome for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
-        await statements.enqueue_many(database, batch, "error")
+        await client_statements.enqueue_many(database, batch, "error")
 
 
 @pytest.mark.parametrize("last", [NewJob("work"), NewJob("work", priority=1), NewJob("work", key="k")], ids=str)
 async def test_one_payload_that_is_not_json_keeps_all_of_them_out(last: NewJob, database: Connection) -> None:
     with pytest.raises((DatabaseError, EnqueueError), match="json") as refusal:
-        await statements.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
+        await client_statements.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
     assert "\n" not in str(refusal.value)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_no_jobs_are_a_batch_too(database: Connection) -> None:
-    assert await statements.enqueue_many(database, [], "exists") == []
+    assert await client_statements.enqueue_many(database, [], "exists") == []
 
 
 async def test_the_sql_function_returns_the_id_and_notes_a_conflict(database: Connection) -> None:
@@ -195,7 +195,7 @@ async def test_sql_producers_hand_their_trace_over_by_a_setting(insert: str, dat
 @pytest.mark.parametrize("payload", ["{", "nope", ""])
 async def test_what_is_not_json_is_refused_in_one_line(payload: str, database: Connection) -> None:
     with pytest.raises((DatabaseError, EnqueueError)) as refusal:
-        await statements.enqueue_job(database, NewJob("work", payload), "exists")
+        await client_statements.enqueue_job(database, NewJob("work", payload), "exists")
     assert "json" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

@@ -20,7 +20,7 @@ import pytest
 
 from hybrid_runner.models import Claim, State, Taken
 from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import query
 from hybrid_runner.storage.statements import WHOLE_LANES, Lanes
@@ -195,7 +195,7 @@ class Machine:
 
     async def cancel(self) -> None:
         job = await self.any_job()
-        if job is not None and await statements.cancel_job(self.database, job, None) == "cancelled":
+        if job is not None and await client_statements.cancel_job(self.database, job, None) == "cancelled":
             self.void(job)
             self.ended.append(job)
 
@@ -203,25 +203,25 @@ class Machine:
         """One that waits runs now; one that runs on a dead worker is queued again; one that runs on a living worker goes on."""
         job = await self.any_job()
         if job is not None:
-            said = await self.changed(statements.retry_job(self.database, job), put_back=True)
+            said = await self.changed(client_statements.retry_job(self.database, job), put_back=True)
             if said == "queued":
                 self.void(job)
 
     async def retry_finished(self) -> None:
         if self.ended:
             job = self.ended.pop(self.chance.randrange(len(self.ended)))
-            assert await self.changed(statements.retry_job(self.database, job), put_back=True) == "queued"
+            assert await self.changed(client_statements.retry_job(self.database, job), put_back=True) == "queued"
 
     async def amend(self) -> None:
         if queued := await self.queued():
-            job = await statements.get_job(self.database, self.chance.choice(queued)[2])
+            job = await client_statements.get_job(self.database, self.chance.choice(queued)[2])
             assert job is not None
             ago = self.chance.choice(
                 [None, timedelta(0), timedelta(milliseconds=10), timedelta(minutes=1), timedelta(milliseconds=-20)]
             )
             run_at = None if ago is None else await self.now() - ago
             lane = self.chance.choice([None, self.lane()])
-            await self.changed(statements.amend_job(self.database, job.id, job.version, None, lane, run_at, None))
+            await self.changed(client_statements.amend_job(self.database, job.id, job.version, None, lane, run_at, None))
 
     # --- keeping account
 

@@ -205,3 +205,19 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
     finally:
         await reader.close()
         standby.close()
+
+
+async def test_what_was_found_is_believed_until_the_next_look_of_somebody_else_is_due(
+    database: Connection, another: Another
+) -> None:
+    now = 0.0
+    growth = Growth(database, AT_ONCE, lambda: now)
+    session = await another()
+    await session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
+    await growth.look()
+    assert f"session {session.get_server_pid()}" in " ".join(growth.pinned)
+    now = 1500.0
+    assert growth.pinned == ()
+    await session.execute("ROLLBACK")
+    await growth.look()
+    assert growth.pinned == ()

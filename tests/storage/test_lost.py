@@ -11,7 +11,7 @@ import pytest
 from hybrid_runner.models import State, Told
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.registry import Registry
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
@@ -174,7 +174,7 @@ async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: 
     """B6"""
     first = await living(database, "dies")
     job = await claimed(database, "dies", first)
-    assert await statements.cancel_job(database, job, None) == "requested"
+    assert await client_statements.cancel_job(database, job, None) == "requested"
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     await (await rescuing(database)).rescue()
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job) == "cancelled"

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
 from hybrid_runner.storage.queries import migrations
@@ -161,7 +161,7 @@ async def test_every_right_a_worker_needs_is_the_worker_roles(database: Connecti
 async def test_a_reader_reads_everything_and_changes_nothing(database: Connection) -> None:
     job = await ended(database)
     await database.execute("SET ROLE hybrid_runner_reader")
-    view = await statements.get_job(database, job)
+    view = await client_statements.get_job(database, job)
     assert view is not None
     for statement in ("DELETE FROM hybrid_runner.archive", "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')"):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -171,22 +171,22 @@ async def test_a_reader_reads_everything_and_changes_nothing(database: Connectio
 async def test_an_administrator_can_do_all_that_people_do(database: Connection) -> None:
     await database.execute("SET ROLE hybrid_runner_admin")
     job = await enqueue(database)
-    assert await statements.pause_queue(database, "default")
-    assert await statements.resume_queue(database, "default")
-    assert await statements.cancel_job(database, job, None) == "cancelled"
-    assert await statements.retry_job(database, job) == "queued"
+    assert await client_statements.pause_queue(database, "default")
+    assert await client_statements.resume_queue(database, "default")
+    assert await client_statements.cancel_job(database, job, None) == "cancelled"
+    assert await client_statements.retry_job(database, job) == "queued"
 
 
 async def _works(connection: Connection) -> None:
     job = await ended(connection)
     await enqueue(connection, key="second")
     [taken] = await claim(connection)
-    assert await statements.cancel_job(connection, taken.id, None) == "requested"
+    assert await client_statements.cancel_job(connection, taken.id, None) == "requested"
     await statements.make_archive_partitions(connection, 9)
     first = await living(connection)
     told = await statements.beat(connection, "worker-1", [taken.id], [], first)
     assert [t.value for t in told if t.what == "cancel"] == [str(taken.id)]
     await statements.retire_worker(connection, "worker-1", first, in_order=True)
-    view = await statements.get_job(connection, job)
+    view = await client_statements.get_job(connection, job)
     assert view is not None
     assert view.result == "done"

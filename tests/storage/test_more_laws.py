@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.models import NewJob, State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
 from tests.storage.test_plans import BATCH, CLAIM, LANES, explain, rows_read, scans
 from tests.support.jobs import enqueue, running
@@ -27,7 +27,7 @@ async def test_only_the_claim_that_archived_a_job_finds_it_archived(database: Co
 async def test_a_replaced_job_rings_for_when_it_is_due_now(dsn: str, database: Connection) -> None:
     await enqueue(database, key="k", delay=timedelta(hours=1))
     async with listening(dsn) as rings:
-        done = await statements.enqueue_job(database, NewJob("work", key="k"), "replace")
+        done = await client_statements.enqueue_job(database, NewJob("work", key="k"), "replace")
         assert (done.outcome, await rings.so_far()) == ("replaced", [""])
 
 

@@ -9,7 +9,7 @@ import pytest
 from hybrid_runner.errors import EnqueueError
 from hybrid_runner.models import JobView, State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.waiting import until_blocked
@@ -34,7 +34,7 @@ async def bring(connection: Connection, state: str) -> int:
 
 async def view(connection: Connection, job: int) -> JobView:
     """The job, which is there."""
-    found = await statements.get_job(connection, job)
+    found = await client_statements.get_job(connection, job)
     assert found is not None
     return found
 
@@ -51,7 +51,7 @@ async def view(connection: Connection, job: int) -> JobView:
 async def test_cancel_says_what_it_did(state: str, said: str, after: str | None, database: Connection) -> None:
     """B6"""
     job = await bring(database, state)
-    assert await statements.cancel_job(database, job, "no longer needed") == said
+    assert await client_statements.cancel_job(database, job, "no longer needed") == said
     if after:
         assert (await view(database, job)).state == after
 
@@ -59,7 +59,7 @@ async def test_cancel_says_what_it_did(state: str, said: str, after: str | None,
 async def test_a_cancelled_job_keeps_the_reason_and_frees_its_key(database: Connection) -> None:
     """B6, D7"""
     job = await bring(database, "queued")
-    await statements.cancel_job(database, job, "no longer needed")
+    await client_statements.cancel_job(database, job, "no longer needed")
     cancelled = await view(database, job)
     assert (cancelled.errors[-1]["message"], cancelled.errors[-1]["kind"]) == ("no longer needed", "Cancel")
     assert cancelled.finished_at is not None
@@ -69,9 +69,9 @@ async def test_a_cancelled_job_keeps_the_reason_and_frees_its_key(database: Conn
 async def test_asking_a_running_job_twice_keeps_the_first_time(database: Connection) -> None:
     """B6"""
     job = await bring(database, "running")
-    await statements.cancel_job(database, job, None)
+    await client_statements.cancel_job(database, job, None)
     first = (await view(database, job)).cancel_requested_at
-    assert await statements.cancel_job(database, job, None) == "requested"
+    assert await client_statements.cancel_job(database, job, None) == "requested"
     assert (await view(database, job)).cancel_requested_at == first is not None
 
 
@@ -81,7 +81,7 @@ async def test_asking_a_running_job_twice_keeps_the_first_time(database: Connect
 )
 async def test_retry_says_what_it_did(state: str, said: str, database: Connection) -> None:
     job = await bring(database, state)
-    assert await statements.retry_job(database, job) == said
+    assert await client_statements.retry_job(database, job) == said
     if said == "queued":
         [taken] = await claim(database)
         assert (taken.id, taken.attempt) == (job, 1)
@@ -90,7 +90,7 @@ async def test_retry_says_what_it_did(state: str, said: str, database: Connectio
 async def test_retry_makes_a_waiting_job_due_now(database: Connection) -> None:
     job = await enqueue(database, delay=timedelta(hours=1))
     assert await claim(database) == []
-    await statements.retry_job(database, job)
+    await client_statements.retry_job(database, job)
     assert [taken.id for taken in await claim(database)] == [job]
 
 
@@ -98,7 +98,7 @@ async def test_a_retried_job_is_the_same_job_with_fresh_attempts_and_its_errors(
     """D8"""
     taken = await running(database, key="k")
     await statements.finish_jobs(database, [Finished(taken, State.FAILED, error='{"message": "first"}')])
-    assert await statements.retry_job(database, taken.id) == "queued"
+    assert await client_statements.retry_job(database, taken.id) == "queued"
     again = await view(database, taken.id)
     assert (again.state, again.attempt, again.key, again.finished_at) == (State.QUEUED, 0, "k", None)
     assert [error["message"] for error in again.errors] == ["first"]
@@ -108,7 +108,7 @@ async def test_a_retried_job_is_the_same_job_with_fresh_attempts_and_its_errors(
 async def test_a_job_whose_key_was_taken_meanwhile_stays_finished(database: Connection) -> None:
     job = await ended(database, key="k")
     await enqueue(database, key="k")
-    assert await statements.retry_job(database, job) == "key_taken"
+    assert await client_statements.retry_job(database, job) == "key_taken"
     assert (await view(database, job)).state is State.COMPLETED
 
 
@@ -117,8 +117,8 @@ async def test_two_who_retry_one_job_make_one_job(database: Connection, another:
     first, second = await another(), await another()
     transaction = first.transaction()
     await transaction.start()
-    assert await statements.retry_job(first, job) == "queued"
-    waiting = asyncio.create_task(statements.retry_job(second, job))
+    assert await client_statements.retry_job(first, job) == "queued"
+    waiting = asyncio.create_task(client_statements.retry_job(second, job))
     await until_blocked(database, second)
     await transaction.commit()
     assert await waiting == "queued"
@@ -131,7 +131,7 @@ async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished
     transaction = worker.transaction()
     await transaction.start()
     await statements.finish_jobs(worker, [Finished(taken, State.COMPLETED)])
-    waiting = asyncio.create_task(statements.cancel_job(person, taken.id, None))
+    waiting = asyncio.create_task(client_statements.cancel_job(person, taken.id, None))
     await until_blocked(database, person)
     await transaction.commit()
     assert await waiting == "finished"
@@ -145,7 +145,7 @@ async def test_whoever_cancels_a_job_that_is_claimed_meanwhile_asks_it_to_stop(d
     transaction = worker.transaction()
     await transaction.start()
     assert len(await claim(worker)) == 1
-    waiting = asyncio.create_task(statements.cancel_job(person, job, None))
+    waiting = asyncio.create_task(client_statements.cancel_job(person, job, None))
     await until_blocked(database, person)
     await transaction.commit()
     assert await waiting == "requested"
@@ -159,7 +159,7 @@ async def test_amend_says_what_it_did(state: str, said: str, database: Connectio
     """A5"""
     job = await bring(database, state)
     version = 1 if state in ("queued", "unknown") else (await view(database, job)).version
-    assert await statements.amend_job(database, job, version, '{"a": 2}', 1, None, None) == said
+    assert await client_statements.amend_job(database, job, version, '{"a": 2}', 1, None, None) == said
     if state != "unknown":
         assert ((await view(database, job)).payload == {"a": 2}) is (said == "amended")
 
@@ -168,7 +168,7 @@ async def test_an_amendment_changes_only_what_it_names(database: Connection) -> 
     """A5"""
     job = await enqueue(database, payload='{"a": 1}', priority=3, data='{"seen": 1}')
     due = datetime(2031, 1, 2, tzinfo=UTC)
-    assert await statements.amend_job(database, job, 1, None, None, due, None) == "amended"
+    assert await client_statements.amend_job(database, job, 1, None, None, due, None) == "amended"
     amended = await view(database, job)
     assert (amended.payload, amended.priority, amended.data, amended.run_at) == ({"a": 1}, 3, {"seen": 1}, due)
     assert amended.version == 2
@@ -177,8 +177,8 @@ async def test_an_amendment_changes_only_what_it_names(database: Connection) -> 
 async def test_an_amendment_of_a_stale_version_changes_nothing_and_says_so(database: Connection) -> None:
     """A5"""
     job = await enqueue(database, priority=3)
-    assert await statements.amend_job(database, job, 1, None, 4, None, None) == "amended"
-    assert await statements.amend_job(database, job, 1, None, 9, None, None) == "stale"
+    assert await client_statements.amend_job(database, job, 1, None, 4, None, None) == "amended"
+    assert await client_statements.amend_job(database, job, 1, None, 9, None, None) == "stale"
     amended = await view(database, job)
     assert (amended.priority, amended.version) == (4, 2)
 
@@ -187,7 +187,7 @@ async def test_two_who_amend_one_version_at_once_have_one_winner(database: Conne
     """A5"""
     job = await enqueue(database)
     connections = [await another() for _ in range(8)]
-    answers = await asyncio.gather(*(statements.amend_job(c, job, 1, None, 3, None, None) for c in connections))
+    answers = await asyncio.gather(*(client_statements.amend_job(c, job, 1, None, 3, None, None) for c in connections))
     assert sorted(answers) == ["amended"] + ["stale"] * 7
 
 
@@ -198,11 +198,11 @@ async def test_every_step_of_a_job_is_a_new_version(database: Connection) -> Non
     versions = [(await view(database, job)).version]
     [taken] = await claim(database)
     versions.append((await view(database, job)).version)
-    await statements.cancel_job(database, job, None)
+    await client_statements.cancel_job(database, job, None)
     versions.append((await view(database, job)).version)
     await statements.finish_jobs(database, [Finished(taken, State.CANCELLED)])
     versions.append((await view(database, job)).version)
-    await statements.retry_job(database, job)
+    await client_statements.retry_job(database, job)
     versions.append((await view(database, job)).version)
     assert versions == [1, 2, 3, 4, 5]
 
@@ -211,22 +211,22 @@ async def test_every_step_of_a_job_is_a_new_version(database: Connection) -> Non
 async def test_an_amendment_cannot_make_an_impossible_job(priority: int, database: Connection) -> None:
     job = await enqueue(database)
     with pytest.raises(EnqueueError, match="priority is 0 to 9"):
-        await statements.amend_job(database, job, 1, None, priority, None, None)
+        await client_statements.amend_job(database, job, 1, None, priority, None, None)
 
 
 async def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(database: Connection) -> None:
     await enqueue(database)
-    assert await statements.pause_queue(database, "default") is True
-    assert await statements.pause_queue(database, "default") is False
+    assert await client_statements.pause_queue(database, "default") is True
+    assert await client_statements.pause_queue(database, "default") is False
     assert await claim(database) == []
-    assert await statements.resume_queue(database, "default") is True
-    assert await statements.resume_queue(database, "default") is False
+    assert await client_statements.resume_queue(database, "default") is True
+    assert await client_statements.resume_queue(database, "default") is False
     assert len(await claim(database)) == 1
 
 
 async def test_a_queue_can_be_paused_before_anyone_knows_it(database: Connection) -> None:
-    assert await statements.resume_queue(database, "images") is False
-    assert await statements.pause_queue(database, "images") is True
+    assert await client_statements.resume_queue(database, "images") is False
+    assert await client_statements.pause_queue(database, "images") is True
     await enqueue(database, queue="images")
     await enqueue(database, queue="mail")
     assert await claim(database, queue="images") == []
@@ -236,7 +236,7 @@ async def test_a_queue_can_be_paused_before_anyone_knows_it(database: Connection
 @pytest.mark.parametrize("queue", ["", "two words", "q" * 49])
 async def test_an_absurd_queue_cannot_be_paused(queue: str, database: Connection) -> None:
     with pytest.raises(Exception, match=r"queue|name") as refusal:
-        await statements.pause_queue(database, queue)
+        await client_statements.pause_queue(database, queue)
     assert "\n" not in str(refusal.value)
 
 
@@ -246,7 +246,7 @@ async def test_jobs_are_listed_newest_first_and_by_what_is_asked(database: Conne
     other = await enqueue(database, queue="images", kind="other")
 
     async def listed(state: State | None, queue: str | None, kind: str | None, most: int = 10) -> list[int]:
-        return [job.id for job in await statements.list_jobs(database, state, queue, kind, most)]
+        return [job.id for job in await client_statements.list_jobs(database, state, queue, kind, most)]
 
     assert await listed(None, None, None) == [other, waiting, done]
     assert await listed(None, None, None, most=1) == [other]
@@ -257,7 +257,10 @@ async def test_jobs_are_listed_newest_first_and_by_what_is_asked(database: Conne
 async def test_waiters_see_states_and_results(database: Connection) -> None:
     done = await ended(database)
     waiting = await enqueue(database)
-    seen = {status.id: (status.state, status.result) for status in await statements.watch_jobs(database, [done, waiting, UNKNOWN])}
+    seen = {
+        status.id: (status.state, status.result)
+        for status in await client_statements.watch_jobs(database, [done, waiting, UNKNOWN])
+    }
     assert seen == {done: (State.COMPLETED, '"done"'), waiting: (State.QUEUED, None)}
 
 
@@ -269,10 +272,10 @@ async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(databas
     first = await running(database, key="first")
     second = await running(database)
     await database.execute(gone)
-    assert await statements.cancel_job(database, first.id, "stranded") == "cancelled"
-    assert await statements.retry_job(database, second.id) == "queued"
+    assert await client_statements.cancel_job(database, first.id, "stranded") == "cancelled"
+    assert await client_statements.retry_job(database, second.id) == "queued"
     assert await statements.finish_jobs(database, [Finished(first, State.COMPLETED), Finished(second, State.COMPLETED)]) == set()
-    view = await statements.get_job(database, first.id)
+    view = await client_statements.get_job(database, first.id)
     assert view is not None
     assert (view.state, view.errors[-1]["message"]) == (State.CANCELLED, "stranded")
     [again] = await claim(database)

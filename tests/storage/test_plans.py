@@ -137,8 +137,8 @@ async def test_a_statement_prepared_on_an_empty_table_is_as_good(databases: Data
         ("finish_jobs", "int8[], int8[], text[], text[], text[]", ("'completed'::text", "NULL::text", "NULL::text")),
         (
             "requeue_jobs",
-            "int8[], int8[], interval[], bool[], jsonb[], jsonb[]",
-            ("interval '1s'", "false", "NULL::jsonb", "NULL::jsonb"),
+            "int8[], int8[], interval[], bool[], jsonb[], jsonb[], text[]",
+            ("interval '1s'", "false", "NULL::jsonb", "NULL::jsonb", "NULL::text"),
         ),
         ("record_progress", "int8[], int8[], jsonb[]", ("'1'::jsonb",)),
     ],

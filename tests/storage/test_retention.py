@@ -12,7 +12,7 @@ import pytest
 
 from hybrid_runner.models import NewJob, Pruned, State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate
 from hybrid_runner.upkeep.pruner import Pruner
@@ -32,8 +32,8 @@ async def pruned(connection: Connection) -> list[tuple[str, str]]:
 
 async def known(connection: Connection, ids: list[int]) -> list[int]:
     """Which of them can still be read, one by one and by those who wait."""
-    found = [job for job in ids if await statements.get_job(connection, job)]
-    assert sorted(status.id for status in await statements.watch_jobs(connection, ids)) == found
+    found = [job for job in ids if await client_statements.get_job(connection, job)]
+    assert sorted(status.id for status in await client_statements.watch_jobs(connection, ids)) == found
     return found
 
 
@@ -254,7 +254,7 @@ async def test_nothing_that_ends_meanwhile_is_lost_or_refused(database: Connecti
         return mine
 
     await keep(database, State.COMPLETED, "6 hours", "report")
-    await statements.enqueue_many(database, [NewJob("work")] * 3000, "exists")
+    await client_statements.enqueue_many(database, [NewJob("work")] * 3000, "exists")
     settling = [asyncio.ensure_future(settle(connection)) for connection in settlers]
     for _ in range(10):
         for hours in (3, 5):
@@ -277,10 +277,10 @@ async def test_a_job_that_is_being_retried_is_not_forgotten(database: Connection
     [job] = await aged(database, 39 * DAY + 5, State.FAILED)
     other = await another()
     async with other.transaction():
-        assert await statements.retry_job(other, job) == "queued"
+        assert await client_statements.retry_job(other, job) == "queued"
         assert await pruned(database) == [("busy", "")]
     assert await pruned(database) == [("dropped", part)]
-    view = await statements.get_job(database, job)
+    view = await client_statements.get_job(database, job)
     assert view is not None
     assert view.state is State.QUEUED
     assert [taken.id for taken in await claim(database)] == [job]
@@ -295,7 +295,7 @@ async def test_a_retry_waits_for_a_partition_that_is_written_anew_and_finds_its_
     other = await another()
     async with database.transaction():
         assert [one.what for one in await statements.prune(database, 20)] == ["rewritten"]
-        task = asyncio.ensure_future(statements.retry_job(other, job))
+        task = asyncio.ensure_future(client_statements.retry_job(other, job))
         await until_blocked(database, other)
     assert await task == "queued"
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job) == 1
@@ -430,7 +430,7 @@ async def test_the_archive_of_an_older_release_is_carried_over_with_its_rights(e
     left = {row[0] for row in await connection.fetch(everything)}
     assert not left & {10, 13, 16, 19}
     assert {2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 900, 1000} <= left
-    assert await statements.retry_job(connection, 20) == "queued"
+    assert await client_statements.retry_job(connection, 20) == "queued"
     await old.close()
     await connection.close()
 
@@ -438,6 +438,7 @@ async def test_the_archive_of_an_older_release_is_carried_over_with_its_rights(e
 async def test_jobs_that_end_during_the_migration_wait_and_are_not_refused(empty_dsn: str) -> None:
     connection, settler = await connect(empty_dsn), await connect(empty_dsn)
     await connection.execute(as_script().partition("-- ---- 0011")[0] + "COMMIT")
+    await connection.execute("ALTER TABLE hybrid_runner.workers ADD COLUMN running jsonb")  # today's statements know it
     await ended(settler)
     await enqueue(settler)
     [taken] = await claim(settler)

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid_runner.models import NewJob
 from hybrid_runner.outcomes import Requeued
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
@@ -73,7 +73,7 @@ async def test_ten_thousand_rows_in_one_statement_ring_once_per_queue(dsn: str, 
         await database.execute("RESET track_functions")
     async with listening(dsn, "images") as images:
         jobs = [NewJob("work", queue="images") for _ in range(10_000)]
-        assert len(await statements.enqueue_many(database, jobs, "exists")) == 10_000
+        assert len(await client_statements.enqueue_many(database, jobs, "exists")) == 10_000
         assert await images.so_far() == [""]
 
 
@@ -170,14 +170,14 @@ async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> N
     job = await enqueue(database, run_at=None, delay=timedelta(hours=1))
     await living(database)
     async with listening(dsn) as rings:
-        await statements.retry_job(database, job)
+        await client_statements.retry_job(database, job)
         assert await rings.so_far() == [""]
         await claim(database)
-        await statements.cancel_job(database, job, None)
+        await client_statements.cancel_job(database, job, None)
         assert await rings.so_far() == [f"cancel {job}"]
-        await statements.pause_queue(database, "default")
+        await client_statements.pause_queue(database, "default")
         assert await rings.so_far() == []
-        await statements.resume_queue(database, "default")
+        await client_statements.resume_queue(database, "default")
         assert await rings.so_far() == ["help"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.models import Claim, JobView, State
 from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 
@@ -19,7 +19,7 @@ NOW = timedelta(0)
 
 async def view(connection: Connection, job: int) -> JobView:
     """The job, which is there."""
-    found = await statements.get_job(connection, job)
+    found = await client_statements.get_job(connection, job)
     assert found is not None
     return found
 
@@ -148,7 +148,7 @@ async def test_the_last_twenty_errors_are_kept(database: Connection) -> None:
 async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connection) -> None:
     """B6"""
     taken = await running(database)
-    await statements.cancel_job(database, taken.id, None)
+    await client_statements.cancel_job(database, taken.id, None)
     assert await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
     assert await statements.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {taken.id}
 
@@ -156,7 +156,7 @@ async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connectio
 async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
     taken = await running(database)
     assert await statements.record_progress(database, [(taken.id, taken.claim, '{"done": 0.5}')]) == {taken.id}
-    [status] = await statements.watch_jobs(database, [taken.id])
+    [status] = await client_statements.watch_jobs(database, [taken.id])
     assert status.progress == {"done": 0.5}
 
 
@@ -165,7 +165,7 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     first, second = await two_claims(database)
     numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
-    await statements.cancel_job(database, first.id, None)
+    await client_statements.cancel_job(database, first.id, None)
     told = await statements.beat(database, "worker-1", [first.id, second.id], [], numbered)
     assert [t for t in told if t.what == "cancel"] == [("cancel", "default", str(first.id))]
     assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [("lost", "", None)]

@@ -12,7 +12,7 @@ import pytest
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
 from hybrid_runner.models import NewJob, State
 from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate
 from hybrid_runner.storage.queries import migrations, query, sql_folder
@@ -66,7 +66,7 @@ async def connection(version_dsn: str) -> AsyncIterator[Connection]:
 async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None:
     """A4, A6, D2, D7, F5"""
     inserted = await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{}') RETURNING id")
-    many = await statements.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
+    many = await client_statements.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
     taken = await claim(connection)
     assert [c.id for c in taken] == [inserted, *(e.id for e in many)]
     assert await statements.finish_jobs(connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]) == {
@@ -75,7 +75,7 @@ async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None
     again = Requeued(taken[2], timedelta(0), charged=True, error='{"message": "x"}')
     assert await statements.requeue_jobs(connection, [again]) == {taken[2].id}
     assert [c.attempt for c in await claim(connection)] == [2]
-    view = await statements.get_job(connection, inserted)
+    view = await client_statements.get_job(connection, inserted)
     assert view is not None
     assert (view.state, view.result) == (State.COMPLETED, 1)
 
@@ -97,16 +97,16 @@ async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection
 
 async def test_the_functions_answer(connection: Connection) -> None:
     """A5, B6"""
-    first = await statements.enqueue_job(connection, NewJob("work", key="k"), "exists")
-    assert await statements.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
-    assert await statements.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
+    first = await client_statements.enqueue_job(connection, NewJob("work", key="k"), "exists")
+    assert await client_statements.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
+    assert await client_statements.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
     assert await connection.fetchval("SELECT hybrid_runner.enqueue('work', key => 'k')") == first.id
-    assert await statements.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
-    assert await statements.cancel_job(connection, first.id, None) == "cancelled"
-    assert await statements.retry_job(connection, first.id) == "queued"
-    assert await statements.pause_queue(connection, "default")
+    assert await client_statements.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
+    assert await client_statements.cancel_job(connection, first.id, None) == "cancelled"
+    assert await client_statements.retry_job(connection, first.id) == "queued"
+    assert await client_statements.pause_queue(connection, "default")
     assert (await statements.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)).claims == []
-    assert await statements.resume_queue(connection, "default")
+    assert await client_statements.resume_queue(connection, "default")
     assert await statements.next_due(connection, "default") is None
     assert await statements.make_archive_partitions(connection, 9) >= 0
 
@@ -119,8 +119,8 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(conne
     await statements.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
     done = [(one.what, one.partition) for one in await Pruner(connection).prune()]
     assert done == [("dropped", whole), ("rewritten", some)]
-    assert [status.id for status in await statements.watch_jobs(connection, [gone, other, kept])] == [kept]
-    assert await statements.retry_job(connection, kept) == "queued"
+    assert [status.id for status in await client_statements.watch_jobs(connection, [gone, other, kept])] == [kept]
+    assert await client_statements.retry_job(connection, kept) == "queued"
     assert [culprit for culprit, _ in await statements.find_growth(connection, timedelta(minutes=10))] == []
 
 
@@ -135,7 +135,7 @@ async def test_the_archive_of_an_older_release_is_carried_over(version_dsn: str,
     assert (await migrate(older))[0].version == 11
     assert await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state") == before
     await older.execute(OLD_INSERT, 9999, State.FAILED, 0)
-    assert await statements.retry_job(older, 9999) == "queued"
+    assert await client_statements.retry_job(older, 9999) == "queued"
     await older.close()
 
 

@@ -55,8 +55,8 @@ WELL = View(1, 11, 0, SAID, 0.5)
 @pytest.mark.parametrize(
     ("view", "stopping", "healthy", "ready", "reason"),
     [
-        (View(2, 12, 3, SAID, 14.9), False, True, True, "lives"),
-        (View(2, 12, 0, SAID, 15.0), False, False, False, "nothing for 15 s"),
+        (View(2, 12, 3, SAID, 9.9), False, True, True, "lives"),
+        (View(2, 12, 0, SAID, 10.0), False, False, False, "nothing for 10 s"),
         (View(2, 12, 0, None, 59.0), False, True, False, "lives"),
         (View(2, 12, 0, None, 61.0), False, False, False, "nothing for 61 s"),
         (View(2, None, 1, None, 0.0, "was ended by SIGKILL"), False, False, False, "was ended by SIGKILL"),

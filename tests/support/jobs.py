@@ -7,7 +7,7 @@ from itertools import count
 
 from hybrid_runner.models import Claim, NewJob, State
 from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 
 KINDS = statements.Kinds([("work", 5, None), ("other", 3, None)])
@@ -21,7 +21,7 @@ NUMBERS = count(1)
 async def enqueue(connection: Connection, key: str | None = None, **fields: object) -> int:
     """The id of a new queued job of kind `work`."""
     job = NewJob(**{"kind": "work", "key": key, **fields})  # type: ignore[arg-type]  # a test names real fields
-    return (await statements.enqueue_job(connection, job, "exists")).id
+    return (await client_statements.enqueue_job(connection, job, "exists")).id
 
 
 async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:

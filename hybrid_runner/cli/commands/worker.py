@@ -74,7 +74,7 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     queues = _without_duplicates(arguments)
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
-    configure_logs(arguments.log_level or "info", arguments.log_format or "console")  # for what the module logs
+    configure_logs(arguments.log_level or "info", arguments.log_format or "console", [arguments.dsn])  # for what the module logs
     app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
     start_logs(arguments, app.settings)

@@ -13,7 +13,7 @@ from tests.behaviour.chaos.records import Fate, Records
 _SAYS_STALE = "is no longer valid"
 _SAYS_RESCUED = "rescued after attempt"
 _SAYS_DEAD = "was declared dead while it lived"
-_SAYS_MISSED = "has ended: restart it"
+_SAYS_MISSED = "has ended: it is started again"
 
 
 def figures(records: Records, log: Iterable[Mapping[str, Any]], over_at: float) -> Iterator[tuple[str, str]]:

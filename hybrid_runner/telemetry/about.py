@@ -1,0 +1,33 @@
+"""What every log line about a job carries."""
+
+from __future__ import annotations
+
+from hybrid_runner.models import Claim
+
+_LENGTH = len("00-") + 32
+_NOTHING = "0" * 32
+_SHOWN = 200
+
+
+def trace_id_of(claim: Claim) -> str | None:
+    """The trace that the job belongs to, as 32 hexadecimal digits; None: it came without one, and is in none of its own."""
+    if claim.trace is not None:
+        return f"{claim.trace.trace_id:032x}"
+    traceparent = claim.traceparent
+    if traceparent is None or len(traceparent) < _LENGTH:
+        return None
+    trace_id = traceparent[3:_LENGTH]
+    return None if trace_id == _NOTHING else trace_id
+
+
+def shorten(text: str) -> str:
+    """As much of a payload as a log line can bear."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
+
+def about(claim: Claim) -> dict[str, object]:
+    """For `extra`, in lines from outside the job's handler."""
+    fields: dict[str, object] = {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
+    if (trace_id := trace_id_of(claim)) is not None:
+        fields["trace_id"] = trace_id
+    return fields

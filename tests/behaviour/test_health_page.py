@@ -1,0 +1,206 @@
+"""Acceptance of the health page on real failures, with default settings: 503 within 15 s, and 200 again by itself.
+
+The 15 s are the arithmetic of `test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds`; on a busy machine each test
+waits for longer, and what it waits for is the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_runner import Worker
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.web import health
+from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.worker import listener
+from tests.cli.running import worker as worker_process
+from tests.support.bells import INSERT, until_asleep, until_mode
+from tests.support.faults import own_server
+from tests.support.pages import Browser, browser, free_port
+from tests.support.proxy import Proxy
+from tests.support.working import runner, working
+
+LONGEST = 30.0
+HOLDS_THE_LOOP = """
+import time
+from pathlib import Path
+from hybrid_runner import Runner
+
+app = Runner()
+
+@app.job("hold_the_loop")
+async def hold_the_loop(payload: dict) -> None:
+    while not Path("let_go").exists():
+        time.sleep(0.05)
+"""
+
+
+async def until_ill(client: Browser, name: str) -> str:
+    """Until the page is 503 because of that check; its reason."""
+    async with asyncio.timeout(LONGEST):
+        while True:
+            answer = await client.get("/health")
+            [check] = [check for check in answer.body["checks"] if check["name"] == name]
+            if answer.status == 503 and not check["ok"]:
+                return str(check["reason"])
+            await asyncio.sleep(0.05)
+
+
+async def until_well(client: Browser) -> None:
+    async with asyncio.timeout(LONGEST):
+        while (await client.get("/health")).status != 200:
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple[Worker, Browser]]:
+    """Unless told otherwise nothing is set: what is promised holds for the defaults."""
+    usual: dict[str, Any] = {"slots": 200, "grace": "25s"}
+    app, port = runner(dsn, **(usual | settings)), free_port()
+    ran = asyncio.Event()
+
+    @app.job("note")
+    async def note(payload: dict[str, int]) -> None:
+        ran.set()
+
+    async with HealthServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+        await app.enqueue(note, {})
+        await ran.wait()  # so that all connections are open
+        await running.idle()
+        pages.show(running.status)
+        await until_well(client)
+        yield running, client
+
+
+def test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds() -> None:
+    """A11: a failure right after the last sign of life."""
+    settings = Settings()
+    beat = min(settings.heartbeat, settings.lease / 3).total_seconds() * health.SPREAD
+    assert beat + health.LATE_BEAT < 14  # a server that is frozen
+    assert beat + listener._DOUBTED + listener._READ < 14  # a listener that is dead, and does not know
+    assert settings.stall_after.total_seconds() * 1.25 < 14
+    assert max(health.HANGS_FROM, health.AWAY_FROM) < 14
+
+
+async def test_a_stopped_postgres_is_503_and_its_return_is_200() -> None:
+    """A11: a server that was shut down."""
+    async with own_server() as server, a_worker_with_a_page(server.dsn) as (_, client):
+        await server.stop(signal.SIGINT)
+        assert "does not answer" in await until_ill(client, "postgres")
+        await server.start()
+        await until_well(client)
+
+
+async def test_a_frozen_postgres_is_503_and_its_return_is_200(dsn: str) -> None:
+    """A11: a server, or a network, that keeps its connections and says nothing."""
+    async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (_, client):
+        proxy.freeze(newcomers=True)
+        assert "one is due every 10 s" in await until_ill(client, "heartbeat")
+        proxy.thaw()
+        await until_well(client)
+
+
+async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_200(dsn: str) -> None:
+    """A3 A11: no end of its connection arrives; a ring of our own that does not come back is all there is to see."""
+    async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
+        proxy.freeze("listener")
+        assert "does not hear our own rings" in await until_ill(client, "listener")
+        assert running.status().hearing  # it believes so
+        await until_well(client)
+        await asyncio.wait_for(running.hearing(), LONGEST)
+
+
+async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(dsn: str, database: Connection) -> None:
+    """A11: polling has stopped, although every loop runs and Postgres answers everybody else."""
+    async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
+        await until_asleep(database, running)
+        proxy.freeze("claims")
+        await database.execute(INSERT, "note")
+        assert "default waits for an answer" in await until_ill(client, "polling")
+        proxy.thaw()
+        await until_well(client)
+        await asyncio.wait_for(running.settled(2), LONGEST)
+
+
+@pytest.mark.parametrize("name", ["claimer of default", "poller of default", "listener", "settler"])
+async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, database: Connection) -> None:
+    """A11: it goes on where it was: jobs are found and written down."""
+    async with a_worker_with_a_page(dsn) as (running, client):
+        [task] = running._tasks.named(name)
+        task.cancel()
+        assert name in await until_ill(client, "loops")
+        await until_well(client)
+        await until_mode(running, "asleep")
+        await database.execute(INSERT, "note")
+        await asyncio.wait_for(running.settled(2), LONGEST)
+
+
+async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> None:
+    """A11: nothing has ended, and no poll comes."""
+    goes_on = asyncio.Event()
+    async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (running, client):
+        poller = running._work["default"].poller
+        poll = poller._poll
+
+        async def hang() -> None:
+            await goes_on.wait()
+            await poll()
+
+        poller._poll = hang  # type: ignore[method-assign]
+        assert "the fallback poll of default is" in await until_ill(client, "polling")
+        polls = poller.polls
+        goes_on.set()
+        await until_well(client)
+        assert poller.polls > polls
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_stalled_loop_is_503_and_turning_again_is_200(
+    processes: int, dsn: str, database: Connection, tmp_path: Path
+) -> None:
+    """A11: the page has a thread of its own; with several processes the parent notices their silence."""
+    (tmp_path / "tasks.py").write_text(HOLDS_THE_LOOP)
+    port = free_port()
+    arguments = ("tasks:app", "--dsn", dsn, "--processes", str(processes))
+    async with (
+        worker_process(*arguments, cwd=tmp_path, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,
+        browser(port) as client,
+    ):
+        await client.until("/ready", 200)
+        await database.execute(INSERT, "hold_the_loop")
+        reason = await until_ill(client, "loop" if processes == 1 else "processes")
+        assert ("its stack is in the log" if processes == 1 else "ill: ") in reason
+        (tmp_path / "let_go").touch()
+        await until_well(client)
+        assert (await client.get("/ready")).status == 200
+        assert await process.ends() == 0
+
+
+DUE = "UPDATE hybrid_runner.chores SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+
+
+async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:
+    """A11"""
+    async with a_worker_with_a_page(dsn, heartbeat="200ms") as (running, client):
+        await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
+        await database.execute(DUE)
+        async with asyncio.timeout(LONGEST):
+            while not running.status().vitals.pinned:
+                await asyncio.sleep(0.02)
+        answer = await client.get("/health")
+        [horizon] = [check for check in answer.body["checks"] if check["name"] == "horizon"]
+        assert (answer.status, horizon["severity"], horizon["ok"]) == (200, "warning", True)
+        assert "autovacuum is off for hybrid_runner.jobs" in horizon["reason"]
+        await database.execute("ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)")
+        await database.execute(DUE)
+        async with asyncio.timeout(LONGEST):
+            while running.status().vitals.pinned:
+                await asyncio.sleep(0.02)
