@@ -40,7 +40,6 @@ Notes
 - Spans go to the OpenTelemetry tracer provider that the application has set up. If it has none, a worker sends them to
   `OTEL_EXPORTER_OTLP_ENDPOINT` by OTLP/HTTP; the other `OTEL_*` variables hold too, `OTEL_SDK_DISABLED` among them, and
   `OTEL_SERVICE_NAME` is `hybrid-runner` unless set. Without an endpoint (or `OTEL_TRACES_EXPORTER=otlp`) nothing is sent.
-- Metrics go the same way ([metrics.md](metrics.md#by-otlp)) unless `OTEL_METRICS_EXPORTER` is `none`.
 """
 
 
