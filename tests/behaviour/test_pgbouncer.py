@@ -16,10 +16,9 @@ from hybrid_runner.storage.migrating import migrate, schema_version
 from hybrid_runner.storage.queries import migrations
 from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker
+from tests.support.outside import missing
 from tests.support.pgbouncer import find, pgbouncer, why_absent
 from tests.support.working import runner, working
-
-pytestmark = pytest.mark.skipif(find() is None, reason=f"SKIPPED: {why_absent()}")
 
 APP = "tests.behaviour.noting_app:app"
 SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1212371538"
@@ -46,6 +45,12 @@ OURS_IGNORED = ", ".join(
         *FOR_SETTLING,
     )
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def program() -> None:
+    if not find():
+        missing(why_absent())
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from hybrid_runner.upkeep.pruner import Pruner
 from tests.support import versions
 from tests.support.archive import aged, partition
 from tests.support.jobs import KINDS, claim, enqueue
+from tests.support.outside import missing
 from tests.support.rings import listening
 from tests.support.server import embedded
 
@@ -36,7 +37,7 @@ def version_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """A migrated database on that version, shared by the tests here."""
     programs = versions.find().get(request.param)
     if programs is None:
-        pytest.skip(f"SKIPPED: {versions.why_absent(request.param)}")
+        missing(versions.why_absent(request.param))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(BINARIES_VARIABLE, str(programs))
         with embedded() as postgres:

@@ -15,20 +15,20 @@ from urllib.parse import parse_qs, urlsplit
 
 from hybrid_runner.embedded.account import Account, accepted_account
 from tests.support.accounts import as_account
+from tests.support.outside import cache, first_program
 
 VARIABLE = "HYBRID_RUNNER_TEST_PGBOUNCER"
 
 
 def find() -> str | None:
     """The program: the one named, else what .ci/run fetched, else an installed one."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hybrid-runner-ci" / "pgbouncer"
-    candidates = [os.environ.get(VARIABLE), str(cache / "usr/sbin/pgbouncer"), shutil.which("pgbouncer"), "/usr/sbin/pgbouncer"]
-    return next((path for path in candidates if path and os.access(path, os.X_OK)), None)
+    fetched = cache() / "pgbouncer/usr/sbin/pgbouncer"
+    return first_program(os.environ.get(VARIABLE), fetched, shutil.which("pgbouncer"), "/usr/sbin/pgbouncer")
 
 
 def why_absent() -> str:
     """One line for a person."""
-    return f"there is no pgbouncer: .ci/run gets it, or {VARIABLE} names one"
+    return f"there is no pgbouncer: tools/fetch/pgbouncer gets it, or {VARIABLE} names one"
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +13,15 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from tests.support import engine
 
 DSN_VARIABLE = "HYBRID_RUNNER_TEST_DSN"
+SERVER_VARIABLE = "HYBRID_RUNNER_TEST_SERVER"
+"""`container` or `embedded`: that one, whatever else is there."""
 IMAGE = "postgres:18"
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made there is private
 ENOUGH = 4 * 1024**3
@@ -91,6 +94,18 @@ class Choice:
 
 def choose_server() -> Choice:
     """Look at the environment; nothing is started yet."""
+    match os.environ.get(SERVER_VARIABLE):
+        case "container":
+            return Choice(f"{IMAGE} in a container", _start_container)
+        case "embedded":
+            return Choice(f"an embedded one ({SERVER_VARIABLE})", _start_embedded)
+        case "" | None:
+            return _first_that_is_there()
+        case other:
+            raise pytest.UsageError(f"{SERVER_VARIABLE} is {other!r}: say container or embedded, or leave it out")
+
+
+def _first_that_is_there() -> Choice:
     if dsn := os.environ.get(DSN_VARIABLE):
         return Choice(f"the server named by {DSN_VARIABLE}", lambda: Server(dsn, lambda: None))
     if trouble := _trouble_with_containers():
@@ -117,7 +132,7 @@ def embedded(settings: Mapping[str, str] = QUICK) -> Iterator[EmbeddedPostgres]:
 
 
 def _trouble_with_containers() -> str | None:
-    if not _an_engine_answers():
+    if not engine.answers(os.environ.get("DOCKER_HOST") or engine.USUAL):
         return "no container engine answers"
     import docker  # noqa: PLC0415 - takes a third of a second, and often nothing needs it
     from docker.errors import DockerException  # noqa: PLC0415
@@ -129,14 +144,6 @@ def _trouble_with_containers() -> str | None:
     except (DockerException, OSError) as error:
         return f"the engine has no image {IMAGE}: {' '.join(str(error).split())[:120]}"
     return None
-
-
-def _an_engine_answers() -> bool:
-    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if not host.startswith("unix://"):
-        return True
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(host.removeprefix("unix://")) == 0
 
 
 def _start_container() -> Server:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tests.support.outside import cache
+
 VARIABLE = "HYBRID_RUNNER_TEST_POSTGRES"
 MAJORS = (14, 15, 16, 17, 18)
 
 
 def folder() -> Path:
-    """One folder per version, named like 16.15, each with bin/postgres; .ci/run fills it."""
+    """One folder per version, named like 16.15, each with bin/postgres; tools/fetch/postgres fills it."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "hybrid-runner-ci" / "postgres"
+    return cache() / "postgres"
 
 
 def find() -> dict[int, Path]:
@@ -29,7 +30,7 @@ def find() -> dict[int, Path]:
 
 def why_absent(major: int) -> str:
     """One line for a person."""
-    return f"PostgreSQL {major} is not in the folder {VARIABLE} names; .ci/run gets it"
+    return f"PostgreSQL {major} is not in the folder {VARIABLE} names; tools/fetch/postgres gets it"
 
 
 def summary() -> str:
@@ -37,4 +38,4 @@ def summary() -> str:
     found = find()
     absent = ", ".join(str(major) for major in MAJORS if major not in found)
     present = ", ".join(str(major) for major in found) or "none"
-    return f"{present} (SKIPPED: {absent}, see .ci/run)" if absent else present
+    return f"{present} (SKIPPED: {absent}, see tools/fetch)" if absent else present
