@@ -35,7 +35,9 @@ def test_a_configuration_with_an_unknown_part_is_refused(tmp_path: Path) -> None
     assert "memory_unlimiter" in validated(broken).stderr
 
 
-async def test_spans_that_are_sent_to_the_collector_come_out_of_jaeger(jaeger: Jaeger, otel_collector: OpenTelemetryCollector) -> None:
+async def test_spans_that_are_sent_to_the_collector_come_out_of_jaeger(
+    jaeger: Jaeger, otel_collector: OpenTelemetryCollector
+) -> None:
     trace = await sent_trace(otel_collector.endpoint)
     parent, child = await jaeger.until(trace, lambda spans: len(spans) == 2)
     assert (parent.name, parent.service, parent.parent_id) == ("parent", "sender", None)

@@ -25,7 +25,13 @@ class Engine:
         """What the command writes; one that fails is an error with all it said."""
         environment = {**os.environ, "DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
         ended = subprocess.run(
-            [self.program, *arguments], input=text or "", capture_output=True, text=True, timeout=timeout, env=environment, check=False
+            [self.program, *arguments],
+            input=text or "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
+            check=False,
         )
         assert ended.returncode == 0, f"docker {' '.join(arguments)}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"
         return ended.stdout.strip()

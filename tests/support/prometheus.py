@@ -34,9 +34,7 @@ class Promtool:
 
     def __call__(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         """What `promtool arguments` says; the text is its input."""
-        return subprocess.run(
-            [self.program, *arguments], input=text or "", capture_output=True, text=True, timeout=50, check=False
-        )
+        return subprocess.run([self.program, *arguments], input=text or "", capture_output=True, text=True, timeout=50, check=False)
 
 
 @dataclass(frozen=True)
