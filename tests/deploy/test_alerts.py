@@ -59,6 +59,21 @@ def counted(name: str, growth: float, **labels: str) -> dict[str, str]:
     return {labelled(name, instance="one", **labels): f"0+{growth}x240"}
 
 
+def ended(**outcomes: int) -> dict[str, str]:
+    """Attempts of the kind k, by what became of them, every 15 s."""
+    return {
+        name: values
+        for outcome, each in outcomes.items()
+        for name, values in counted(RUNS, each, kind="k", outcome=outcome).items()
+    }
+
+
+def lagging(below_1s: int) -> dict[str, str]:
+    """Of each hundred outcomes so many are written within a second, and all within 2.5."""
+    counts = {"1.0": below_1s, "2.5": 100, "+Inf": 100}
+    return {name: values for le, each in counts.items() for name, values in counted(LAG, each, queue="q", le=le).items()}
+
+
 def once(name: str, amount: int, **labels: str) -> dict[str, str]:
     """A counter that grows by that at half an hour, and by nothing before and after."""
     return {labelled(name, instance="one", **labels): f"0x119 {amount}x120"}
@@ -96,17 +111,17 @@ CASES = [
         "HybridRunnerFleetFull", 0, "16m",
         queue(due=1) | held("hybrid_runner_running", 10, queue="q") | held("hybrid_runner_slots", 20, queue="q"),
     ),
-    Case("HybridRunnerJobsFail", 1, "20m", counted(RUNS, 1, kind="k", outcome="failed") | counted(RUNS, 5, kind="k", outcome="completed")),
-    Case("HybridRunnerJobsFail", 1, "20m", counted(RUNS, 1, kind="k", outcome="failed")),
-    Case("HybridRunnerJobsFail", 0, "20m", counted(RUNS, 1, kind="k", outcome="failed") | counted(RUNS, 99, kind="k", outcome="completed")),
+    Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1, completed=5)),
+    Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1)),
+    Case("HybridRunnerJobsFail", 0, "20m", ended(failed=1, completed=99)),
     Case(
         "HybridRunnerJobsRetried", 1, "30m",
-        counted("hybrid_runner_retries_total", 2, queue="q", kind="k") | counted(RUNS, 1, kind="k", outcome="completed"),
+        counted("hybrid_runner_retries_total", 2, queue="q", kind="k") | ended(completed=1),
     ),
     Case("HybridRunnerJobsRetried", 1, "30m", counted("hybrid_runner_retries_total", 2, queue="q", kind="k")),
     Case(
         "HybridRunnerJobsRetried", 0, "30m",
-        counted("hybrid_runner_retries_total", 1, queue="q", kind="k") | counted(RUNS, 2, kind="k", outcome="completed"),
+        counted("hybrid_runner_retries_total", 1, queue="q", kind="k") | ended(completed=2),
     ),
     Case("HybridRunnerJobsRetried", 0, "30m", counted("hybrid_runner_retries_total", 0, queue="q", kind="k")),
     Case("HybridRunnerWorkersLost", 1, "31m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
@@ -123,12 +138,12 @@ CASES = [
     Case("HybridRunnerMissedRings", 0, "31m", once("hybrid_runner_missed_rings_total", 2, queue="q")),
     Case(
         "HybridRunnerSettlesSlow", 1, "11m",
-        counted(LAG, 90, queue="q", le="1.0") | counted(LAG, 100, queue="q", le="2.5") | counted(LAG, 100, queue="q", le="+Inf"),
+        lagging(below_1s=90),
     ),
     Case("HybridRunnerSettlesSlow", 1, "11m", held("hybrid_runner_pending_settlements", 10_001)),
     Case(
         "HybridRunnerSettlesSlow", 0, "11m",
-        counted(LAG, 100, queue="q", le="1.0") | counted(LAG, 100, queue="q", le="+Inf") | held("hybrid_runner_pending_settlements", 9),
+        lagging(below_1s=100) | held("hybrid_runner_pending_settlements", 9),
     ),
     Case("HybridRunnerHorizonPinned", 1, "6m", held("hybrid_runner_horizon_age_seconds", 1801)),
     Case("HybridRunnerHorizonPinned", 0, "6m", held("hybrid_runner_horizon_age_seconds", 1700)),

@@ -10,9 +10,8 @@ FOREIGN = {"up": {"job"}, "ALERTS": {"alertname", "alertstate"}}
 """What Prometheus itself adds, and the labels that we use of it."""
 PLACES = {"instance", "job"}
 """Labels that Prometheus gives to everything it scrapes."""
-_WORDS = {
-    "sum", "min", "max", "count", "avg", "by", "on", "and", "or", "unless", "rate", "increase", "histogram_quantile", "absent", "vector"
-}  # fmt: skip
+_AGGREGATIONS = {"sum", "min", "max", "count", "by", "on"}
+_WORDS = _AGGREGATIONS | {"and", "or", "unless", "rate", "increase", "histogram_quantile", "absent", "vector"}
 _PARTS = ("_bucket", "_sum", "_count")
 
 
