@@ -144,6 +144,31 @@ class Culprit(NamedTuple):
     complaint: str
 
 
+class QueueFigures(NamedTuple):
+    """How one queue stands, as Postgres has it: see sql/queries/queue_figures.sql."""
+
+    queue: str
+    due: int
+    scheduled: int
+    running: int
+    """As the workers' last heartbeats said."""
+    oldest_due: float
+    """Seconds."""
+    paused: bool
+    workers: int
+
+
+class Wanted(NamedTuple):
+    """What an autoscaler asks about one queue: see sql/queries/scale.sql."""
+
+    queue: str
+    backlog: int
+    running: int
+    slots: int
+    workers: int
+    wanted: int
+
+
 class Told(NamedTuple):
     """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
 

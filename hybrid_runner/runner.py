@@ -24,6 +24,7 @@ from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
 from hybrid_runner.upkeep.pruner import Pruner
 from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import WorkerStatus
 
@@ -291,8 +292,12 @@ class Runner:
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
-        async with HealthServer(self.settings.http_host, self.settings.http_port) as pages:
+        async with HealthServer(self.settings.http_host, self.settings.http_port, jobs=self.job_source()) as pages:
             await self.work(queues, pages.show, _stop_on_signals)
+
+    def job_source(self) -> JobSource:
+        """Where pages get jobs from, once there is a database."""
+        return JobSource(self.settings, lambda: self._dsn)
 
     async def work(
         self,

@@ -39,7 +39,8 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.ring,
             hybrid_runner.open_queue, hybrid_runner.make_archive_partitions, hybrid_runner.keep, hybrid_runner.prune, hybrid_runner.find_growth,
-            hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell
+            hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
+            hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age
             TO hybrid_runner_worker;
     END IF;
 
@@ -47,6 +48,7 @@ BEGIN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
         GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_reader;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;
+        GRANT EXECUTE ON FUNCTION hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age TO hybrid_runner_reader;
     END IF;
 
     IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN

@@ -60,6 +60,7 @@ BEGIN
     WHERE j.id = amend.id
     RETURNING j.run_at INTO job.run_at;
     PERFORM hybrid_runner.ring(job.queue, job.run_at);
+    PERFORM hybrid_runner.publish(job.queue, job.kind, amend.id);
     RETURN 'amended';
 END
 $$;
@@ -89,6 +90,7 @@ BEGIN
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
         PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
     WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
@@ -103,6 +105,7 @@ BEGIN
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
         g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
     FROM gone AS g;
+    PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     RETURN 'cancelled';
 END
 $$;
@@ -185,6 +188,7 @@ BEGIN
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
+                PERFORM hybrid_runner.publish(enqueue_job.queue, enqueue_job.kind, holder.id);
                 enqueue_job.outcome := 'replaced';
             END IF;
         END IF;
@@ -192,6 +196,18 @@ BEGIN
         RETURN;
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key) USING ERRCODE = 'serialization_failure';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.estimate(query text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+    RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::numeric::bigint;
 END
 $$;
 
@@ -290,6 +306,31 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(held.since))), 0)::double precision
+    FROM (
+        SELECT a.xact_start AS since
+        FROM pg_stat_activity AS a
+        WHERE a.datname = current_database() AND a.backend_type = 'client backend'
+            AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) AND a.pid <> pg_backend_pid()
+        UNION ALL
+        SELECT p.prepared FROM pg_prepared_xacts AS p WHERE p.database = current_database()
+        UNION ALL
+        SELECT min(h.looked_at)
+        FROM hybrid_runner.horizons AS h
+        JOIN (
+            SELECT s.xmin::text::bigint AS id FROM pg_replication_slots AS s
+            UNION ALL
+            SELECT s.catalog_xmin::text::bigint FROM pg_replication_slots AS s
+            UNION ALL
+            SELECT r.backend_xmin::text::bigint FROM pg_stat_replication AS r
+        ) AS kept ON ((h.next_transaction - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
+    ) AS held (since)
+$$;
+
 CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -313,6 +354,16 @@ BEGIN
         DELETE FROM hybrid_runner.retention AS r WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind;
     END IF;
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.lamp_left() RETURNS integer
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT CASE WHEN left_over.ms BETWEEN 1 AND 60000 THEN left_over.ms::integer ELSE 0 END
+    FROM (
+        SELECT pg_sequence_last_value('hybrid_runner.lamp') - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    ) AS left_over (ms)
 $$;
 
 CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
@@ -652,6 +703,113 @@ BEGIN
 END
 $_$;
 
+CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF hybrid_runner.lamp_left() > 0 THEN
+        PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.queue_figures(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    one record;
+    names text[];
+    enough integer;
+    -- Between two counts time passes, and between two calls too: what lies on the border is in one of them.
+    border timestamptz := clock_timestamp();
+BEGIN
+    WITH RECURSIVE seen (name) AS (
+        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' ORDER BY j.queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+        FROM seen AS s
+        WHERE s.name IS NOT NULL
+    ),
+    known (name) AS (
+        -- Nobody opened those of the table of jobs alone: then nobody works on them.
+        SELECT q.name FROM hybrid_runner.queues AS q
+        UNION
+        (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
+    )
+    SELECT array_agg(k.name ORDER BY k.name) INTO names FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
+
+    FOR one IN
+        SELECT n.name, q.paused_at IS NOT NULL AS paused, w.workers, w.slots, w.running
+        FROM unnest(names) AS n (name)
+        LEFT JOIN hybrid_runner.queues AS q ON q.name = n.name
+        CROSS JOIN LATERAL (
+            SELECT
+                count(*) FILTER (WHERE a.queues ? n.name) AS workers,
+                coalesce(sum((a.queues ->> n.name)::bigint), 0)::bigint AS slots,
+                coalesce(sum((a.running ->> n.name)::bigint), 0)::bigint AS running
+            FROM hybrid_runner.workers AS a
+            WHERE a.dead_at IS NULL AND a.heartbeat_at + a.lease > clock_timestamp()
+        ) AS w
+        ORDER BY n.name
+    LOOP
+        queue := one.name;
+        paused := one.paused;
+        workers := one.workers;
+        slots := one.slots;
+        running := one.running;
+
+        SELECT greatest(0, extract(epoch FROM border - min(first.run_at))) INTO oldest_due
+        FROM generate_series(0, 9) AS lane (priority)
+        CROSS JOIN LATERAL (
+            SELECT j.run_at FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+            ORDER BY j.run_at LIMIT 1
+        ) AS first;
+        oldest_due := coalesce(oldest_due, 0);
+
+        SELECT count(*) INTO due FROM (
+            SELECT FROM generate_series(0, 9) AS lane (priority)
+            CROSS JOIN LATERAL (
+                SELECT FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+                LIMIT enough
+            ) AS one_of_them
+            LIMIT enough
+        ) AS counted;
+        IF due = enough THEN
+            due := greatest(due, hybrid_runner.estimate(format(
+                'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at <= %L', one.name, border)));
+        END IF;
+
+        scheduled := NULL;
+        IF with_scheduled THEN
+            SELECT count(*) INTO scheduled FROM (
+                SELECT FROM generate_series(0, 9) AS lane (priority)
+                CROSS JOIN LATERAL (
+                    SELECT FROM hybrid_runner.jobs AS j
+                    WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at > border
+                    LIMIT enough
+                ) AS one_of_them
+                LIMIT enough
+            ) AS counted;
+            IF scheduled = enough THEN
+                scheduled := greatest(scheduled, hybrid_runner.estimate(format(
+                    'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at > %L', one.name, border)));
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -686,10 +844,12 @@ BEGIN
             cancel_requested_at = NULL, version = j.version + 1
         WHERE j.id = retry.id;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
+        PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
         RETURN 'queued';
     ELSIF job.state = 'queued' THEN
         UPDATE hybrid_runner.jobs AS j SET run_at = least(j.run_at, clock_timestamp()), version = j.version + 1 WHERE j.id = retry.id;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
+        PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
         RETURN 'queued';
     END IF;
 
@@ -710,6 +870,7 @@ BEGIN
         RETURN 'key_taken';
     END IF;
     DELETE FROM hybrid_runner.archive AS a WHERE a.id = retry.id AND a.finished_at = done.finished_at;
+    PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';
 END
 $$;
@@ -841,6 +1002,20 @@ BEGIN
     END IF;
     RETURN NULL;
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots integer DEFAULT 200) RETURNS TABLE(queue_name text, backlog bigint, running bigint, slots bigint, workers bigint, wanted bigint)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT
+        f.queue, f.due, f.running, f.slots, f.workers,
+        -- A paused queue keeps those that still run; more would not help it.
+        least(1000, ceil(
+            (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
+            / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers ELSE greatest(1, scale.usual_slots) END))::bigint
+    FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
+    WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;
 
 CREATE TABLE hybrid_runner.archive (
@@ -1122,7 +1297,8 @@ CREATE VIEW hybrid_runner.archive_shelves AS
 CREATE TABLE hybrid_runner.chores (
     name text NOT NULL,
     pause interval NOT NULL,
-    taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
+    taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    holder text
 );
 
 CREATE SEQUENCE hybrid_runner.claims
@@ -1145,6 +1321,13 @@ ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENT
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE SEQUENCE hybrid_runner.lamp
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
 
 CREATE TABLE hybrid_runner.migrations (
     version integer NOT NULL,
@@ -1185,7 +1368,8 @@ CREATE TABLE hybrid_runner.workers (
     steady_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds text DEFAULT ''::text NOT NULL,
     dead_at timestamp with time zone,
-    rescued_at timestamp with time zone
+    rescued_at timestamp with time zone,
+    running jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_completed FOR VALUES IN ('completed');
@@ -1290,17 +1474,33 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.estimate(query text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.lamp_left() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.lamp_left() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
@@ -1342,6 +1542,18 @@ GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
@@ -1363,6 +1575,14 @@ GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zon
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
 
@@ -1457,6 +1677,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.horizons TO hybrid_runn
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.lamp TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.lamp TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_worker;
 

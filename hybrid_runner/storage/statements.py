@@ -21,10 +21,12 @@ from hybrid_runner.models import (
     NewJob,
     OnConflict,
     Pruned,
+    QueueFigures,
     Registered,
     State,
     Taken,
     Told,
+    Wanted,
 )
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.connections import Fetches, Rows
@@ -178,9 +180,10 @@ async def beat(
     first_claim: int,
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
+    running_by_queue: str = "{}",
 ) -> list[Told]:
-    """Say that this worker lives, and hear what it may have missed."""
-    rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime)
+    """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
+    rows = await _fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
     return [Told(*row) for row in rows]
 
 
@@ -239,6 +242,32 @@ async def prune(on: Fetches, most: int) -> list[Pruned]:
 async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
     """What lets tables grow, and has for longer."""
     return [Culprit(*row) for row in await _fetch(on, "find_growth", longer_than)]
+
+
+async def hold_gauges(on: Fetches, holder: str) -> bool:
+    """Go on being the one who measures the queues; False: somebody else is."""
+    return bool(await _fetch(on, "hold_gauges", holder))
+
+
+async def leave_gauges(on: Fetches, holder: str) -> None:
+    """Let somebody else measure the queues."""
+    await _fetch(on, "leave_gauges", holder)
+
+
+async def queue_figures(on: Fetches) -> list[QueueFigures]:
+    """How each queue stands."""
+    return [QueueFigures(*row) for row in await _fetch(on, "queue_figures")]
+
+
+async def horizon_age(on: Fetches) -> float:
+    """For how many seconds vacuum has been kept from cleaning up."""
+    seconds: float = await _value(on, "horizon_age")
+    return seconds
+
+
+async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[Wanted]:
+    """How many workers each queue, or one, could use."""
+    return [Wanted(*row) for row in await _fetch(on, "scale", queue, usual_slots)]
 
 
 # --- the client's

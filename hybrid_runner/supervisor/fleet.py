@@ -14,6 +14,8 @@ from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
 from hybrid_runner.supervisor.restarting import as_shell
 from hybrid_runner.supervisor.tether import AT_ONCE, FAREWELL, SIGNALS
+from hybrid_runner.telemetry.figures import Figures, merged
+from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.reports import Body
 
 log = logging.getLogger("hybrid_runner.supervisor")
@@ -57,6 +59,10 @@ class Fleet:
     def ready(self) -> Body:
         """Of all processes."""
         return fleet_ready([member.view() for member in self._members], stopping=bool(self._signals))
+
+    def figures(self) -> Figures:
+        """Of all processes, and of those that died: what was counted never goes down."""
+        return merged([figures_of(None), *(member.figures() for member in self._members)])
 
     # --- start
 

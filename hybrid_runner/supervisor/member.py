@@ -11,8 +11,10 @@ from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.supervisor.process import Command, Process
-from hybrid_runner.supervisor.reports import View
+from hybrid_runner.supervisor.reports import LONGEST_SILENCE, View
 from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
+from hybrid_runner.telemetry.figures import Figures, lasting, merged
+from hybrid_runner.telemetry.instruments import PROCESS_RESTARTS
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
@@ -33,6 +35,8 @@ class Member:
         self._lives = 0
         self._deaths = 0
         self._trouble: str | None = None
+        self._counted: tuple[Figures, Process | None] = ({}, None)
+        """What earlier lives counted, and the one that counts on. Replaced as one: the pages' thread reads it."""
 
     async def keep(self, command: Command) -> None:
         """One life after the other; RunnerError when the first start of the fleet shows that there is no sense in it."""
@@ -43,10 +47,13 @@ class Member:
                 await self._on_no_start(error)
                 continue
             self._lives += 1
+            earlier, _ = self._counted
+            self._counted = (earlier, process)
             try:
                 code = await process.ended()
             finally:
                 self.process = None
+                self._counted = (merged([earlier, lasting(process.figures)]), None)
             if self._stopping.is_set():
                 self._on_last_end(process, code)
             else:
@@ -69,6 +76,15 @@ class Member:
         if process is None:
             return View(self.number, None, max(0, self._lives - 1), None, 0.0, self._trouble)
         return View(self.number, process.pid, self._lives - 1, process.said, process.silence)
+
+    def figures(self) -> Figures:
+        """What all its lives counted, and how the last one stands; of one that is silent nobody knows that. From any thread."""
+        earlier, process = self._counted
+        said: Figures = {} if process is None else process.figures.copy()
+        if process is not None and process.silence >= LONGEST_SILENCE:
+            said = lasting(said)
+        restarts: Figures = {PROCESS_RESTARTS.name: {(): max(0, self._lives - 1)}}
+        return merged([earlier, {**said, **restarts}])
 
     def _on_working(self) -> None:
         self.has_worked = True

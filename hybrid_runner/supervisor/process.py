@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from hybrid_runner.supervisor.tether import HELD_BACK, VARIABLE, Birth
+from hybrid_runner.telemetry.figures import Labels, Value, unpacked
 
 _LONGEST_LINE = 4 * 1024 * 1024
 
@@ -38,6 +39,8 @@ class Process:
         loop = asyncio.get_running_loop()
         self.pid = popen.pid
         self.said: dict[str, Any] | None = None
+        self.figures: dict[str, Mapping[Labels, Value]] = {}
+        """What it said last of each instrument."""
         self.has_worked = False
         self.refusal: str | None = None
         self._popen = popen
@@ -108,6 +111,7 @@ class Process:
         self._heard = time.monotonic()
         self.refusal = word.get("refused")
         self.said = word.get("health", self.said)
+        self.figures.update(unpacked(word.get("figures", {})))
         if self.said is not None and self.said["phase"] != "starting" and not self.has_worked:
             self.has_worked = True
             self._changed()

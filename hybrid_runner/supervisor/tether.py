@@ -20,6 +20,8 @@ from pathlib import Path
 import orjson
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from hybrid_runner.telemetry.figures import packed
+from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.reports import Body, health_of
 from hybrid_runner.worker.status import WorkerStatus
 
@@ -62,6 +64,7 @@ class Tether:
         self._socket.set_inheritable(False)  # not for the processes of handlers
         self._look: Callable[[], WorkerStatus] | None = None
         self._news = asyncio.Event()
+        self._told_figures: dict[str, bytes] = {}
 
     @classmethod
     def find(cls, environment: MutableMapping[str, str]) -> Tether | None:
@@ -121,6 +124,8 @@ class Tether:
             self._news.clear()
             try:
                 await loop.sock_sendall(self._socket, _line({"health": self._health()}))
+                for line in self._news_of_figures():
+                    await loop.sock_sendall(self._socket, line)
             except OSError:  # nobody reads any more
                 return
             with contextlib.suppress(TimeoutError):
@@ -128,6 +133,16 @@ class Tether:
 
     def _health(self) -> Body:
         return health_of(None if self._look is None else self._look())
+
+    def _news_of_figures(self) -> list[bytes]:
+        """A line for each instrument that has moved since it was last told."""
+        plain = packed(figures_of(None if self._look is None else self._look()))
+        lines = {name: _line({"figures": {name: series}}) for name, series in plain.items()}
+        news = [line for name, line in lines.items() if self._told_figures.get(name) != line]
+        # What is no longer shown is told once as empty.
+        news += [_line({"figures": {name: []}}) for name in self._told_figures.keys() - lines.keys()]
+        self._told_figures = lines
+        return news
 
     def _watch(self, loop: asyncio.AbstractEventLoop, patience: timedelta) -> None:
         select.select([self._socket], [], [])  # nothing is ever sent to us: readable is the end

@@ -1,11 +1,12 @@
-"""What the server answers: /health, /ready, and JSON for everything else too."""
+"""What the server answers: /health, /ready, /metrics, and JSON for everything else too."""
 
 from __future__ import annotations
 
-import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from hybrid_runner.web.answers import as_json as _json
+from hybrid_runner.web.metrics import metrics_route
 from hybrid_runner.web.reports import Reports
 
 
@@ -13,7 +14,7 @@ def make_application(reports: Reports) -> web.Application:
     """The pages of one worker, or of several processes as one."""
     pages = Pages(reports)
     application = web.Application(middlewares=[errors_as_json])
-    application.add_routes([web.get("/health", pages.health), web.get("/ready", pages.ready)])
+    application.add_routes([web.get("/health", pages.health), web.get("/ready", pages.ready), metrics_route(reports.figures)])
     return application
 
 
@@ -43,11 +44,5 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         if error.status < 400:
             raise
         allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
-        return _json(
-            {"error": f"{request.method} {request.path}: {error.reason}", "pages": ["/health", "/ready"]}, error.status, allowed
-        )
-
-
-def _json(body: object, status: int, headers: dict[str, str] | None = None) -> web.Response:
-    headers = {"Cache-Control": "no-store"} | (headers or {})
-    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=headers)
+        pages = [resource.canonical for resource in request.app.router.resources()]
+        return _json({"error": f"{request.method} {request.path}: {error.reason}", "pages": pages}, error.status, allowed)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.version import VERSION
+from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.health import Phase, checks_of, phase_of
 from hybrid_runner.worker.status import WorkerStatus
 
@@ -23,6 +25,9 @@ class Reports(Protocol):
     def ready(self) -> Body:
         """The body of /ready; its `ready` decides between 200 and 503."""
 
+    def figures(self) -> Figures:
+        """What /metrics shows."""
+
 
 class WorkerReports:
     """Answers for one worker; `look` gives None until it has started."""
@@ -37,6 +42,10 @@ class WorkerReports:
     def ready(self) -> Body:
         """Whether it takes jobs."""
         return ready_in(phase_of(self._look()))
+
+    def figures(self) -> Figures:
+        """What it counted, and how it stands."""
+        return figures_of(self._look())
 
 
 def health_of(status: WorkerStatus | None) -> Body:

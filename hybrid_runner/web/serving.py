@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
 from hybrid_runner.web.reports import Reports, WorkerReports
+from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.status import WorkerStatus
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ log = logging.getLogger("hybrid_runner.web")
 class HealthServer:
     """Listens from before its worker starts until it has stopped; port 0: not at all."""
 
-    def __init__(self, host: str, port: int, reports: Reports | None = None) -> None:
+    def __init__(self, host: str, port: int, reports: Reports | None = None, jobs: JobSource | None = None) -> None:
         self._host = host
+        self._jobs = jobs
         self._port = port
         self._reports = reports or WorkerReports(self._snapshot)
         self._look: Callable[[], WorkerStatus] | None = None
@@ -73,8 +75,12 @@ class HealthServer:
         from aiohttp import web  # noqa: PLC0415  # nearly as long as all of us, and only a worker needs it
 
         from hybrid_runner.web.pages import make_application  # noqa: PLC0415  # the same
+        from hybrid_runner.web.scale import add_scale_page  # noqa: PLC0415  # the same
 
-        runner = web.AppRunner(make_application(self._reports), access_log=None, handle_signals=False, shutdown_timeout=1)
+        application = make_application(self._reports)
+        if self._jobs is not None:
+            add_scale_page(application, self._jobs)
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self._port).start()

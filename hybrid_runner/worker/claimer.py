@@ -77,6 +77,7 @@ class Looks:
     sweeps: int = 0
     found: dict[str, int] = field(default_factory=dict)
     consecutive_errors: int = 0
+    errors: int = 0
 
 
 class Claimer:
@@ -265,6 +266,7 @@ class Claimer:
             return await self._claim_free(sweep=sweep)
         except Exception as error:
             self.seen.consecutive_errors += 1
+            self.seen.errors += 1
             await self._outage.pause(error)
             return None
 

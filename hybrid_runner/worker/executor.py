@@ -8,6 +8,7 @@ import math
 import random
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -81,6 +82,10 @@ class Executor:
     def running(self) -> list[int]:
         """The ids of the jobs that run now."""
         return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
+
+    def by_queue(self) -> dict[str, int]:
+        """How many jobs run now; from any thread."""
+        return dict(Counter(attempt.claim.queue for attempt in list(self._running.values())))
 
     @property
     def claims(self) -> list[tuple[int, int]]:

@@ -43,6 +43,8 @@ class Listener:
         self._outage = Outage("listener")
         self._ear: Ear | None = None
         self.hearing = False
+        self.lost = 0
+        """Connections that listened, and do so no more."""
         self.proof_channel: str | None = None
         """Where a ring must be heard while hearing."""
         self._proofs_due = self._proofs_heard = 0
@@ -67,6 +69,7 @@ class Listener:
             self._set(hearing=True)
             heard_from = time.monotonic()
             await ear.lost.wait()
+            self.lost += 1
             if time.monotonic() - heard_from < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning("listener: the connection was lost; polling until it is back")

@@ -12,6 +12,7 @@ from datetime import timedelta
 from itertools import count
 
 from hybrid_runner.errors import NoAnswer
+from hybrid_runner.jsontext import encode
 from hybrid_runner.models import Told
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.registry import Registry
@@ -19,6 +20,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
 from hybrid_runner.upkeep.chores import Chores
+from hybrid_runner.upkeep.gauges import Gauges
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.heartbeat import Heartbeat
@@ -43,12 +45,14 @@ class Presence:
         worker_id: str,
         *,
         running: Callable[[], list[int]],
+        by_queue: Callable[[], dict[str, int]],
         overdue: Callable[[float], set[int]],
         proof_channel: Callable[[], str | None],
         told: Callable[[list[Told], float, int], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
         rescued: Callable[[Sequence[Settlement]], None],
+        lagged: Callable[[float], None],
     ) -> None:
         self.id = worker_id
         self._name = worker_id
@@ -56,6 +60,7 @@ class Presence:
         self._queues = list(queues)
         self._kinds = kinds
         self._running = running
+        self._by_queue = by_queue
         self._overdue = overdue
         self._proof_channel = proof_channel
         self._told = told
@@ -66,11 +71,13 @@ class Presence:
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(self._upkeep, registry, rescued)
         self._chores = Chores(dsn)
+        self.gauges = Gauges(dsn)
         self._rescue_first = False
         self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
-        self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled)
+        self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled, lagged)
         pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
-        self._heartbeat = Heartbeat(pause, self._beat, self.watchdog.run, self._do_duties, self._chores.run, closing=self._close)
+        others = (self.watchdog.run, self._do_duties, self._chores.run, self.gauges.run)
+        self._heartbeat = Heartbeat(pause, self._beat, *others, closing=self._close)
         self._first_claim = 0
         self._numbers = count()
         self.beaten_at = time.monotonic()
@@ -143,8 +150,9 @@ class Presence:
         try:
             async with asyncio.timeout(self._patience):  # connecting included
                 told = await statements.beat(
-                    self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime
-                )
+                    self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime,
+                    encode(self._by_queue(), "running"),
+                )  # fmt: skip
         except (NoAnswer, TimeoutError) as error:
             self._pass_on(self._unheard)
             raise error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time") from None
@@ -152,6 +160,8 @@ class Presence:
         others = [t for t in told if t.what not in _OWN_BUSINESS]
         self._pass_on(lambda: self._told(others, began, first_claim))
         self._chores.give(t.value for t in told if t.what == "chore")
+        if any(t.what == "chore" and t.value == "gauges" for t in told):
+            self.gauges.give(f"{worker_id} {first_claim}")
         if self._duties.empty():  # else those of the beat before are still being done
             self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
         return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
@@ -178,6 +188,7 @@ class Presence:
         await self._beats.close()
         await self._upkeep.close()
         await self._chores.close()
+        await self.gauges.close()
 
     async def _do(self, told: list[Told], worker_id: str) -> None:
         chores = {t.value for t in told if t.what == "chore"}

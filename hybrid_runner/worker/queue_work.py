@@ -70,6 +70,7 @@ class QueueWork:
         self.mixed = True
         """Some know other kinds than we do, or may: then nobody may speak for the others, by a mute or by looking for them."""
         self._in_doubt_since = 0.0
+        self._rings = 0
         self._kinds = kinds
         self._open = open_bell
         self._worker_id = worker_id
@@ -77,6 +78,7 @@ class QueueWork:
 
     def heard(self, payload: str, ringer: int) -> None:
         """A ring on the queue's channel; whoever sent it, the worst it can do is cause a look."""
+        self._rings += 1
         word, _, rest = payload.partition(" ")
         match word:
             case "help":
@@ -150,5 +152,6 @@ class QueueWork:
         return QueueStatus(
             queue=self.queue, mode=self.claimer.mode.value, slots=self.slots.total, running=self.slots.taken, looks=seen.looks,
             empty_looks=seen.empty, sweeps=seen.sweeps, found=dict(seen.found), consecutive_errors=seen.consecutive_errors,
-            polls=self.poller.polls, empty_polls=self.poller.empty_polls, next_poll=self.poller.pause,
+            polls=self.poller.polls, empty_polls=self.poller.empty_polls, next_poll=self.poller.pause, errors=seen.errors,
+            rings=self._rings,
         )  # fmt: skip

@@ -23,6 +23,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
 from hybrid_runner.storage.statements import Lanes
+from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
@@ -58,7 +59,8 @@ class Worker:
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._tally = Tally()
-        self._observers = Observers(self._tally)
+        self._counts = Counts(queues, [(kind.queue, kind.name) for kind in registry])
+        self._observers = Observers(self._tally, self._counts)
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
@@ -147,6 +149,7 @@ class Worker:
             stalls=self._presence.watchdog.stalls, stalled=self._presence.watchdog.stalled,
             ended_loops=(*self._tasks.ended, *(() if self._presence.alive or self._stopping else ("heartbeat",))),
             queues=tuple(work.status() for work in self._work.values()),
+            listeners_lost=self._listener.lost, figures={**self._counts.figures(), **self._presence.gauges.figures()},
         )  # fmt: skip
 
     async def hearing(self) -> None:
@@ -228,12 +231,14 @@ class Worker:
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             running=lambda: self._executor.running,
+            by_queue=self._executor.by_queue,
             overdue=self._executor.overdue,
             proof_channel=lambda: self._listener.proof_channel,
             told=self._on_told,
             unheard=self._on_silence,
             stalled=self._executor.mark_stall,
             rescued=self._observers.rescued,
+            lagged=self._counts.lagged,
         )  # fmt: skip
 
     async def _claim(self, queue: str, free: int, lanes: Lanes) -> Taken:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from hybrid_runner.telemetry.figures import Figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class QueueStatus:
     polls: int
     empty_polls: int
     next_poll: float
+    errors: int = 0
+    """Looks that failed."""
+    rings: int = 0
+    """Heard, whatever they asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +51,7 @@ class WorkerStatus:
     ended_loops: tuple[str, ...]
     """Background loops that ended although nobody stopped the worker."""
     queues: tuple[QueueStatus, ...]
+    listeners_lost: int = 0
+    """Connections that listened and were lost."""
+    figures: Figures = field(default_factory=dict)
+    """What was counted, and what this worker measured for all: see telemetry/instruments.py."""

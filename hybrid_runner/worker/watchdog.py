@@ -31,9 +31,12 @@ class Stall:
 class Watchdog:
     """Made in the worker's thread; `run` belongs to another one."""
 
-    def __init__(self, limit: float, found: Callable[[Stall], dict[str, object]]) -> None:
+    def __init__(
+        self, limit: float, found: Callable[[Stall], dict[str, object]], lagged: Callable[[float], None] = lambda _: None
+    ) -> None:
         self._limit = limit
         self._found = found
+        self._lagged = lagged
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._turned_at = time.monotonic()
@@ -45,7 +48,7 @@ class Watchdog:
         """Watch until the loop is closed."""
         while True:
             try:
-                self._loop.call_soon_threadsafe(self._turn)
+                self._loop.call_soon_threadsafe(self._turn, time.monotonic())
             except RuntimeError:
                 return
             began = time.monotonic()
@@ -61,8 +64,9 @@ class Watchdog:
                 self.stalls += 1
                 self._report(silent)
 
-    def _turn(self) -> None:
+    def _turn(self, asked_at: float) -> None:
         self._turned_at = time.monotonic()
+        self._lagged(self._turned_at - asked_at)
 
     def _report(self, silent: float) -> None:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # documented, its name notwithstanding

@@ -1,5 +1,6 @@
 -- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
--- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime
+-- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
+-- $7 jsonb running_by_queue
 -- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue: a number
 -- odd: for the kinds it knows, and its id), 'expired' (a mute ran out: its owner died),
 -- odd: 'overdue' (a job has been due for a second, and nobody took it), 'due' (seconds until the next job is), 'hung' (a running
@@ -9,6 +10,7 @@
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
+        running = $7,
         -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
         steady_since = CASE
             WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
@@ -47,7 +49,7 @@ declared AS (
     RETURNING w.id
 ),
 taken AS (
-    UPDATE hybrid_runner.chores AS c SET taken_at = clock_timestamp()
+    UPDATE hybrid_runner.chores AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
     WHERE c.name IN (
         SELECT due.name FROM hybrid_runner.chores AS due
         WHERE due.taken_at + due.pause < clock_timestamp() AND EXISTS (SELECT FROM alive)

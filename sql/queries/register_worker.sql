@@ -14,5 +14,5 @@ SELECT $1, $2, $3, $4, $5, $6, $7, n.first_claim, n.steady_since FROM number AS 
 ON CONFLICT (id) DO UPDATE SET
     host = excluded.host, pid = excluded.pid, version = excluded.version, queues = excluded.queues, lease = excluded.lease,
     kinds = excluded.kinds, first_claim = excluded.first_claim, steady_since = excluded.steady_since, dead_at = NULL, rescued_at = NULL,
-    started_at = clock_timestamp(), heartbeat_at = clock_timestamp()
+    started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), running = '{}'
 RETURNING first_claim, xmax <> 0 AS took_over

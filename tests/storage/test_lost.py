@@ -126,7 +126,7 @@ async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(databa
 async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
     chores = [[t.value for t in await beat(database, name, firsts[name]) if t.what == "chore"] for name in ("a", "b")]
-    assert sorted(filter(None, chores[0])) == ["growth", "lost", "partitions", "prune"]
+    assert sorted(filter(None, chores[0])) == ["gauges", "growth", "lost", "partitions", "prune"]
     assert chores[1] == []
     await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
     assert [t.value for t in await beat(database, "b", firsts["b"]) if t.what == "chore"] == ["lost"]

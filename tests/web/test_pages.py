@@ -179,7 +179,7 @@ async def test_what_is_not_there_is_json_too(method: str, path: str, status: int
     async with HealthServer("127.0.0.1", port), browser(port) as client:
         answer = await client.get(path, method)
     assert answer.status == status
-    assert answer.body["pages"] == ["/health", "/ready"]
+    assert answer.body["pages"] == ["/health", "/ready", "/metrics"]
 
 
 def test_neither_a_web_server_nor_an_exporter_is_imported_by_the_package() -> None:

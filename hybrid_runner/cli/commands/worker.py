@@ -149,7 +149,8 @@ async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Pat
     settings = app.settings
     fleet = Fleet(size, _checked_name(settings.worker_id, size), settings.grace)
     code = 0
-    async with HealthServer(settings.http_host, settings.http_port, fleet) as pages, AsyncExitStack() as stack:
+    server = HealthServer(settings.http_host, settings.http_port, fleet, app.job_source())
+    async with server as pages, AsyncExitStack() as stack:
         stack.push_async_callback(app.close)  # the embedded Postgres lives as long as we do
         with _ended_by_signals():
             await _check(app, queues)
