@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SECONDS ?= 600
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format schema bench bench-peers chaos clean
+.PHONY: help install demo test check format schema tools bench bench-peers chaos clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ format: $(STAMP) ## let ruff rewrite the Python files
 
 schema: $(STAMP) ## write sql/schema.sql anew from the migrations
 	@$(BIN)/python -m tools.schema_dump
+
+tools: $(STAMP) ## fetch what tests can use beside Python (Jaeger, Prometheus, a Docker Engine …) into ~/.cache
+	@tools/fetch/all
 
 bench: $(STAMP) ## measure it, about ten minutes on a quiet machine; figures and pictures go to build/bench
 	@$(BIN)/hybrid-runner bench --output build/bench

@@ -87,11 +87,14 @@ def test_the_composition_migrates_once_and_then_starts_two_workers_with_time_to_
     assert all((ROOT / "deploy" / mount.split(":")[0]).exists() for mount in mounts)
 
 
-def test_every_part_of_the_collectors_pipelines_is_declared_and_leads_to_jaeger() -> None:
+def test_every_part_of_the_collectors_pipelines_is_declared_and_leads_to_jaeger_and_prometheus() -> None:
     """F1 F4"""
     collector = parsed("otel-collector.yaml")
-    for pipeline in collector["service"]["pipelines"].values():
-        for part in ("receivers", "processors", "exporters"):
-            assert set(pipeline[part]) == set(collector[part])
+    service = collector["service"]
+    assert set(service["extensions"]) == set(collector["extensions"])
+    for part in ("receivers", "processors", "exporters"):
+        assert {name for pipeline in service["pipelines"].values() for name in pipeline[part]} == set(collector[part])
     assert set(collector["receivers"]["otlp"]["protocols"]) == {"http", "grpc"}
-    assert collector["exporters"]["otlp"]["endpoint"] == "jaeger:4317"
+    assert service["pipelines"]["traces"]["exporters"] == ["otlp"]
+    assert service["pipelines"]["metrics"]["exporters"] == ["prometheus"]
+    assert collector["exporters"]["otlp"]["endpoint"].endswith(":-jaeger:4317}")

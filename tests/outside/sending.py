@@ -12,16 +12,18 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+from opentelemetry.util.types import AttributeValue
 
 SERVICE = {"service.name": "sender", "service.instance.id": "one", "zone": "here"}
+ATTRIBUTES: dict[str, AttributeValue] = {"number": 7, "quick": True, "share": 0.5, "words": ["a", "b"]}
 
 
 def send_trace(endpoint: str) -> str:
-    """A parent that failed, its child, and a span that is linked to the child in a trace of its own; the first trace's id."""
+    """A parent that failed, and its child, which is also linked to it; the trace's id."""
     provider = TracerProvider(resource=Resource(SERVICE), shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
     tracer = provider.get_tracer("tests")
-    with tracer.start_as_current_span("parent", kind=SpanKind.CONSUMER, attributes={"number": 7}) as parent:
+    with tracer.start_as_current_span("parent", kind=SpanKind.CONSUMER, attributes=ATTRIBUTES) as parent:
         parent.add_event("first", {"way": "ring"})
         parent.add_event("second")
         with tracer.start_as_current_span("child", links=[Link(parent.get_span_context())]):

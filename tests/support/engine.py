@@ -1,6 +1,6 @@
-"""A real Docker Engine: the one at DOCKER_HOST, else the usual socket. The fixture `docker_engine` runs the commands `docker` and `docker compose` on it.
+"""A real Docker Engine, at DOCKER_HOST or at the usual socket. The fixture `docker_engine` runs docker and Compose on it.
 
-Under tools/with_engine it also has the images python:3.11-slim-bookworm and postgres:18, or stand-ins for them (tools/images/README.md).
+Under tools/with_engine it has the images python:3.11-slim-bookworm and postgres:18, or stand-ins (tools/images/README.md).
 """
 
 from __future__ import annotations

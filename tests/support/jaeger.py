@@ -1,12 +1,14 @@
-"""A real Jaeger in memory, on ports of its own, and its query API. The fixture `jaeger` is one for the whole session: tell traces apart by id.
+"""A real Jaeger in memory, and its query API. The fixture `jaeger` is one for all tests: tell traces apart by id.
 
-Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then `await jaeger.until(trace_id, lambda spans: len(spans) == 3)`.
+Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then
+`spans = await jaeger.until(trace_id, lambda spans: len(spans) == 3)`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,25 +58,31 @@ service:
 """
 
 
+Attributes = dict[str, Any]
+KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+STATUSES = ("unset", "ok", "error")
+
+
 @dataclass(frozen=True)
 class Span:
-    """A span as Jaeger tells it; ids are lower-case hex, times microseconds."""
+    """A span as OpenTelemetry means it; ids are lower-case hex, times nanoseconds."""
 
     trace_id: str
     span_id: str
     parent_id: str | None
     name: str
-    service: str
+    kind: str
     start: int
-    duration: int
-    tags: dict[str, Any]
-    """Attributes, and what Jaeger makes of kind and status: `span.kind`, `otel.status_code`, `error`."""
+    end: int
+    attributes: Attributes
+    events: tuple[tuple[str, Attributes], ...]
+    """(name, attributes) of each, in order."""
     links: tuple[tuple[str, str], ...]
     """(trace id, span id) of each."""
-    events: tuple[tuple[str, dict[str, Any]], ...]
-    """(name, attributes) of each, in order."""
-    process: dict[str, Any]
-    """Attributes of the resource, without service.name."""
+    status: str
+    status_message: str
+    resource: Attributes
+    """Of the process that sent it, `service.name` too."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +95,11 @@ class Jaeger:
 
     async def trace(self, trace_id: str) -> list[Span]:
         """All spans of that trace that have arrived, by start; none of an unknown one."""
-        async with aiohttp.ClientSession() as session, session.get(f"{self.query}/api/traces/{trace_id}") as response:
+        async with aiohttp.ClientSession() as session, session.get(f"{self.query}/api/v3/traces/{trace_id}") as response:
             if response.status == 404:
                 return []
             response.raise_for_status()
-            [trace] = (await response.json())["data"]
-        return sorted((_span(told, trace["processes"]) for told in trace["spans"]), key=lambda span: span.start)
+            return sorted(_spans(await response.json(content_type=None)), key=lambda span: span.start)
 
     async def until(self, trace_id: str, condition: Callable[[list[Span]], bool]) -> list[Span]:
         """The spans, once that is so of them; the test's time-out bounds it."""
@@ -106,31 +113,46 @@ class Jaeger:
             return sorted((await response.json())["data"] or [])
 
 
-def _span(told: dict[str, Any], processes: dict[str, Any]) -> Span:
-    references = [(each["refType"], each["traceID"], each["spanID"]) for each in told["references"]]
-    parents = [span for kind, trace, span in references if kind == "CHILD_OF" and trace == told["traceID"]]
-    process = processes[told["processID"]]
+def _spans(told: dict[str, Any]) -> list[Span]:
+    return [
+        _span(span, _values(sender["resource"]))
+        for sender in told["result"]["resourceSpans"]
+        for scope in sender["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
+def _span(told: dict[str, Any], resource: Attributes) -> Span:
     return Span(
-        trace_id=told["traceID"],
-        span_id=told["spanID"],
-        parent_id=parents[0] if parents else None,
-        name=told["operationName"],
-        service=process["serviceName"],
-        start=told["startTime"],
-        duration=told["duration"],
-        tags=_values(told["tags"]),
-        links=tuple((trace, span) for _, trace, span in references if span not in parents[:1]),
-        events=tuple(_event(_values(log["fields"])) for log in sorted(told["logs"] or [], key=lambda log: log["timestamp"])),
-        process=_values(process.get("tags") or []),
+        trace_id=told["traceId"],
+        span_id=told["spanId"],
+        parent_id=told.get("parentSpanId") or None,
+        name=told["name"],
+        kind=KINDS[told.get("kind", 0)],
+        start=int(told["startTimeUnixNano"]),
+        end=int(told["endTimeUnixNano"]),
+        attributes=_values(told),
+        events=tuple((event["name"], _values(event)) for event in told.get("events", ())),
+        links=tuple((link["traceId"], link["spanId"]) for link in told.get("links", ())),
+        status=STATUSES[told["status"].get("code", 0)],
+        status_message=told["status"].get("message", ""),
+        resource=resource,
     )
 
 
-def _values(tags: list[dict[str, Any]]) -> dict[str, Any]:
-    return {tag["key"]: tag["value"] for tag in tags}
+def _values(told: dict[str, Any]) -> Attributes:
+    return {pair["key"]: _value(pair["value"]) for pair in told.get("attributes", ())}
 
 
-def _event(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    return fields.pop("event", ""), fields
+def _value(told: dict[str, Any]) -> Any:
+    [(kind, value)] = told.items()
+    match kind:
+        case "intValue":
+            return int(value)
+        case "arrayValue":
+            return [_value(each) for each in value.get("values", ())]
+        case _:
+            return value
 
 
 def find() -> str | None:
@@ -153,5 +175,7 @@ def started() -> Iterator[Jaeger]:
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-jaeger-") as folder:
         configuration = Path(folder) / "jaeger.yaml"
         configuration.write_text(CONFIGURATION.format(http=http, grpc=grpc, query=query))
-        with running([program, "--config", str(configuration)], lambda: answers(f"{page}/api/services")):
+        command = [program, "--config", str(configuration)]
+        # Asked politely it takes ten seconds, and what it holds nobody needs.
+        with running(command, lambda: answers(f"{page}/api/services"), ending=signal.SIGKILL):
             yield Jaeger(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}", page)

@@ -64,9 +64,13 @@ def answers(page: str) -> bool:
 
 @contextmanager
 def running(
-    command: Sequence[str], ready: Callable[[], bool], *, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    ready: Callable[[], bool],
+    *,
+    environment: Mapping[str, str] | None = None,
+    ending: signal.Signals = signal.SIGTERM,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, from when it is ready; afterwards it is asked to end, and killed if it does not."""
+    """The program, from when it is ready; afterwards it gets the signal to end, and is killed if it does not."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(environment or {})}
@@ -75,7 +79,7 @@ def running(
             _wait_until(ready, process, log.fileno())
             yield process
         finally:
-            process.terminate()
+            process.send_signal(ending)
             process.send_signal(signal.SIGCONT)  # a test may have stopped it
             try:
                 process.wait(20)

@@ -25,7 +25,7 @@ def pytest_report_header() -> list[str]:
         f"jaeger: {line(jaegers.find(), jaegers.why_absent())}",
         f"opentelemetry collector: {line(collectors.find(), collectors.why_absent())}",
         f"prometheus: {line(prometheuses.find(), prometheuses.why_absent())}",
-        f"docker engine: {line(engine and engine.host, engines.why_absent())}",
+        f"docker engine: {line(engine.host if engine else None, engines.why_absent())}",
     ]
 
 
@@ -56,7 +56,7 @@ def promtool() -> Promtool:
 
 @pytest.fixture(scope="session")
 def prometheus() -> Callable[..., AbstractContextManager[Prometheus]]:
-    """Starts a server: `with prometheus({"worker": page}) as server`."""
+    """What starts a server that scrapes these pages."""
     if not prometheuses.find():
         missing(prometheuses.why_absent())
     return prometheuses.started

@@ -1,6 +1,6 @@
-"""A real Prometheus and its promtool. The fixture `promtool` runs the tool; `prometheus` starts a server that scrapes the pages a test names.
+"""A real Prometheus and its promtool. The fixture `promtool` runs the tool, `prometheus` starts a server that scrapes.
 
-`with prometheus({"worker": page}) as server: await server.until('up{job="worker"} == 1')`.
+`with prometheus({"worker": page}) as server: await server.until('up{job="worker"} == 1')`; its first scrape is 5 s after its start.
 """
 
 from __future__ import annotations
