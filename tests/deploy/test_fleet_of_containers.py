@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import aiohttp
@@ -16,12 +17,15 @@ from tests.support.engine import Engine
 from tests.support.prometheus import Prometheus
 
 JOBS = 5000
+ROOM = 10
+"""Jobs that a worker runs at a time: when one is lost, so many come back to the queue."""
 INSERT = (
     "INSERT INTO hybrid_runner.jobs (kind, queue, payload) "
     f"SELECT 'slow', 'images', json_build_object('n', n) FROM generate_series(1, {JOBS}) AS n"
 )
 RUNNING = "SELECT DISTINCT left(worker_id, 12) FROM hybrid_runner.jobs WHERE state = 'running'"
 ENDED = "SELECT state || ' ' || count(*) || ' ' || count(DISTINCT result) FROM hybrid_runner.archive GROUP BY state"
+LOGINS = "SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
 WITHOUT_DATA = {"Put back", "Connections and processes"}
 """Panels that may be empty; all others must show something after a day like this one."""
 
@@ -55,12 +59,21 @@ async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_d
     [added] = set(fleet.workers()) - {stays}
     await until(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: added in working)
 
-    seen = await until(lambda: fleet.page(added, "/scale"), lambda said: said["backlog"] + said["running"] == 0)
-    assert seen["wanted"] == 0
+    backlogs: list[int] = []
+    await until(lambda: noted(fleet.page(added, "/scale"), backlogs), lambda said: said["backlog"] + said["running"] == 0)
+    assert len(set(backlogs)) > 3
+    assert all(later <= earlier + ROOM for earlier, later in pairwise(backlogs)), backlogs
+    assert fleet.page(added, "/scale")["wanted"] == 0
+    assert fleet.psql("jobs_reader", LOGINS) == ["jobs_worker"]
     assert fleet.psql("jobs_reader", ENDED) == [f"completed {JOBS} {JOBS}"]
     assert fleet.psql("jobs_reader", "SELECT count(*) FROM hybrid_runner.jobs") == ["0"]
     await until(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 2)
     await shows_it_all(fleet)
+
+
+def noted(said: dict[str, Any], backlogs: list[int]) -> dict[str, Any]:
+    backlogs.append(said["backlog"])
+    return said
 
 
 async def until(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
