@@ -74,9 +74,11 @@ async def test_a_worker_lives_and_works_as_jobs_worker_and_a_producer_enqueues_a
 async def test_a_login_may_do_no_more_than_its_name_says(role: str, forbidden: str, server: OwnServer) -> None:
     make_roles(server)
     connection: Any = await connect(as_role(server, role))
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        await connection.execute(forbidden)
-    await connection.close()
+    try:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(forbidden)
+    finally:
+        await connection.close()
 
 
 async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(server: OwnServer) -> None:
