@@ -22,7 +22,9 @@ from hybrid_runner.storage.connections import Connection, Fetches, Link, Pool, c
 from hybrid_runner.storage.migrating import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.telemetry.metrics_export import exporting_metrics
 from hybrid_runner.upkeep.pruner import Pruner
+from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.service import Worker
@@ -311,7 +313,7 @@ class Runner:
             pool = await self._opened_pool()
             await _patiently(lambda: require_schema(pool), self.settings.start_timeout)
             worker = self.worker(queues)
-            async with exporting(worker.id):
+            async with exporting(worker.id), exporting_metrics(worker.id, lambda: figures_of(worker.status())):
                 await _patiently(worker.start, self.settings.start_timeout)  # one connection may work and the next be refused
                 stop = stop_on_signals()
                 try:

@@ -38,7 +38,7 @@ class Instrument:
     name: str
     kind: Kind
     unit: str
-    """By UCUM, as OTLP wants it: s, 1, or a {thing}."""
+    """By UCUM, as OTLP wants it: s, or a {thing}; "" for what has none, and not 1, which collectors make a `_ratio` of."""
     labels: tuple[str, ...]
     help: str
     requirement: str
@@ -97,7 +97,7 @@ DOORBELL_MODE = _gauge(
     "doorbell_mode", "{worker}", ("queue", "mode"),
     "Worker processes in this mode of the doorbell: deaf, falling, asleep, awake or full.", "A3",
 )  # fmt: skip
-HEARING = _gauge("hearing", "1", (), "1 while rings arrive, 0 while jobs are found by polling alone.", "A3", Merge.LOWEST)
+HEARING = _gauge("hearing", "", (), "1 while rings arrive, 0 while jobs are found by polling alone.", "A3", Merge.LOWEST)
 LISTENER_RECONNECTS = _counter("listener_reconnects", "{connection}", (), "Connections that listened and were lost.", "A3")
 
 # --- running
@@ -147,7 +147,7 @@ LOOP_LAG = _histogram(
 STALLS = _counter("stalls", "{stall}", (), "How often a handler held up the event loop for longer than `stall_after`.", "A13")
 STALLED = _gauge("stalled", "{worker}", (), "Worker processes whose event loop is held up now.", "A13")
 SPANS_DROPPED = _counter("spans_dropped", "{span}", (), "Spans that were never delivered to a collector.", "F4")
-INFO = _gauge("info", "1", ("version",), "Always 1; the version is in the label.", "F6", Merge.HIGHEST)
+INFO = _gauge("info", "", ("version",), "Always 1; the version is in the label.", "F6", Merge.HIGHEST)
 
 # --- the queues as Postgres has them: exported by one worker of the fleet at a time, so read them with max by (queue, …)
 
@@ -165,7 +165,7 @@ QUEUE_OLDEST_DUE = _gauge(
     Merge.HIGHEST,
 )
 QUEUE_WORKERS = _gauge("queue_workers", "{worker}", ("queue",), "Live workers that claim from the queue.", "D8", Merge.HIGHEST)
-QUEUE_PAUSED = _gauge("queue_paused", "1", ("queue",), "1 while nobody may claim from the queue.", "D8", Merge.HIGHEST)
+QUEUE_PAUSED = _gauge("queue_paused", "", ("queue",), "1 while nobody may claim from the queue.", "D8", Merge.HIGHEST)
 HORIZON_AGE = _gauge(
     "horizon_age_seconds", "s", (),
     "For how long somebody has kept vacuum from cleaning up: a transaction, a replication slot or a standby.", "D8", Merge.HIGHEST,

@@ -12,10 +12,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
-from opentelemetry.util.types import AttributeValue
 
 SERVICE = {"service.name": "sender", "service.instance.id": "one", "zone": "here"}
-ATTRIBUTES: dict[str, AttributeValue] = {"number": 7, "quick": True, "share": 0.5, "words": ["a", "b"]}
+ATTRIBUTES: dict[str, bool | int | float | list[str]] = {"number": 7, "quick": True, "share": 0.5, "words": ["a", "b"]}
 
 
 def send_trace(endpoint: str) -> str:

@@ -71,13 +71,11 @@ def test_without_an_engine_the_server_is_embedded(nothing_said: None, monkeypatc
     assert choose_server().what == "an embedded one (SKIPPED: testcontainers, no container engine answers)"
 
 
-def test_what_is_missing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(REQUIRE_VARIABLE, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="SKIPPED: there is no such thing"):
+@pytest.mark.parametrize(("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+def test_what_is_missing_is_skipped_and_where_nothing_may_be_it_fails(
+    required: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REQUIRE_VARIABLE, required)
+    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception), match="there is no such thing") as raised:
         missing("there is no such thing")
-
-
-def test_what_is_missing_fails_where_nothing_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(REQUIRE_VARIABLE, "1")
-    with pytest.raises(pytest.fail.Exception, match="there is no such thing"):
-        missing("there is no such thing")
+    assert raised.type is outcome

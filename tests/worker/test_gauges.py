@@ -1,0 +1,146 @@
+"""The queues are measured by one worker of a fleet, the same one while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hybrid_runner import Worker
+from hybrid_runner.models import QueueFigures
+from hybrid_runner.storage.connections import Connection
+from hybrid_runner.telemetry import instruments as table
+from hybrid_runner.telemetry.figures import Spread
+from hybrid_runner.upkeep import gauges
+from hybrid_runner.upkeep.gauges import Gauges, as_figures
+from tests.support.working import runner, working
+
+HOLDER = "SELECT holder FROM hybrid_runner.chores WHERE name = 'gauges'"
+INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM generate_series(1, $1::int)"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "PAUSE", 0.05)
+
+
+@asynccontextmanager
+async def a_worker(dsn: str, name: str, **settings: Any) -> AsyncIterator[Worker]:
+    app = runner(dsn, heartbeat=0.1, **settings)
+
+    @app.job("note")
+    async def note(payload: Any) -> None:
+        pass
+
+    async with working(app, worker_id=name) as worker:
+        yield worker
+
+
+def shown(worker: Worker) -> float | None:
+    """How many jobs it says are due in the queue that nobody works on; None: it says nothing about queues."""
+    figures = worker.status().figures
+    if table.QUEUE_JOBS.name not in figures:
+        assert table.HORIZON_AGE.name not in figures
+        return None
+    due = figures[table.QUEUE_JOBS.name].get(("nobodys", "due"), 0)
+    assert not isinstance(due, Spread)
+    return due
+
+
+async def until(worker: Worker, due: float | None) -> None:
+    while shown(worker) != due:
+        await asyncio.sleep(0.01)
+
+
+async def test_one_worker_shows_the_queues_and_goes_on_doing_so(dsn: str, database: Connection) -> None:
+    """D8"""
+    await database.execute(INSERT, 3)
+    async with a_worker(dsn, "first") as first, a_worker(dsn, "second") as second:
+        await until(first, 3)
+        holder = await database.fetchval(HOLDER)
+        assert holder.startswith("first ")
+        for count in (4, 5, 6):
+            await database.execute(INSERT, 1)
+            await until(first, count)
+            assert shown(second) is None
+        assert await database.fetchval(HOLDER) == holder
+
+
+async def test_who_stops_hands_it_on_at_once(dsn: str, database: Connection) -> None:
+    await database.execute(INSERT, 3)
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(a_worker(dsn, "first"))
+        await until(first, 3)
+        second = await stack.enter_async_context(a_worker(dsn, "second"))
+        await first.stop()
+        assert shown(first) is None
+        await until(second, 3)
+
+
+async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str, database: Connection) -> None:
+    async with a_worker(dsn, "first") as first:
+        await until(first, 0)
+        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
+        await until(first, None)
+        assert await database.fetchval(HOLDER) == "another 1"
+
+
+async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be_given_it(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = await database.fetchval("SELECT extract(epoch FROM pause)::float8 FROM hybrid_runner.chores WHERE name = 'gauges'")
+    assert pause > gauges.SHOWN > 2 * 10
+    monkeypatch.setattr(gauges, "SHOWN", 0.5)
+    async with a_worker(dsn, "first") as first:
+        await until(first, 0)
+        await database.execute("BEGIN; SELECT FROM hybrid_runner.chores WHERE name = 'gauges' FOR UPDATE")
+        await until(first, None)
+        await database.execute("COMMIT")
+        await until(first, 0)
+
+
+async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
+    dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
+    async with a_worker(dsn, "first") as first:
+        while "the queues were not measured" not in caplog.text:
+            await asyncio.sleep(0.01)
+        assert shown(first) is None
+        await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
+        await until(first, 0)
+    assert caplog.text.count("the queues were not measured") == 1
+
+
+async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauges, "_SHARE", 1e9)
+    await database.execute("UPDATE hybrid_runner.chores SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
+    ours = Gauges(dsn)
+    ours.give("us")
+    running = asyncio.ensure_future(ours.run())
+    while not ours.figures():
+        await asyncio.sleep(0.01)
+    first = ours.figures()
+    taken = "SELECT taken_at FROM hybrid_runner.chores WHERE name = 'gauges'"
+    before = await database.fetchval(taken)
+    while await database.fetchval(taken) == before:  # it goes on holding it
+        await asyncio.sleep(0.01)
+    assert ours.figures() is first
+    running.cancel()
+    await asyncio.wait([running])
+    await ours.close()
+    assert ours.figures() == {}
+    assert await database.fetchval(HOLDER) is None
+
+
+def test_of_very_many_queues_the_last_are_shown_together() -> None:
+    queues = [QueueFigures(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1) for number in range(400)]
+    figures = as_figures(queues, 0.0)
+    assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
+    assert figures[table.QUEUE_JOBS.name]["other", "due"] == 100
+    assert figures[table.QUEUE_OLDEST_DUE.name]["other",] == 399.0
