@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")])
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)?(?:#([\w-]+))?\)")
 
 

@@ -1,0 +1,59 @@
+"""deploy/compose.yaml as it stands in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+
+
+def test_it_migrates_once_as_the_owner_and_then_starts_workers_with_fewer_rights() -> None:
+    """F6"""
+    assert SERVICES["migrate"]["command"] == ["migrate"]
+    assert SERVICES["roles"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    worker = SERVICES["worker"]
+    assert worker["depends_on"] == {"roles": {"condition": "service_completed_successfully"}}
+    assert worker["deploy"]["replicas"] >= 2
+    assert "//jobs_worker:" in worker["environment"]["HYBRID_RUNNER_DSN"]
+
+
+def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
+    """D6"""
+    assert int(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > 25
+
+
+def test_nothing_of_it_can_be_reached_from_other_machines() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_what_runs_our_code_can_neither_write_nor_become_more() -> None:
+    ours = [service for service in SERVICES.values() if service["image"] == "hybrid-runner"]
+    assert len(ours) == 2
+    for service in ours:
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_every_file_that_is_mounted_is_there() -> None:
+    mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", ()) if volume.startswith(".")]
+    assert len(mounts) >= 5
+    assert all((DEPLOY / mount.split(":")[0]).exists() for mount in mounts)
+    assert all(mount.endswith(":ro") for mount in mounts)
+
+
+def test_prometheus_asks_services_that_are_there_and_each_figure_comes_by_one_way_alone() -> None:
+    configuration = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert [(DEPLOY / "prometheus" / file).exists() for file in configuration["rule_files"]] == [True]
+    scraped = {job["job_name"]: job for job in configuration["scrape_configs"]}
+    [names] = [entry["names"] for entry in scraped["hybrid-runner"]["dns_sd_configs"]]
+    assert names == ["worker"]
+    hosts = [target.split(":")[0] for entry in scraped["collector"]["static_configs"] for target in entry["targets"]]
+    assert {*names, *hosts} <= set(SERVICES)
+    assert SERVICES["worker"]["environment"]["OTEL_METRICS_EXPORTER"] == "none"

@@ -1,0 +1,109 @@
+"""F6: deploy/compose.yaml on a real engine: a fleet of containers that is killed, stopped and added to, and what watches it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.deploy.test_dashboard import PANELS, asked
+from tests.support.composition import Composition, composed
+from tests.support.engine import Engine
+from tests.support.prometheus import Prometheus
+
+JOBS = 5000
+ROOM = 10
+"""Jobs that a worker runs at a time: when one is lost, so many come back to the queue."""
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind, queue, payload) "
+    f"SELECT 'slow', 'images', json_build_object('n', n) FROM generate_series(1, {JOBS}) AS n"
+)
+RUNNING = "SELECT DISTINCT left(worker_id, 12) FROM hybrid_runner.jobs WHERE state = 'running'"
+ENDED = "SELECT state || ' ' || count(*) || ' ' || count(DISTINCT result) FROM hybrid_runner.archive GROUP BY state"
+LOGINS = "SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
+WITHOUT_DATA = {"Put back", "Connections and processes"}
+"""Panels that may be empty; all others must show something after a day like this one."""
+
+
+@pytest.fixture
+def fleet(docker_engine: Engine, image: str) -> Iterator[Composition]:
+    """Three workers."""
+    with composed(docker_engine) as composition:
+        composition.scale(3)
+        yield composition
+
+
+@pytest.mark.timeout(600)
+async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_done(fleet: Composition) -> None:
+    """A4 A6 A13 D5 D6 F5: 5,000 jobs from a fourth container; /scale follows, and Prometheus answers what the dashboard asks."""
+    killed, stopped, stays = fleet.workers()
+    await until(lambda: [fleet.healthy(worker) for worker in fleet.workers()], all)
+    await until(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 3 and said["wanted"] == 0)
+    fleet.psql("jobs_producer", INSERT)
+    high = await until(lambda: fleet.page(stays, "/scale"), lambda said: said["backlog"] > 1000)
+    assert high["wanted"] > high["workers"] == 3
+    await until(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: set(working) == {killed, stopped, stays})
+
+    fleet.engine.docker("kill", "--signal", "KILL", killed)
+    assert killed in fleet.psql("jobs_reader", RUNNING)
+    fleet.engine.docker("stop", "--time", "40", stopped)
+    assert exit_code(fleet, stopped) == 0
+    assert stopped not in fleet.psql("jobs_reader", RUNNING)
+    fleet.engine.docker("rm", killed, stopped)
+    fleet.scale(2)
+    [added] = set(fleet.workers()) - {stays}
+    await until(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: added in working)
+
+    backlogs: list[int] = []
+    await until(lambda: noted(fleet.page(added, "/scale"), backlogs), lambda said: said["backlog"] + said["running"] == 0)
+    assert len(set(backlogs)) > 3
+    assert all(later <= earlier + ROOM for earlier, later in pairwise(backlogs)), backlogs
+    assert fleet.page(added, "/scale")["wanted"] == 0
+    assert fleet.psql("jobs_reader", LOGINS) == ["jobs_worker"]
+    assert fleet.psql("jobs_reader", ENDED) == [f"completed {JOBS} {JOBS}"]
+    assert fleet.psql("jobs_reader", "SELECT count(*) FROM hybrid_runner.jobs") == ["0"]
+    await until(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 2)
+    await shows_it_all(fleet)
+
+
+def noted(said: dict[str, Any], backlogs: list[int]) -> dict[str, Any]:
+    backlogs.append(said["backlog"])
+    return said
+
+
+async def until(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
+    """What was seen, once it is enough; the test's time-out bounds it."""
+    while not enough(seen := await asyncio.to_thread(look)):
+        pass
+    return seen
+
+
+def exit_code(fleet: Composition, container: str) -> int:
+    return int(fleet.engine.docker("inspect", "--format", "{{.State.ExitCode}}", container))
+
+
+async def answered(prometheus: Prometheus, panel: dict[str, Any]) -> bool:
+    """Whether some question of the panel has a number for an answer; a question that Prometheus refuses is an error."""
+    answers = [await prometheus.query(asked(target["expr"])) for target in panel["targets"]]
+    return any(not math.isnan(float(sample["value"][1])) for answer in answers for sample in answer)
+
+
+async def shows_it_all(fleet: Composition) -> None:
+    """Every question of the dashboard has an answer, every rule is evaluated, and spans have arrived in Jaeger."""
+    prometheus = Prometheus(fleet.published("prometheus", 9090))
+    await prometheus.until("sum(hybrid_runner_rescues_total) > 0")
+    waiting = [panel for panel in PANELS if not await answered(prometheus, panel) and panel["title"] not in WITHOUT_DATA]
+    while waiting:  # who measures the queues may have been the one that was killed: another one does after half a minute
+        waiting = [panel for panel in waiting if not await answered(prometheus, panel)]
+    assert {rule["health"] for rule in await prometheus.rules()} == {"ok"}
+    [ended] = await prometheus.until('sum(hybrid_runner_run_duration_seconds_count{outcome="completed"})')
+    assert 0 < float(ended["value"][1]) <= JOBS
+    lost = await prometheus.until('ALERTS{alertname="HybridRunnerWorkersLost", alertstate="firing"}')
+    assert [alert["metric"]["queue"] for alert in lost] == ["images"]
+    async with aiohttp.ClientSession() as session, session.get(fleet.published("jaeger", 16686) + "/api/services") as response:
+        assert "hybrid-runner" in (await response.json())["data"]

@@ -1,0 +1,141 @@
+"""The Kubernetes manifests, against the API's own schemas and against what the product promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import psycopg
+import pytest
+import yaml
+
+from hybrid_runner.settings import Settings
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+VERSIONS = ("1.30", "1.37")
+MANIFESTS: list[tuple[str, dict[str, Any]]] = [
+    (f"{file.relative_to(FOLDER)}: {manifest['kind']}", manifest)
+    for file in sorted(FOLDER.rglob("*.yaml"))
+    for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+]
+BUILT_IN = [each for each in MANIFESTS if not any(word in each[1]["apiVersion"] for word in ("keda", "coreos", "kustomize"))]
+OURS = {"app.kubernetes.io/name": "hybrid-runner", "app.kubernetes.io/component": "worker"}
+
+
+def one(kind: str, file: str = "") -> dict[str, Any]:
+    """The manifest of that kind."""
+    [found] = [manifest for name, manifest in MANIFESTS if manifest["kind"] == kind and name.startswith(file)]
+    return found
+
+
+def pods() -> list[dict[str, Any]]:
+    """The two templates."""
+    return [one(kind)["spec"]["template"] for kind in ("Deployment", "Job")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("manifest", [each[1] for each in BUILT_IN], ids=[each[0] for each in BUILT_IN])
+def test_the_api_accepts_it_without_a_field_too_many(manifest: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_misspelt_field_is_seen() -> None:
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(one("Deployment") | {"specs": {}}, VERSIONS[-1], strict=True)
+
+
+def test_kustomizations_name_every_file_beside_them_but_secrets_and_alternatives() -> None:
+    for file in FOLDER.rglob("kustomization.yaml"):
+        named = set(yaml.safe_load(file.read_text(encoding="utf-8"))["resources"])
+        beside = {other.name for other in file.parent.glob("*.yaml")} - {file.name}
+        assert beside - named <= {"secrets.example.yaml", "by-sql.yaml"}
+        assert named <= beside
+
+
+def test_pods_run_without_any_privilege() -> None:
+    for pod in pods():
+        spec = pod["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert spec["securityContext"]["runAsUser"] == 10001
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in spec["containers"]:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["requests"]
+            assert container["resources"]["limits"]
+
+
+def test_only_the_migration_sees_the_owners_password() -> None:
+    secrets = {
+        kind: [
+            entry["valueFrom"]["secretKeyRef"]["name"] for entry in one(kind)["spec"]["template"]["spec"]["containers"][0]["env"]
+        ]
+        for kind in ("Deployment", "Job")
+    }
+    assert secrets == {"Deployment": ["hybrid-runner-worker"], "Job": ["hybrid-runner-owner"]}
+
+
+def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> None:
+    [container] = one("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "http"}
+    assert container["livenessProbe"]["exec"]["command"] == ["probe", "alive"]
+    startup = container["startupProbe"]
+    assert startup["httpGet"]["path"] == "/ready"
+    assert startup["periodSeconds"] * startup["failureThreshold"] > Settings.model_fields["start_timeout"].default.total_seconds()
+
+
+def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
+    """D6"""
+    grace = Settings.model_fields["grace"].default.total_seconds()
+    assert one("Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= grace + 10
+
+
+def test_settings_that_are_given_are_settings_that_exist() -> None:
+    given = [name for name in one("ConfigMap")["data"] if name.startswith("HYBRID_RUNNER_")]
+    assert given
+    assert {name.removeprefix("HYBRID_RUNNER_").lower() for name in given} <= set(Settings.model_fields)
+
+
+def test_everything_that_selects_selects_the_workers() -> None:
+    labels = one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert labels == OURS
+    assert one("Deployment")["spec"]["selector"]["matchLabels"] == OURS
+    assert one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == OURS
+    assert one("Service")["spec"]["selector"] == OURS
+    assert one("PodMonitor")["spec"]["selector"]["matchLabels"] == OURS
+    reached = one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"].items()
+    assert all(reached <= pod["metadata"]["labels"].items() for pod in pods())
+
+
+def test_autoscalers_and_monitors_name_what_is_there() -> None:
+    ports = {port["name"] for port in one("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"]}
+    assert {endpoint["port"] for endpoint in one("PodMonitor")["spec"]["podMetricsEndpoints"]} <= ports
+    for file in ("keda/by-scale", "keda/by-sql"):
+        scaled = one("ScaledObject", file)["spec"]
+        assert scaled["scaleTargetRef"]["name"] == one("Deployment")["metadata"]["name"]
+        assert scaled["minReplicaCount"] < scaled["maxReplicaCount"]
+    [by_page] = one("ScaledObject", "keda/by-scale")["spec"]["triggers"]
+    service = one("Service")
+    assert by_page["type"] == "metrics-api"
+    assert (
+        by_page["metadata"]["url"] == f"http://{service['metadata']['name']}.jobs.svc:{service['spec']['ports'][0]['port']}/scale"
+    )
+    [by_query] = one("ScaledObject", "keda/by-sql")["spec"]["triggers"]
+    assert by_query["type"] == "postgresql"
+    assert by_query["authenticationRef"]["name"] == one("TriggerAuthentication")["metadata"]["name"]
+    secrets = {manifest["metadata"]["name"] for _, manifest in MANIFESTS if manifest["kind"] == "Secret"}
+    assert one("TriggerAuthentication")["spec"]["secretTargetRef"][0]["name"] in secrets
+
+
+def test_a_reader_may_ask_what_keda_asks(dsn: str) -> None:
+    [trigger] = one("ScaledObject", "keda/by-sql")["spec"]["triggers"]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'work', 'images' FROM generate_series(1, 450)")
+        connection.execute("SET ROLE hybrid_runner_reader")
+        answer = connection.execute(trigger["metadata"]["query"]).fetchone()
+    assert answer is not None
+    assert answer[0] >= 1

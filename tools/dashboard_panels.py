@@ -1,0 +1,269 @@
+"""What is on the dashboard: panels, and their questions to Prometheus. tools/dashboard.py makes Grafana's JSON of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+OURS = 'queue=~"$queue"'
+DUE, SCHEDULED, RUNNING = ('state="due"', 'state="scheduled"', 'state="running"')
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture, its questions to Prometheus by what their answers are called, and where it turns yellow and red."""
+
+    title: str
+    help: str
+    queries: dict[str, str]
+    unit: str = "short"
+    kind: str = "timeseries"
+    width: int = 8
+    height: int = 7
+    limits: tuple[float, float] | None = None
+    stacked: bool = False
+
+
+def figure(title: str, text: str, query: str, unit: str = "short", **more: Any) -> Panel:
+    """One number."""
+    return Panel(title, text, {"": query}, unit, kind="stat", width=3, height=4, **more)
+
+
+def rate(name: str, *by: str, where: str = OURS) -> str:
+    """So many a second."""
+    return f"sum by ({', '.join(by)}) (rate(hybrid_runner_{name}{{{where}}}[$__rate_interval]))"
+
+
+def quantile(share: float, name: str, *by: str, where: str = OURS) -> str:
+    """What so many of all observations stay below."""
+    buckets = f"rate(hybrid_runner_{name}_bucket{{{where}}}[$__rate_interval])"
+    return f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) ({buckets}))"
+
+
+def mean(name: str, *by: str, where: str = OURS) -> str:
+    """The average observation."""
+    return f"{rate(f'{name}_sum', *by, where=where)} / {rate(f'{name}_count', *by, where=where)}"
+
+
+def measured(name: str, where: str = "") -> str:
+    """What one worker of the fleet measures for all; while that changes hands two may say it."""
+    return f"max by (queue) (hybrid_runner_{name}{{{OURS}{', ' if where else ''}{where}}})"
+
+
+def halves(name: str, *by: str, where: str = OURS) -> dict[str, str]:
+    """Median and the slowest hundredth."""
+    label = " ".join(f"{{{{{word}}}}}" for word in by)
+    return {f"{label} p{share * 100:.0f}".strip(): quantile(share, name, *by, where=where) for share in (0.5, 0.99)}
+
+
+ROWS: dict[str, tuple[Panel, ...]] = {
+    "Is the fleet well?": (
+        figure("Workers", "Worker processes that are up.", "sum(hybrid_runner_workers) or vector(0)", limits=(-1, 1)),
+        figure(
+            "Alerts",
+            "Alerts of deploy/prometheus/alerts.yaml that fire.",
+            'count(ALERTS{alertname=~"HybridRunner.*", alertstate="firing"}) or vector(0)',
+            limits=(1, 3),
+        ),
+        figure("Due", "Jobs that could run now and wait for a slot.", f"sum({measured('queue_jobs', DUE)})"),
+        figure(
+            "Oldest",
+            "For how long the oldest of them has been due.",
+            f"max({measured('queue_oldest_due_seconds')})",
+            "s",
+            limits=(60, 300),
+        ),
+        figure(
+            "Slots taken",
+            "The share of all slots in which a job runs.",
+            f"sum(hybrid_runner_running{{{OURS}}}) / sum(hybrid_runner_slots{{{OURS}}})",
+            "percentunit",
+            limits=(0.8, 0.95),
+        ),
+        figure(
+            "Done",
+            "Jobs completed a second.",
+            'sum(rate(hybrid_runner_run_duration_seconds_count{outcome="completed"}[$__rate_interval]))',
+            "ops",
+        ),
+        figure(
+            "Failed",
+            "Jobs failed for good a second.",
+            'sum(rate(hybrid_runner_run_duration_seconds_count{outcome="failed"}[$__rate_interval])) or vector(0)',
+            "ops",
+            limits=(0.01, 1),
+        ),
+        figure(
+            "Deaf",
+            "Workers that hear no rings: they find jobs by polling alone.",
+            "count(hybrid_runner_hearing == 0) or vector(0)",
+            limits=(1, 2),
+        ),
+    ),
+    "Work": (
+        Panel("Backlog", "Due jobs by queue: what waits for a slot.", {"{{queue}}": measured("queue_jobs", DUE)}, stacked=True),
+        Panel(
+            "Oldest due job",
+            "If this grows, work comes faster than it is done.",
+            {"{{queue}}": measured("queue_oldest_due_seconds")},
+            "s",
+        ),
+        Panel(
+            "Scheduled and running",
+            "Jobs due later, and those that run.",
+            {
+                "{{queue}} scheduled": measured("queue_jobs", SCHEDULED),
+                "{{queue}} running": measured("queue_jobs", RUNNING),
+            },
+        ),
+        Panel(
+            "Attempts by outcome",
+            "What became of what ran, a second.",
+            {"{{outcome}}": rate("run_duration_seconds_count", "outcome", where="")},
+            "ops",
+            stacked=True,
+        ),
+        Panel(
+            "Put back",
+            "Jobs that go back to their queue: tried again, delayed by themselves, or handed back by a worker that stops.",
+            {
+                "{{kind}} retry": rate("retries_total", "kind"),
+                "{{kind}} snooze": rate("snoozes_total", "kind"),
+                "{{kind}} release": rate("releases_total", "kind"),
+            },
+            "ops",
+        ),
+        Panel("Run time", "How long handlers take.", halves("run_duration_seconds", "kind", where=""), "s"),
+    ),
+    "From due to claimed": (
+        Panel(
+            "Pickup",
+            "From due to claimed, by the way that found the job: ring is the fast one.",
+            halves("pickup_seconds", "way"),
+            "s",
+        ),
+        Panel(
+            "Claims",
+            "How long Postgres takes to answer a look; sweeps start at the front of the queue.",
+            {
+                **halves("claim_duration_seconds"),
+                "sweep p99": quantile(0.99, "sweep_duration_seconds"),
+            },
+            "s",
+        ),
+        Panel(
+            "Looks",
+            "Questions to Postgres a second, by their cause and whether they found something; polls are the fallback.",
+            {
+                "{{way}} {{outcome}}": rate("looks_total", "way", "outcome"),
+                "polls": rate("polls_total"),
+                "errors": rate("look_errors_total"),
+            },
+            "ops",
+        ),
+        Panel(
+            "Doorbell",
+            "Workers by mode: asleep ones are rung, awake ones look by themselves, full ones have no slot, deaf ones poll.",
+            {
+                "{{mode}}": f"sum by (mode) (hybrid_runner_doorbell_mode{{{OURS}}})",
+            },
+            stacked=True,
+        ),
+        Panel(
+            "Rings",
+            "Rings heard a second, and jobs a minute whose ring got lost.",
+            {
+                "{{queue}} rings": rate("rings_total", "queue"),
+                "{{queue}} missed a minute": f"60 * {rate('missed_rings_total', 'queue')}",
+            },
+        ),
+        Panel(
+            "Jobs per look",
+            "How many jobs a look finds on average, and empty fallback polls in a row.",
+            {
+                "{{queue}} found": mean("claim_batch_jobs", "queue"),
+                "{{queue}} empty polls": f"max by (queue) (hybrid_runner_consecutive_empty_polls{{{OURS}}})",
+            },
+        ),
+    ),
+    "From ended to written": (
+        Panel(
+            "Settle lag",
+            "From the end of an attempt until Postgres had its outcome; and one statement's share of it.",
+            {
+                **halves("settle_lag_seconds"),
+                "statement p99": quantile(0.99, "settle_duration_seconds", where=""),
+            },
+            "s",
+        ),
+        Panel(
+            "Outcomes at a time",
+            "How many one statement writes, and how many wait to be written.",
+            {
+                "written at a time": mean("settle_batch_jobs", where=""),
+                "waiting": "sum(hybrid_runner_pending_settlements)",
+            },
+        ),
+        Panel(
+            "Lost and late",
+            "Jobs taken over from lost workers, and outcomes that came too late, in five minutes.",
+            {
+                "{{queue}} rescued, {{outcome}}": f"sum by (queue, outcome) (increase(hybrid_runner_rescues_total{{{OURS}}}[5m]))",
+                "{{queue}} too late": f"sum by (queue) (increase(hybrid_runner_stale_settles_total{{{OURS}}}[5m]))",
+            },
+        ),
+    ),
+    "Workers": (
+        Panel(
+            "Each worker",
+            "As each one says it is.",
+            {
+                "Running": "sum by (instance) (hybrid_runner_running)",
+                "Slots": "sum by (instance) (hybrid_runner_slots)",
+                "Hears rings": "min by (instance) (hybrid_runner_hearing)",
+                "Stalled": "sum by (instance) (hybrid_runner_stalled)",
+                "Failed looks in a row": "max by (instance) (hybrid_runner_consecutive_errors)",
+                "Not written": "sum by (instance) (hybrid_runner_pending_settlements)",
+                "Done a second": "sum by (instance) (rate(hybrid_runner_run_duration_seconds_count[$__rate_interval]))",
+                "Version": "max by (instance, version) (hybrid_runner_info)",
+            },
+            kind="table",
+            width=16,
+            height=8,
+        ),
+        Panel(
+            "Workers by queue",
+            "Live workers that claim from it; 1 below for a queue that is paused.",
+            {
+                "{{queue}}": measured("queue_workers"),
+                "{{queue}} paused": f"-{measured('queue_paused')}",
+            },
+            height=8,
+        ),
+        Panel(
+            "Event loop",
+            "How late the event loop is, and how often a handler held it up for long, in five minutes.",
+            {
+                "{{instance}} lag p99": quantile(0.99, "loop_lag_seconds", "instance", where=""),
+                "{{instance}} stalls": "sum by (instance) (increase(hybrid_runner_stalls_total[5m]))",
+            },
+            "s",
+        ),
+        Panel(
+            "Connections and processes",
+            "Listeners that were lost and processes that died, in five minutes.",
+            {
+                "{{instance}} listener lost": "sum by (instance) (increase(hybrid_runner_listener_reconnects_total[5m]))",
+                "{{instance}} process died": "sum by (instance) (increase(hybrid_runner_process_restarts_total[5m]))",
+            },
+        ),
+        Panel(
+            "Vacuum and traces",
+            "For how long vacuum has been held back, and spans that got lost in five minutes.",
+            {
+                "vacuum held back, seconds": "max(hybrid_runner_horizon_age_seconds)",
+                "spans lost": "sum(increase(hybrid_runner_spans_dropped_total[5m]))",
+            },
+        ),
+    ),
+}
