@@ -29,7 +29,7 @@ KEYWORDS = frozenset(
 _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
-_CALLERS = {"_fetch": 1, "_value": 1, "query": 0}
+_CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
 

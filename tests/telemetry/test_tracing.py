@@ -3,75 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import aiohttp
-import asyncpg
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from opentelemetry import trace
-from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
-from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
-from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hybrid_runner import Cancel, Fail, Job, JobCancelled, JobFailed, Retry, Runner, Snooze
-from hybrid_runner.registry import Registry
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.identity import low_half
 from tests.support.drawn import Drawn, drawing, ids, told, traces
-from tests.support.working import outcome, runner, working
-from tests.worker import handlers
-
-TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
-TRACEPARENT = f"00-{TRACE:032x}-{PARENT:016x}-01"
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drawn]:
-    with drawing(monkeypatch) as drawn:
-        yield drawn
-
-
-def tasks(dsn: str, **settings: Any) -> Runner:
-    """An app with a handler for each outcome."""
-    app = runner(dsn, Registry(), **settings)
-
-    @app.job("note")
-    async def note(_: Any) -> None:
-        trace.get_current_span().set_attribute("noted", True)
-
-    @app.job("rest", max_attempts=3)
-    async def rest(_: Any, job: Job) -> Snooze | Retry | None:
-        if job.data is None:
-            return Snooze("10ms", data={"rested": True})
-        return Retry("10ms", "not yet") if job.attempt == 1 else None
-
-    @app.job("raise", max_attempts=1)
-    async def fail(_: Any) -> None:
-        raise ValueError("no such thing")
-
-    @app.job("refuse")
-    async def refuse(_: Any) -> Fail:
-        return Fail("not today")
-
-    @app.job("give_up")
-    async def give_up(_: Any) -> Cancel:
-        return Cancel("nobody wants it")
-
-    @app.job("follow")
-    async def follow(_: Any) -> int:
-        return (await app.enqueue("note")).id
-
-    @app.job("sql_follow")
-    async def sql_follow(_: Any) -> None:
-        await app.enqueue_many("note", [{}, {}])
-
-    return app
+from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
+from tests.support.working import outcome, working
 
 
 async def test_a_job_that_was_inserted_by_sql_is_drawn_from_its_creation_to_its_end(
@@ -223,47 +167,6 @@ async def test_a_job_whose_time_is_up_before_it_runs_has_an_end_and_no_run(dsn: 
     assert drawn.children(root) == ["wait default"]
 
 
-async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(dsn: str, drawn: Drawn) -> None:
-    app = tasks(dsn)
-    async with working(app) as worker:
-        with trace.get_tracer("tests").start_as_current_span("request"):
-            await app.enqueue("follow")
-        await worker.settled(2)
-        await worker.idle()
-    request = drawn.one("request")
-    assert len(traces(span for span in drawn.all if not span.name.startswith(("claim", "settle")))) == 1
-    assert drawn.children(request) == ["publish default"]
-    assert drawn.children(drawn.one("run follow")) == ["publish default"]
-
-
-async def test_many_at_once_join_the_callers_trace_or_start_one_each(dsn: str, drawn: Drawn) -> None:
-    app = tasks(dsn)
-    async with working(app) as worker:
-        await app.enqueue_many("note", [{}, {}])
-        await worker.settled(2)
-        assert len(traces(drawn.named("job note"))) == 2
-        with trace.get_tracer("tests").start_as_current_span("request") as span:
-            await app.enqueue_many("note", [{}, {}])
-        await worker.settled(4)
-        await worker.idle()
-    assert [ids(root)[0] for root in drawn.named("job note")[2:]] == [span.get_span_context().trace_id] * 2
-    assert [told(p)["messaging.batch.message_count"] for p in drawn.named("publish default")] == [2, 2]
-
-
-@pytest.mark.parametrize("many", [False, True])
-async def test_set_local_gives_a_trace_to_all_that_is_enqueued_in_a_transaction(many: bool, dsn: str, database: Connection) -> None:
-    """Also through the Python client, where nobody's span is current."""
-    app = tasks(dsn)
-    async with app, database.transaction():
-        await database.execute(f"SET LOCAL hybrid_runner.traceparent = '{TRACEPARENT}'")
-        if many:
-            await app.enqueue_many("note", [{}, {}], connection=database)
-        else:
-            await app.enqueue("note", connection=database)
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
-    assert {row[0] for row in await database.fetch("SELECT traceparent FROM hybrid_runner.jobs")} == {TRACEPARENT}
-
-
 async def test_what_is_not_sampled_leaves_no_span_and_still_passes_its_context_on(
     monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
 ) -> None:
@@ -312,49 +215,6 @@ async def test_the_decision_is_made_once_and_kept_over_all_attempts(
     assert kept == {job: "01" if job in sampled else "00" for [job] in rows}
 
 
-async def test_a_worker_without_a_provider_passes_on_what_came(dsn: str, database: Connection) -> None:
-    app = tasks(dsn)
-    async with working(app) as worker:
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('follow', $1)", TRACEPARENT)
-        await worker.settled(2)
-    assert await database.fetchval("SELECT traceparent FROM hybrid_runner.archive WHERE kind = 'note'") == TRACEPARENT
-
-
-async def test_a_handler_in_a_thread_finds_its_span(dsn: str, drawn: Drawn) -> None:
-    app = runner(dsn)
-
-    @app.job("block")
-    def block(_: Any) -> None:
-        with trace.get_tracer("tests").start_as_current_span("inside"):
-            pass
-
-    async with working(app):
-        await outcome(app, "block")
-    assert drawn.children(drawn.one("run block")) == ["inside"]
-
-
-async def test_a_worker_that_is_started_within_a_span_does_not_draw_its_jobs_into_it(
-    dsn: str, database: Connection, drawn: Drawn
-) -> None:
-    app = tasks(dsn)
-    with trace.get_tracer("tests").start_as_current_span("start"):
-        async with working(app) as worker:
-            await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
-            await worker.settled(1)
-            await worker.idle()
-    assert ids(drawn.one("start"))[0] not in traces([drawn.one("job note"), drawn.one("run note")])
-
-
-async def test_a_job_that_a_runner_waits_for_fails_as_before(dsn: str, drawn: Drawn) -> None:
-    app = tasks(dsn)
-    async with working(app):
-        with pytest.raises(JobFailed):
-            await (await app.enqueue("raise")).wait(10)
-        with pytest.raises(JobCancelled):
-            await (await app.enqueue("give_up")).wait(10)
-    assert len(drawn.named("publish default")) == 2
-
-
 async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str, database: Connection, drawn: Drawn) -> None:
     """One with attempts left is delayed by the rescue; one without ends by it, without another run."""
     await database.execute(
@@ -374,64 +234,3 @@ async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str
     assert told(drawn.one("delay note"))["hybrid_runner.delay.why"] == "rescue"
     assert drawn.children(failed) == []
     assert "long gone" in (failed.status.description or "")
-
-
-async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_drawn_below_its_run(
-    dsn: str, database: Connection, drawn: Drawn
-) -> None:
-    """By the instrumentations of asyncpg and the aiohttp client, as they are."""
-    app = runner(dsn)
-
-    @app.job("ask")
-    async def ask(url: str) -> None:
-        connection = await asyncpg.connect(dsn)
-        try:
-            await connection.fetchval("SELECT 1")
-        finally:
-            await connection.close()
-        async with aiohttp.ClientSession() as session, session.get(url):
-            pass
-
-    heard: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        heard.append(request.headers["traceparent"])
-        return web.Response()
-
-    application = web.Application()
-    application.router.add_get("/", answer)
-    AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
-    AioHttpClientInstrumentor().instrument()
-    try:
-        async with TestServer(application) as server, working(app):
-            await outcome(app, "ask", str(server.make_url("/")))
-    finally:
-        AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
-        AioHttpClientInstrumentor().uninstrument()
-    run = drawn.one("run ask")
-    assert drawn.children(run) == ["SELECT", "GET"]
-    assert heard[0].split("-")[1] == f"{ids(run)[0]:032x}"
-
-
-async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrumented(
-    dsn: str, database: Connection, drawn: Drawn
-) -> None:
-    async with working(tasks(dsn)) as worker:
-        AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
-        try:
-            worker._presence.soon()
-            with suppress_instrumentation():
-                await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
-            await worker.settled(1)
-            await worker.idle()
-        finally:
-            AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
-    assert {name.split()[0] for name in drawn.names()} == {"claim", "delay", "job", "run", "settle", "wait"}
-
-
-async def test_a_handler_in_a_process_is_in_the_trace_of_its_job(dsn: str, drawn: Drawn) -> None:
-    app = runner(dsn, handlers.app.registry)
-    async with working(app):
-        said = await outcome(app, "where_am_i")
-    run = drawn.one("run where_am_i")
-    assert said.result == f"{ids(run)[0]:032x}-{ids(run)[1]:016x}"
