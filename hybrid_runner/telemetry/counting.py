@@ -73,8 +73,8 @@ class Counts:
         if claims:
             at = claims[0].started_at  # the same for all that one statement claims
             self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
-        if missed := getattr(search, "missed", 0):  # by earlier searches: this one may have found nothing
-            self._missed.add((queue,), missed)
+        if search.missed:  # by earlier searches: this one may have found nothing
+            self._missed.add((queue,), search.missed)
 
     def wrote(self, writing: Writing) -> None:
         """Outcomes were written."""

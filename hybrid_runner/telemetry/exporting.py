@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 
 from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.variables import NO_GRPC, exporters, protocol, resource
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from hybrid_runner.telemetry.outbox import Provider
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
-SERVICE_NAME = "hybrid-runner"
 FAREWELL = timedelta(seconds=1.5)
 """What the last spans get at shutdown."""
 
@@ -41,7 +40,7 @@ _SPEAK_AT_EVERY_TRY = (
 async def exporting(worker_id: str) -> AsyncIterator[None]:
     """Export the spans that end in here, if that is configured and the application has not set up OpenTelemetry itself."""
     provider = None
-    wanted = wanted_exporters(os.environ)
+    wanted = exporters(os.environ, "TRACES", ("otlp", "console"))
     if wanted and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
             provider = make_provider(worker_id, wanted)
@@ -69,32 +68,6 @@ def spans_sent() -> int:
     return 0 if outbox is None else outbox.sent
 
 
-def wanted_exporters(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """`otlp` and `console`, as the standard variables ask for them; what they ask for and is not here is a warning."""
-    if _value(environment, "OTEL_SDK_DISABLED") == "true":
-        return ()
-    named = [name.strip() for name in _value(environment, "OTEL_TRACES_EXPORTER").split(",") if name.strip()]
-    if unknown := set(named) - {"otlp", "console", "none"}:
-        log.warning("OTEL_TRACES_EXPORTER: %s is not here, only otlp, console and none", ", ".join(sorted(unknown)))
-    if "none" in named:
-        return ()
-    if not named and _of_traces(environment, "ENDPOINT"):
-        named = ["otlp"]
-    return tuple(name for name in ("otlp", "console") if name in named and (name != "otlp" or protocol_of(environment)))
-
-
-def protocol_of(environment: Mapping[str, str]) -> str | None:
-    """`http` or `grpc`; None, with a warning: neither."""
-    protocol = _of_traces(environment, "PROTOCOL") or "http/protobuf"
-    known = {"http/protobuf": "http", "grpc": "grpc"}.get(protocol)
-    if known is None:
-        log.warning(
-            "no spans are exported: OTEL_EXPORTER_OTLP_PROTOCOL=%s is not here, only http/protobuf (port 4318) and grpc (4317)",
-            protocol,
-        )
-    return known
-
-
 def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
     """A provider whose spans go to these exporters; endpoint, headers, sampler, batches and limits as the OTEL_* variables say."""
     from hybrid_runner.telemetry.outbox import Outbox, Provider  # noqa: PLC0415  # as long as all of us
@@ -102,8 +75,7 @@ def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provid
     seldom = Seldom("exporting spans")
     for name in _SPEAK_AT_EVERY_TRY:
         logging.getLogger(name).addFilter(seldom)
-    exporters = [_make_exporter(name) for name in wanted]
-    return Provider(_resource(worker_id), Outbox(exporters, os.environ))
+    return Provider(resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ))
 
 
 def _make_exporter(name: str) -> SpanExporter:
@@ -111,32 +83,15 @@ def _make_exporter(name: str) -> SpanExporter:
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415  # the same
 
         return ConsoleSpanExporter()
-    if protocol_of(os.environ) == "grpc":
+    if protocol(os.environ, "TRACES") == "grpc":
         try:
             from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc  # noqa: PLC0415  # an extra
         except ImportError:
-            raise RuntimeError(
-                "OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an extra: pip install 'hybrid-runner[grpc]', or use http/protobuf"
-            ) from None
+            raise RuntimeError(NO_GRPC) from None
         return Grpc()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # the same
 
     return OTLPSpanExporter()
-
-
-def _resource(worker_id: str) -> Resource:
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415  # as above
-
-    ours = {"service.name": SERVICE_NAME, "service.instance.id": worker_id}
-    return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))
-
-
-def _of_traces(environment: Mapping[str, str], name: str) -> str:
-    return _value(environment, f"OTEL_EXPORTER_OTLP_TRACES_{name}") or _value(environment, f"OTEL_EXPORTER_OTLP_{name}")
-
-
-def _value(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(name, "").strip().lower()
 
 
 async def _finish(provider: Provider) -> None:

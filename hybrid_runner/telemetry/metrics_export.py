@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from hybrid_runner.telemetry.exporting import SERVICE_NAME
 from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.variables import NO_GRPC, exporters, protocol, resource, value
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -39,9 +39,9 @@ _sending = logging.getLogger("hybrid_runner.telemetry.send")
 async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> AsyncIterator[None]:
     """Send what `read` gives, from a thread of its own, if that is configured; `read` is called there."""
     sender = None
-    if metrics_wanted(os.environ):
+    if exporters(os.environ, "METRICS", ("otlp", "prometheus"))[:1] == ("otlp",):  # /metrics is always there
         try:
-            sender = Sender(make_exporter(protocol(os.environ, "METRICS")), worker_id, read, interval(os.environ))
+            sender = Sender(make_exporter(), worker_id, read, interval(os.environ))
         except Exception as error:  # whatever the SDK makes of the variables: jobs run without metrics too
             log.warning("no metrics are exported: %s", error)
     if sender is None:
@@ -55,30 +55,9 @@ async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> Asyn
             log.warning("the last metrics were not delivered: no collector took them within %.1f s", FAREWELL.total_seconds())
 
 
-def metrics_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the standard variables ask for metrics by OTLP."""
-    if _value(environment, "OTEL_SDK_DISABLED") == "true":
-        return False
-    exporters = {name.strip() for name in _value(environment, "OTEL_METRICS_EXPORTER").split(",")} - {""}
-    if unknown := exporters - {"otlp", "none", "prometheus"}:  # /metrics is always there
-        log.warning("OTEL_METRICS_EXPORTER: %s is not here, only otlp and none", ", ".join(sorted(unknown)))
-    if exporters:
-        return "otlp" in exporters
-    return any(_value(environment, f"OTEL_EXPORTER_OTLP_{which}ENDPOINT") for which in ("METRICS_", ""))
-
-
-def protocol(environment: Mapping[str, str], signal: str) -> str:
-    """What OTEL_EXPORTER_OTLP_PROTOCOL, or the one of this signal, asks for."""
-    return (
-        _value(environment, f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL")
-        or _value(environment, "OTEL_EXPORTER_OTLP_PROTOCOL")
-        or "http/protobuf"
-    )
-
-
 def interval(environment: Mapping[str, str]) -> timedelta:
     """OTEL_METRIC_EXPORT_INTERVAL, in milliseconds; what is no such number is a warning, and a minute."""
-    text = _value(environment, "OTEL_METRIC_EXPORT_INTERVAL")
+    text = value(environment, "OTEL_METRIC_EXPORT_INTERVAL")
     if not text:
         return USUAL_INTERVAL
     if not text.isdecimal() or not 1 <= int(text) <= 86_400_000:
@@ -87,20 +66,17 @@ def interval(environment: Mapping[str, str]) -> timedelta:
     return timedelta(milliseconds=int(text))
 
 
-def make_exporter(protocol: str) -> MetricExporter:
-    """OTLP by HTTP, or by gRPC when that is installed; endpoint, headers and time-out as the OTEL_* variables say."""
-    if protocol == "http/protobuf":
+def make_exporter() -> MetricExporter:
+    """OTLP by HTTP, or by gRPC where that is installed; endpoint, headers and time-out as the OTEL_* variables say."""
+    if protocol(os.environ, "METRICS") == "http/protobuf":
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415  # slow
 
         return OTLPMetricExporter()
-    if protocol != "grpc":
-        raise ValueError(f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol} is not here, only http/protobuf and grpc")
     try:
         from opentelemetry.exporter.otlp.proto.grpc import metric_exporter  # noqa: PLC0415  # the same, and may be absent
     except ImportError:
-        raise ValueError("OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs the package opentelemetry-exporter-otlp-proto-grpc") from None
-    exporter: MetricExporter = metric_exporter.OTLPMetricExporter()
-    return exporter
+        raise ValueError(NO_GRPC) from None
+    return metric_exporter.OTLPMetricExporter()
 
 
 class Sender:
@@ -112,7 +88,7 @@ class Sender:
         self._exporter = exporter
         self._read = read
         self._every = every.total_seconds()
-        self._translator = Translator({"service.name": SERVICE_NAME, "service.instance.id": worker_id}, time.time_ns())
+        self._translator = Translator(resource(worker_id), time.time_ns())
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
@@ -140,7 +116,3 @@ class Sender:
             self._exporter.export(self._translator.translate(self._read(), time.time_ns()))
         except Exception:
             _sending.exception("the figures could not be sent")
-
-
-def _value(environment: Mapping[str, str], name: str) -> str:
-    return environment.get(name, "").strip().lower()

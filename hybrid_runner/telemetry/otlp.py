@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics.export import (
     ScopeMetrics,
     Sum,
 )
-from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from hybrid_runner.telemetry.figures import Figures, Labels, Spread, Value
@@ -30,8 +30,8 @@ _UNKNOWN: Any = None  # a number by its type; None is left out of the message
 class Translator:
     """Figures that count from one start."""
 
-    def __init__(self, resource: Mapping[str, str], started_at: int) -> None:
-        self._resource = Resource.create({**resource, **OTELResourceDetector().detect().attributes})
+    def __init__(self, resource: Resource, started_at: int) -> None:
+        self._resource = resource
         self._started_at = started_at
 
     def translate(self, figures: Figures, at: int) -> MetricsData:

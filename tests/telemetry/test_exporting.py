@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry import exporting
+from hybrid_runner.telemetry.variables import exporters
 from tests.cli.running import worker
 from tests.support.collector import Collector, GrpcCollector, Received
 
@@ -125,7 +126,7 @@ async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end
     ],
 )
 def test_the_variables_decide(environment: dict[str, str], answer: bool, caplog: pytest.LogCaptureFixture) -> None:
-    assert exporting.wanted_exporters(environment) == (("otlp",) if answer else ())
+    assert exporters(environment, "TRACES", ("otlp", "console")) == (("otlp",) if answer else ())
     assert not caplog.records
 
 
@@ -134,13 +135,12 @@ def test_the_variables_decide(environment: dict[str, str], answer: bool, caplog:
     [
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, False, "zipkin"),
         ({"OTEL_TRACES_EXPORTER": "otlp,jaeger"}, True, "jaeger"),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, False, "http/json"),
     ],
 )
 def test_what_the_variables_ask_for_in_vain_is_said(
     environment: dict[str, str], answer: bool, named: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert bool(exporting.wanted_exporters(environment)) is answer
+    assert bool(exporters(environment, "TRACES", ("otlp", "console"))) is answer
     [record] = caplog.records
     assert named in record.getMessage()
 
@@ -176,6 +176,17 @@ async def test_spans_go_to_the_console_where_that_is_asked_for(dsn: str, databas
         await process.says("archived", job)
         assert await process.ends(silent=False) == 0
         assert '"name": "run note"' in process.printed
+
+
+async def test_a_protocol_that_is_not_here_costs_the_traces_and_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", ENDPOINT)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+    async with exporting.exporting("worker-1"):
+        pass
+    [record] = caplog.records
+    assert record.getMessage().startswith("no spans are exported: OTEL_EXPORTER_OTLP_PROTOCOL=http/json is not here")
 
 
 async def test_grpc_without_its_extra_is_one_line_that_says_what_to_install(

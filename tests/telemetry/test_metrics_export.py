@@ -17,7 +17,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.instruments import NAMED
-from hybrid_runner.telemetry.metrics_export import exporting_metrics, interval, metrics_wanted, protocol
+from hybrid_runner.telemetry.metrics_export import exporting_metrics, interval
+from hybrid_runner.telemetry.variables import exporters, protocol
 from tests.cli.running import worker
 from tests.support.pages import free_port
 
@@ -130,11 +131,11 @@ async def test_a_dead_collector_is_one_line_and_holds_up_nobody(
     ],
 )
 def test_the_standard_variables_decide(environment: dict[str, str], wanted: bool) -> None:
-    assert metrics_wanted(environment) is wanted
+    assert ("otlp" in exporters(environment, "METRICS", ("otlp", "prometheus"))) is wanted
 
 
 def test_an_exporter_that_is_not_here_and_a_wrong_interval_are_said(caplog: pytest.LogCaptureFixture) -> None:
-    assert not metrics_wanted({"OTEL_METRICS_EXPORTER": "console"})
+    assert not exporters({"OTEL_METRICS_EXPORTER": "console"}, "METRICS", ("otlp", "prometheus"))
     assert interval({"OTEL_METRIC_EXPORT_INTERVAL": "soon"}) == interval({}) == timedelta(minutes=1)
     assert interval({"OTEL_METRIC_EXPORT_INTERVAL": "1500"}) == timedelta(seconds=1.5)
     assert [("console" in line, "soon" in line) for line in caplog.messages] == [(True, False), (False, True)]
