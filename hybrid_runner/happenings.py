@@ -38,7 +38,7 @@ class Writing(NamedTuple):
 
 
 class Observer(Protocol):
-    """Told in the worker's loop, after the fact; must be quick and must not raise."""
+    """Told in the worker's loop, after the fact; must be quick."""
 
     def searched(self, search: Search) -> None:
         """A look ended."""
@@ -48,25 +48,3 @@ class Observer(Protocol):
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
         """Jobs of lost workers were put back or ended; told in the heartbeat's thread."""
-
-
-class Observers:
-    """Several as one."""
-
-    def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
-
-    def searched(self, search: Search) -> None:
-        """A look ended."""
-        for observer in self._observers:
-            observer.searched(search)
-
-    def wrote(self, writing: Writing) -> None:
-        """Outcomes were written."""
-        for observer in self._observers:
-            observer.wrote(writing)
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended."""
-        for observer in self._observers:
-            observer.rescued(settled)

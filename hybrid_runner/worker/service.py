@@ -12,7 +12,7 @@ from functools import partial
 from typing import Self
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.happenings import Observers, Writing
+from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
 from hybrid_runner.models import Keep, Taken, Told
 from hybrid_runner.outcomes import Requeued, Stopped
@@ -26,6 +26,7 @@ from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.exporting import spans_dropped
+from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers

@@ -1,0 +1,44 @@
+"""Several observers as one; what goes wrong in one of them costs a line a minute, never a job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from hybrid_runner.happenings import Observer, Search, Writing
+from hybrid_runner.outcomes import Settlement
+from hybrid_runner.telemetry.seldom import Seldom
+
+log = logging.getLogger("hybrid_runner.telemetry.observers")
+T = TypeVar("T")
+
+
+class Observers:
+    """Each is told, in this order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._searched = [observer.searched for observer in observers]
+        self._wrote = [observer.wrote for observer in observers]
+        self._rescued = [observer.rescued for observer in observers]
+        log.addFilter(Seldom("observing"))
+
+    def searched(self, search: Search) -> None:
+        """A look ended."""
+        _tell(self._searched, search)
+
+    def wrote(self, writing: Writing) -> None:
+        """Outcomes were written."""
+        _tell(self._wrote, writing)
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """Jobs of lost workers were put back or ended."""
+        _tell(self._rescued, settled)
+
+
+def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
+    for tell in observers:
+        try:
+            tell(what)
+        except Exception as error:  # the jobs of this batch are claimed, or written down: they must go on
+            log.error("%s failed: %s: %s", getattr(tell, "__qualname__", tell), type(error).__name__, error)  # noqa: TRY400
