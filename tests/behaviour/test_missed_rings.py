@@ -60,7 +60,7 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
     """A3 A10 A11: the job is found all the same, and the next one comes by its ring."""
     handlers, observer = Handlers(dsn, **QUICK_BEATS), Searches()
     async with working(handlers.app) as worker:
-        worker._observers._observers = (*worker._observers._observers, observer)
+        worker._observers._searched.append(observer.searched)
         await asleep_for_a_while(worker, database)
         assert check(worker, "missed_rings")[0] == "ok"
         await worker._listener.fetch(HEAR_NO_MORE)
