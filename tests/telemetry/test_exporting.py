@@ -83,7 +83,7 @@ async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end
 ) -> None:
     async with Collector(deaf=True) as collector:
         endpoint = collector.endpoint if answers == "never" else "http://127.0.0.1:1"
-        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_BSP_SCHEDULE_DELAY": "10"}
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_BSP_SCHEDULE_DELAY": "10", "OTEL_METRICS_EXPORTER": "none"}
         async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **environment) as process:
             await process.says("listening on default")
             for _ in range(20):
