@@ -89,7 +89,7 @@ class QueueWork:
         self._rings += 1
         word, _, rest = payload.partition(" ")
         if word not in _ABOUT_WORKERS:
-            self.missed.heard(insert=word != "help")
+            self.missed.heard(insert=word != "help" or rest == "resumed")
         match word:
             case "help":
                 self.wake.up(Reason.HELP)

@@ -126,6 +126,8 @@ CASES = [
     Case("HybridRunnerJobsRetried", 0, "30m", counted("hybrid_runner_retries_total", 0, queue="q", kind="k")),
     Case("HybridRunnerWorkersLost", 1, "31m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
     Case("HybridRunnerWorkersLost", 0, "50m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
+    Case("HybridRunnerWorkersLost", 1, "31m", {labelled("hybrid_runner_rescues_total", queue="q", instance="new"): "_x119 10x120"}),
+    Case("HybridRunnerWorkersLost", 0, "50m", {labelled("hybrid_runner_rescues_total", queue="q", instance="new"): "_x119 10x120"}),
     Case("HybridRunnerStaleSettles", 1, "31m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStaleSettles", 0, "29m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStalled", 1, "1m", held("hybrid_runner_stalled", 1)),

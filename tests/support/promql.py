@@ -11,7 +11,7 @@ FOREIGN = {"up": {"job"}, "ALERTS": {"alertname", "alertstate"}}
 PLACES = {"instance", "job"}
 """Labels that Prometheus gives to everything it scrapes."""
 _AGGREGATIONS = {"sum", "min", "max", "count", "by", "on"}
-_WORDS = _AGGREGATIONS | {"and", "or", "unless", "rate", "increase", "histogram_quantile", "absent", "vector"}
+_WORDS = _AGGREGATIONS | {"and", "or", "unless", "rate", "increase", "offset", "histogram_quantile", "absent", "vector"}
 _PARTS = ("_bucket", "_sum", "_count")
 
 
@@ -28,7 +28,7 @@ def mistakes(expression: str) -> list[str]:
     bare = re.sub(r"\{[^}]*\}", "", bare)
     groups = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", bare)
     bare = re.sub(r"\b(?:by|on)\s*\([^)]*\)", "", bare)
-    for name in re.findall(r"[A-Za-z_]\w*", re.sub(r"\b\d+(?:\.\d+)?\b", "", bare)):
+    for name in re.findall(r"[A-Za-z_]\w*", re.sub(r"\b\d+(?:\.\d+)?[smhd]?\b", "", bare)):
         if name in _WORDS:
             continue
         allowed = labels_of(name)
