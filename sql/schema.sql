@@ -819,7 +819,8 @@ CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
 BEGIN
     UPDATE hybrid_runner.queues AS q SET paused_at = NULL WHERE q.name = queue AND q.paused_at IS NOT NULL;
     IF FOUND THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+        -- Not as a full worker asks for help: what is found now had no ring of its own, and that is no wonder.
+        PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
     END IF;
     RETURN FOUND;
 END

@@ -175,3 +175,34 @@ async def test_a_role_that_may_only_work_may_look_for_missed_rings(dsn: str, dat
     await database.execute("SET SESSION AUTHORIZATION hybrid_runner_worker")
     assert await statements.find_unannounced(database, "default", [job, 0]) == (True, 1)
     assert await statements.find_unannounced(database, "nowhere", [job]) == (False, 1)
+
+
+async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: Connection) -> None:
+    """A3: it was inserted while another worker had muted the bell, and a poll is quicker than the word that all may go on."""
+    handlers = Handlers(dsn)
+    async with working(handlers.app) as worker:
+        await asleep_for_a_while(worker, database)
+        work = worker._work["default"]
+        examined, examine = asyncio.Event(), work.missed._examine
+
+        async def noted(suspects: list[int], *, alone: bool) -> None:
+            await examine(suspects, alone=alone)
+            examined.set()
+
+        work.missed._examine = noted  # type: ignore[method-assign]
+        work.claimer.asleep_since = -1e6
+        heard, held_up = work.heard, list[tuple[str, int]]()
+        work.heard = lambda payload, ringer: held_up.append((payload, ringer))  # type: ignore[method-assign]
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        await database.execute("SELECT setval(bell, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues")
+        await database.execute(HOUR_OLD)
+        await database.execute("SELECT hybrid_runner.open_bell('default', false)")
+        await database.execute("SELECT hybrid_runner.resume('default')")
+        await until(lambda: bool(held_up))
+        assert [payload for payload, _ in held_up] == ["help resumed"]
+        work.told("overdue", None)
+        await handlers.next()
+        for payload, ringer in held_up:
+            heard(payload, ringer)
+        await asyncio.wait_for(examined.wait(), 10)
+        assert seen(worker).missed == 0
