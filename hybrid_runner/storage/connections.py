@@ -88,8 +88,12 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
         if not pooled.is_known(dsn):
             with pooled.noting_refusal(dsn):
                 connection = await _open(dsn, server_settings=wanted, max_cached_statement_lifetime=0)
-                if await pooled.keeps_settings(dsn, connection):
-                    return connection
+                try:
+                    if await pooled.keeps_settings(dsn, connection):
+                        return connection
+                except BaseException:  # cancelled: nobody else knows of it
+                    connection.terminate()
+                    raise
                 connection.terminate()
         return pooled.prepared(await _open(dsn, **pooled.OPTIONS), wanted)
     except (ValueError, OverflowError) as error:  # a port beyond 65535, or a password with a slash that nobody encoded

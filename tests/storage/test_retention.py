@@ -118,6 +118,7 @@ async def test_a_partition_of_which_some_is_kept_is_not_searched_again_until_the
 async def test_a_kind_that_is_kept_shorter_goes_first(database: Connection) -> None:
     """B15"""
     part = await partition(database, COMPLETED, HOUR, 0)
+    await keep(database, State.COMPLETED, "3 hours")
     await keep(database, State.COMPLETED, "1 microsecond", "tick")
     ticks, others = await aged(database, 5, kind="tick"), await aged(database, 5)
     assert await pruned(database) == [("rewritten", part)]
@@ -138,7 +139,8 @@ async def test_a_reader_makes_pruning_give_up_soon_and_another_round_succeeds(da
     whole, some = await partition(database, COMPLETED, 4 * HOUR, 3 * HOUR), await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     forgotten, kept = await aged(database, 190), await aged(database, 130, kind="report")
     both = forgotten + await aged(database, 130)
-    await keep(database, State.COMPLETED, "3 hours", "report")
+    past = await database.fetchval("SELECT floor(extract(epoch FROM now() - date_trunc('hour', now())))::int")
+    await keep(database, State.COMPLETED, f"{3 * 3600 + past} seconds", "report")
     reader = await another()
     async with reader.transaction():
         assert await reader.fetchval("SELECT count(*) FROM hybrid_runner.archive") == 3
