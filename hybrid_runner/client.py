@@ -134,7 +134,9 @@ class Client:
         on = connection if connection is not None else await self._on()
         with publishing(jobs[0].queue, jobs[0].kind, len(jobs)) as publish:
             jobs = [job if job.traceparent else replace(job, traceparent=publish.traceparent) for job in jobs]
-            return await client_statements.enqueue_many(on, jobs, on_conflict)
+            enqueued = await client_statements.enqueue_many(on, jobs, on_conflict)
+            publish.became([job.id for job in enqueued])
+            return enqueued
 
     def _alike(self, kind: JobKind[Any, Any] | str, payloads: Sequence[Any], options: dict[str, Any]) -> tuple[NewJob, list[str]]:
         pattern = self.new_job(kind, payloads[0], **options)  # what all of them share is checked once

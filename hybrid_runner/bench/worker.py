@@ -12,6 +12,9 @@ from collections import defaultdict
 from contextlib import AsyncExitStack
 from typing import Any
 
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.runner import Runner
 from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
@@ -76,6 +79,9 @@ def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: li
         return {"looks": sum(queue.looks for worker in workers for queue in worker.status().queues)}
 
     async def spans(_: list[str]) -> dict[str, Any]:
+        provider = trace.get_tracer_provider()
+        if isinstance(provider, TracerProvider):
+            await asyncio.to_thread(provider.force_flush)
         return {"sent": spans_sent(), "dropped": spans_dropped()}
 
     async def release(_: list[str]) -> None:

@@ -11,11 +11,12 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.jsontext import decode
+from hybrid_runner.jsontext import decode, printable
 from hybrid_runner.models import Claim, Ended, JobTrace, State
 from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement
 from hybrid_runner.telemetry.identity import Context as Parsed
 from hybrid_runner.telemetry.identity import trace_of
+from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.telemetry.outbox import Provider
 from hybrid_runner.telemetry.sampling import Sampling
 from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan, Value, new_span_id, new_trace_id, readable
@@ -85,6 +86,7 @@ class Drawing(Tracing):
 
     # --- what else happens to jobs
 
+    @harmless
     def kept(self, batch: Sequence[Requeued]) -> list[str | None] | None:
         """What is written down for jobs that go back: their own traces, and what was decided about them."""
         if all(r.claim.traceparent is not None for r in batch):
@@ -96,7 +98,8 @@ class Drawing(Tracing):
         is_sampled = claim.trace is not None or self._sampling.picked(claim)
         return str(Parsed(own.trace_id, own.root_id, sampled=is_sampled))
 
-    def running(self, claim: Claim) -> RunSpan:
+    @harmless
+    def running(self, claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         assert claim.trace is not None  # noqa: S101  # the caller looks
         attributes = _of_job(claim, "run")
@@ -105,6 +108,7 @@ class Drawing(Tracing):
         attributes["hybrid_runner.worker.id"] = self._worker_id()
         return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
 
+    @harmless
     def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
         """What the attempt came to."""
         span.set_attribute("hybrid_runner.outcome", _word(settlement))
@@ -112,13 +116,14 @@ class Drawing(Tracing):
             case Raised(kind, message, stack):
                 span.set_attribute("error.type", kind)
                 span.add_event("exception", {"exception.type": kind, "exception.message": message, "exception.stacktrace": stack})
-                span.set_status(StatusCode.ERROR, f"{kind}: {message}"[:_LONGEST_TEXT])
+                span.set_status(StatusCode.ERROR, f"{kind}: {message}")
             case Fail(reason) | Retry(_, reason):
-                span.set_status(StatusCode.ERROR, reason[:_LONGEST_TEXT])
+                span.set_status(StatusCode.ERROR, reason)
             case _:
                 pass
         self._send(span.over())
 
+    @harmless
     def ended(self, jobs: Iterable[Ended]) -> None:
         """Jobs that ended without a worker: cancelled while they waited."""
         for job in jobs:
@@ -126,7 +131,7 @@ class Drawing(Tracing):
             if not self._sampling.picked(claim):
                 continue
             own, until = trace_of(claim), _nanoseconds(job.finished_at)
-            if claim.run_at < job.finished_at:
+            if not claim.claim and claim.run_at < job.finished_at:  # else a worker had it, and died
                 self._send(Recorded(f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
                     _nanoseconds(claim.run_at), until, _of_job(claim, "wait")))  # fmt: skip
             self._send(_root(claim, own, until, job.state, job.error))
@@ -231,7 +236,7 @@ def _reason(error: str | None) -> str:
     if error is None:
         return ""
     entry = decode(error)
-    return f"{entry.get('kind')}: {entry.get('message')}"[:_LONGEST_TEXT]
+    return printable(f"{entry.get('kind')}: {entry.get('message')}", _LONGEST_TEXT)
 
 
 def _wall(monotonic: float) -> int:

@@ -69,7 +69,7 @@ def spans_sent() -> int:
 
 
 def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
-    """A provider whose spans go to these exporters; endpoint, headers, sampler, batches and limits as the OTEL_* variables say."""
+    """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the OTEL_* variables say."""
     from hybrid_runner.telemetry.outbox import Outbox, Provider  # noqa: PLC0415  # as long as all of us
 
     seldom = Seldom("exporting spans")

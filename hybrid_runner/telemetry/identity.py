@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hybrid_runner.models import Claim, JobTrace
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII | re.DOTALL)
-_PAIR = struct.Struct(">qQ")
+_PAIR = struct.Struct(">qq")
 _LOW = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio: multiples of it are spread evenly, so that of any run of ids the same share is sampled."""
@@ -62,7 +62,7 @@ def low_half(job_id: int) -> int:
 
 def root_of(trace_id: int, job_id: int) -> int:
     """The id of the job's root span: known to all from the start, although the span is sent at the job's end."""
-    return _hash(trace_id.to_bytes(16) + job_id.to_bytes(8)) or 1
+    return _hash(trace_id.to_bytes(16) + job_id.to_bytes(8, signed=True)) or 1
 
 
 def _hash(data: bytes) -> int:

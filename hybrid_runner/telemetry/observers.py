@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from hybrid_runner.happenings import Observer, Search, Writing
 from hybrid_runner.outcomes import Settlement
@@ -12,6 +13,8 @@ from hybrid_runner.telemetry.seldom import Seldom
 
 log = logging.getLogger("hybrid_runner.telemetry.observers")
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Observers:
@@ -36,9 +39,27 @@ class Observers:
         _tell(self._rescued, settled)
 
 
+def harmless(call: Callable[P, R | None]) -> Callable[P, R | None]:
+    """For what is asked of an observer beside that: if it fails, the answer is None."""
+
+    @wraps(call)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            _complain(call, error)
+            return None
+
+    return guarded
+
+
 def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
     for tell in observers:
         try:
             tell(what)
         except Exception as error:  # the jobs of this batch are claimed, or written down: they must go on
-            log.error("%s failed: %s: %s", getattr(tell, "__qualname__", tell), type(error).__name__, error)  # noqa: TRY400
+            _complain(tell, error)
+
+
+def _complain(about: Callable[..., object], error: Exception) -> None:
+    log.error("%s failed: %s: %s", getattr(about, "__qualname__", about), type(error).__name__, error)

@@ -46,6 +46,7 @@ class Outbox(SpanProcessor):
         self._closing = False
         self._failures = 0
         self._resource: Resource | None = None
+        self._made = 0
         self.sent = 0
         """Spans that the collector took."""
         self.dropped = 0
@@ -59,6 +60,7 @@ class Outbox(SpanProcessor):
 
     def add(self, span: Recorded | ReadableSpan) -> None:
         """Take one; never waits."""
+        self._made += 1
         if len(self._waiting) >= self._most or self._closing:
             self.dropped += 1
             return
@@ -88,7 +90,7 @@ class Outbox(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until what is there now has been tried."""
         deadline = time.monotonic() + timeout_millis / 1000
-        until = self.sent + self.dropped + len(self._waiting)
+        until = self._made
         while self.sent + self.dropped < until and time.monotonic() < deadline and self._thread.is_alive():
             self._enough.set()
             time.sleep(0.01)
@@ -116,24 +118,28 @@ class Outbox(SpanProcessor):
         began = time.thread_time()
         batch = [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
         taken = self._send(batch)
-        if taken:
-            self.sent += len(batch)
-            self._failures = 0
-        else:
-            self.dropped += len(batch)
-            self._failures += 1
+        self.sent += taken
+        self.dropped += len(batch) - taken
+        self._failures = 0 if taken else self._failures + 1
         if not self._closing:
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
-        return taken
+        return taken > 0
 
-    def _send(self, batch: Sequence[Recorded | ReadableSpan]) -> bool:
-        assert self._resource is not None  # noqa: S101  # start() came first
+    def _send(self, batch: Sequence[Recorded | ReadableSpan]) -> int:
+        """How many the collector took."""
         try:
-            spans = [readable(s, self._resource) if isinstance(s, Recorded) else s for s in batch]
-            results = [exporter.export(spans) for exporter in self._exporters]
-        except Exception:
-            log.exception("%d spans cannot be exported", len(batch))
-            return False
+            return len(batch) if self._export(batch) else 0
+        except Exception as error:  # one of them cannot be encoded: that is no reason to lose the others
+            if len(batch) > 1:
+                half = len(batch) // 2
+                return self._send(batch[:half]) + self._send(batch[half:])
+            log.warning("a span cannot be exported: %s: %s", type(error).__name__, error)
+            return 0
+
+    def _export(self, batch: Sequence[Recorded | ReadableSpan]) -> bool:
+        assert self._resource is not None  # noqa: S101  # start() came first
+        spans = [readable(span, self._resource) if isinstance(span, Recorded) else span for span in batch]
+        results = [exporter.export(spans) for exporter in self._exporters]
         return all(result is SpanExportResult.SUCCESS for result in results)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from opentelemetry.context import attach, detach
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, set_span_in_context
 
+from hybrid_runner.jsontext import printable
 from hybrid_runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ Attributes = Mapping[str, Value] | None
 
 MOST = 128
 """Attributes, events and links of one span, as the specification has it."""
+LONGEST = 16_384
+"""Characters of a text in an attribute; of a stack, the beginning."""
+_LATEST = 2**63
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
@@ -96,17 +100,20 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
     )
 
 
-def is_value(value: object) -> bool:
-    """Whether an attribute can have it: a text, a number, or several of one type."""
-    if isinstance(value, (str, bool, int, float)):
-        return True
-    if not isinstance(value, (list, tuple)):
-        return False
-    return not value or (isinstance(value[0], (str, bool, int, float)) and all(type(each) is type(value[0]) for each in value))
+def clean(value: object) -> Value | None:
+    """What an attribute can have: a text that can be sent, a number, or several of one type; None: it cannot have this."""
+    if isinstance(value, str):
+        return printable(value, LONGEST)
+    if isinstance(value, (bool, int, float)):
+        return value
+    if not isinstance(value, (list, tuple)) or len({type(each) for each in value}) > 1:
+        return None
+    return [each for each in map(clean, value[:MOST]) if isinstance(each, (str, bool, int, float))]  # type: ignore[return-value]
 
 
 def _cleaned(attributes: Attributes) -> dict[str, Value]:
-    return {key: value for key, value in list((attributes or {}).items())[:MOST] if is_value(value)}
+    told = ((printable(str(key), 256), clean(value)) for key, value in list((attributes or {}).items())[:MOST])
+    return {key: value for key, value in told if value is not None}
 
 
 class RunSpan(Span):
@@ -146,9 +153,10 @@ class RunSpan(Span):
         return not self._is_over
 
     def set_attribute(self, key: str, value: Value) -> None:
-        """One more attribute; what is no value for one is dropped, and what is beyond the limit."""
-        if is_value(value) and (key in self._attributes or len(self._attributes) < MOST):
-            self._attributes[key] = value
+        """One more attribute; what is no value for one is dropped, and what is beyond the limit, or comes after the end."""
+        cleaned = clean(value)
+        if cleaned is not None and not self._is_over and (key in self._attributes or len(self._attributes) < MOST):
+            self._attributes[printable(str(key), 256)] = cleaned
 
     def set_attributes(self, attributes: Mapping[str, Value]) -> None:
         """Several."""
@@ -157,25 +165,24 @@ class RunSpan(Span):
 
     def add_event(self, name: str, attributes: Attributes = None, timestamp: int | None = None) -> None:
         """Something happened; beyond the limit it is dropped."""
-        if len(self._events) < MOST:
-            self._events.append(Happening(name, timestamp or time.time_ns(), _cleaned(attributes)))
+        if len(self._events) < MOST and not self._is_over:
+            at = timestamp if isinstance(timestamp, int) and 0 < timestamp < _LATEST else time.time_ns()
+            self._events.append(Happening(printable(name, 256), at, _cleaned(attributes)))
 
     def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # ours have none
         """A span that has to do with it."""
-        self._links.append((context.trace_id, context.span_id))
+        if len(self._links) < MOST and not self._is_over:
+            self._links.append((context.trace_id, context.span_id))
 
     def update_name(self, name: str) -> None:
         """Another name."""
-        self._name = name
+        self._name = printable(name, 256)
 
     def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        """How it went; OK is the last word."""
-        if self._status is StatusCode.OK:
-            return
-        if isinstance(status, Status):
-            self._status, self._description = status.status_code, status.description
-        else:
-            self._status, self._description = status, description if status is StatusCode.ERROR else None
+        """How it went; OK is the last word, and nothing unsays an error."""
+        code, said = (status.status_code, status.description) if isinstance(status, Status) else (status, description)
+        if self._status is not StatusCode.OK and code is not StatusCode.UNSET:
+            self._status, self._description = code, printable(said, 1024) if said and code is StatusCode.ERROR else None
 
     def record_exception(
         self,
@@ -201,5 +208,5 @@ class RunSpan(Span):
         self._is_over = True
         return Recorded(
             self._name, SpanKind.CONSUMER, self._context.trace_id, self._context.span_id, self._parent_id, self._began,
-            time.time_ns(), self._attributes, self._events, self._links, self._status, self._description,
+            time.time_ns(), dict(self._attributes), list(self._events), list(self._links), self._status, self._description,
         )  # fmt: skip

@@ -44,9 +44,9 @@ class Tracing:
         """What is written down for jobs that go back: their own traces, and what was decided about them."""
         return None
 
-    def running(self, claim: Claim) -> RunSpan:
+    def running(self, _claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
-        raise NotImplementedError(f"job {claim.id} is traced by nobody")
+        return None
 
     def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
         """What the attempt came to."""

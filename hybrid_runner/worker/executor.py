@@ -156,8 +156,11 @@ class Executor:
         except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
             log.exception("what the handler said cannot be used")
             claim.ended = time.monotonic()
-            reason = error_text(claim, datetime.now(UTC), type(error).__name__, "what the handler said cannot be used: see the log")
-            self._settle(Finished(claim, State.FAILED, error=reason))
+            raised = Raised(type(error).__name__, "what the handler said cannot be used: see the log")
+            unusable = Finished(claim, State.FAILED, error=error_text(claim, datetime.now(UTC), raised.kind, raised.message))
+            if attempt.span is not None:
+                self._tracing.ran(attempt.span, raised, unusable)
+            self._settle(unusable)
         finally:
             self._leave(attempt)
 
@@ -222,9 +225,9 @@ class Executor:
             attempt.limited = True
             attempt.due_at = time.monotonic() + seconds
             self._deadlines.add(seconds, attempt)
-        if claim.trace is None:
+        if claim.trace is None or (span := self._tracing.running(claim)) is None:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
-        with self._tracing.running(claim) as attempt.span:
+        with span as attempt.span:
             return await self._callers.call(attempt.kind, payload, attempt.job, claim)
 
 

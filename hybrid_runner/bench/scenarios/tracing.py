@@ -50,7 +50,7 @@ def _variables(endpoint: str, share: str) -> dict[str, str]:
 
 
 async def _drain(place: Place, jobs: int, variables: dict[str, str]) -> tuple[float, dict[str, Any]]:
-    """Jobs per second from the first handler to the last, and what became of their spans by then."""
+    """Jobs per second from the first handler to the last, and what became of their spans."""
     await place.clear()
     await place.fill("noop", jobs)
     await place.settle()
