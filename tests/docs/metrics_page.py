@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid_runner.supervisor.reports import LONGEST_SILENCE
 from hybrid_runner.telemetry.instruments import INSTRUMENTS, MOST_SERIES, Instrument
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -69,7 +70,7 @@ sees the sessions that the owner of the schema may see: `GRANT pg_read_all_stats
 
 With `worker --processes N` the parent shows one page for all: counters and histograms are added up, and kept when a process dies,
 so that they never go down (what it counted in its last second may be lost); gauges are added up too, but for `hearing` (the
-lowest) and `consecutive_errors` and `consecutive_empty_polls` (the highest). A process that has died, or has said nothing for 15
+lowest) and `consecutive_errors` and `consecutive_empty_polls` (the highest). A process that has died, or has said nothing for {LONGEST_SILENCE:.0f}
 s, has no gauges.
 
 ## By OTLP
@@ -78,7 +79,7 @@ The same figures, with the same names, go to an OpenTelemetry collector when `OT
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) is set and `OTEL_METRICS_EXPORTER` is not: every 60 s, or
 as `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds) says, and once more at the end. `OTEL_METRICS_EXPORTER=none` or `prometheus` sends
 nothing. Counters are cumulative. With `OTEL_EXPORTER_OTLP_PROTOCOL=grpc` they go by gRPC, if
-`opentelemetry-exporter-otlp-proto-grpc` is installed. Each process sends its own, as `service.instance.id`. A collector that is
+`hybrid-runner[grpc]` is installed. Each process sends its own, as `service.instance.id`. A collector that is
 away costs one log line a minute. Where Prometheus scrapes the page and also gets what the collector sends, each figure is there
 twice: turn one of the two off.
 
