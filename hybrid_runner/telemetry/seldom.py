@@ -19,7 +19,7 @@ class Seldom(logging.Filter):
 
     @classmethod
     def on(cls, what: str, names: Iterable[str]) -> None:
-        """These loggers together say one line a minute, in this process, however often this is called; one is enough for a logger."""
+        """These loggers together say one line a minute, however often this is called; a logger that has another filter keeps it."""
         seldom = cls._of_purpose.setdefault(what, cls(what))
         for logger in map(logging.getLogger, names):
             if not any(isinstance(present, Seldom) for present in logger.filters):

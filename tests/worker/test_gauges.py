@@ -138,10 +138,12 @@ async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[Gauges]:
     ours = Gauges(dsn)
     ours.give("us")
     running = asyncio.ensure_future(ours.run())
-    yield ours
-    running.cancel()
-    await asyncio.wait([running])
-    await ours.close()
+    try:
+        yield ours
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        await ours.close()
 
 
 @pytest.fixture
