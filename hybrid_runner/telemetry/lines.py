@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from datetime import UTC, datetime
 
 import orjson
@@ -59,14 +60,14 @@ class JsonLines(Lines):
 
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
         """The same keys, and no value of the record."""
-        return json.dumps(_head(record) | {"message": _unwritten(record, error)})
+        return json.dumps(_head(record, time.time()) | {"message": _unwritten(record, error)})
 
     def _line(self, record: logging.LogRecord) -> str:
         fields = {name: value for name in IDS if (value := getattr(record, name, None)) is not None}
         fields |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
-        line = self._redaction.within(_head(record) | {"message": self._message(record)} | fields)
-        line |= {name: without_surrogates(text) for name, text in self._below(record).items()}
-        return orjson.dumps(line).decode()
+        line = self._redaction.within(_head(record, record.created) | {"message": ""} | fields)
+        said = {"message": self._message(record)} | self._below(record)  # clean already, and cut
+        return orjson.dumps(line | {name: without_surrogates(text) for name, text in said.items()}).decode()
 
 
 class ConsoleLines(Lines):
@@ -78,24 +79,23 @@ class ConsoleLines(Lines):
 
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
         """Of the record only where it came from."""
-        return f"{_clock(record)} {record.levelname.lower():7} {_unwritten(record, error)}"
+        return f"{_clock(time.time())} {record.levelname.lower():7} {_unwritten(record, error)}"
 
     def _line(self, record: logging.LogRecord) -> str:
         ids = [f"{name.removesuffix('_id')} {value}" for name in IDS if (value := getattr(record, name, None)) is not None]
-        about = f" [{' '.join(ids)}]" if ids else ""
-        line = f"{_clock(record)} {record.levelname.lower():7}{about} {self._message(record)}"
+        about = self._redaction.clean(f" [{' '.join(ids)}]") if ids else ""
+        line = f"{_clock(record.created)} {record.levelname.lower():7}{about} {self._message(record)}"
         line = "\n".join([line, *self._below(record).values()])
         colour = _COLOURS.get(record.levelname, "") if self._colours else ""
         return f"{colour}{line}\x1b[0m" if colour else line
 
 
-def _head(record: logging.LogRecord) -> dict[str, object]:
-    at = datetime.fromtimestamp(record.created, UTC).isoformat()
-    return {"at": at, "level": record.levelname.lower(), "logger": record.name}
+def _head(record: logging.LogRecord, at: float) -> dict[str, object]:
+    return {"at": datetime.fromtimestamp(at, UTC).isoformat(), "level": record.levelname.lower(), "logger": record.name}
 
 
-def _clock(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
 
 
 def _unwritten(record: logging.LogRecord, error: BaseException | None) -> str:
