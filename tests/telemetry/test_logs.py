@@ -142,7 +142,8 @@ def test_nor_does_what_stands_between_a_name_and_its_value(lead: str) -> None:
 
 
 def test_of_a_long_text_the_beginning_and_the_end_are_shown_and_no_password_that_was_cut_in_two() -> None:
-    for before in range(16_384 + 8_192 - 50, 16_384 + 8_192 + 10):
+    cuts = (16_384, 16_384 + 8_192)  # where what is shown ends, and what is searched
+    for before in (cut - away for cut in cuts for away in range(50)):
         text = " " * before + DSN + " " * 50_000 + DSN + " " * before
         clean = Redaction().clean("begin" + text + "end")
         assert clean.startswith("begin")
@@ -159,6 +160,13 @@ def test_a_long_message_and_a_long_traceback_are_cut_once() -> None:
     line = orjson.loads(JsonLines(REDACTION).format(failed))
     assert [line[name].count("left out") for name in ("message", "exception")] == [1, 1]
     assert [len(line[name]) // 1024 for name in ("message", "exception")] == [32, 64]
+
+
+@pytest.mark.parametrize("lines", LAYOUTS)
+def test_a_record_that_cannot_be_written_is_a_line_that_says_so(lines: Lines) -> None:
+    broken = record(f"to {DSN}")
+    broken.created = float("nan")
+    assert "a line from test_logs.py:1 cannot be written: ValueError" in lines.format(broken)
 
 
 @pytest.mark.parametrize("lines", LAYOUTS)
