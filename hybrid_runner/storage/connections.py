@@ -205,6 +205,8 @@ class Link:
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
                     self._contact.failed(failure)
                     self._leave(connection)
+                elif getattr(error, "severity", None):  # only the server gives one: what the driver refuses never came there
+                    self._contact.answered()
                 raise failure from error
             finally:
                 self._asked_at = math.inf

@@ -14,7 +14,7 @@ class Contact:
         """What the last one that got no answer was told."""
 
     def answered(self) -> None:
-        """Postgres said something, a refusal perhaps."""
+        """Postgres said something to a statement, a refusal perhaps; that it cannot do anything now is none."""
         self._since = None
 
     def failed(self, error: Exception) -> None:

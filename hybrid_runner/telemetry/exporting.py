@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 
 from hybrid_runner.telemetry.seldom import Seldom
-from hybrid_runner.telemetry.variables import NO_GRPC, exporters, protocol, resource
+from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -29,7 +29,6 @@ FAREWELL = timedelta(seconds=1.5)
 
 _SPEAK_AT_EVERY_TRY = (
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
-    "opentelemetry.exporter.otlp.proto.grpc.exporter",
     "opentelemetry.exporter.otlp.common.http",
     "opentelemetry.sdk._shared_internal",
     "opentelemetry.sdk.trace.export",
@@ -72,9 +71,8 @@ def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provid
     """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the OTEL_* variables say."""
     from hybrid_runner.telemetry.outbox import Outbox, Provider  # noqa: PLC0415  # as long as all of us
 
-    seldom = Seldom("exporting spans")
-    for name in _SPEAK_AT_EVERY_TRY:
-        logging.getLogger(name).addFilter(seldom)
+    Seldom.on("exporting spans", _SPEAK_AT_EVERY_TRY)
+    Seldom.on("exporting", SPEAK_FOR_BOTH)
     return Provider(resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ))
 
 

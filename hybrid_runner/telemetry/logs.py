@@ -1,36 +1,54 @@
-"""Log lines: one logger tree, console or JSON; each carries the job that is being worked on and its trace, and no password."""
+"""Where log lines go, and what each carries: the job that is being worked on, its trace, and no password."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from typing import TextIO
 
-import orjson
 from opentelemetry import trace
 
 from hybrid_runner.telemetry.about import trace_id_of
 from hybrid_runner.telemetry.current import current_claim
+from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines, Lines
 from hybrid_runner.telemetry.redaction import Redaction
 
-_IDS = ("job", "trace_id", "span_id")
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", *_IDS}
-_COLOURS = {"DEBUG": "\x1b[2m", "INFO": "", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31;1m"}
+log = logging.getLogger("hybrid_runner")
+
 _DSN_VARIABLES = ("HYBRID_RUNNER_DSN", "HYBRID_RUNNER_LISTEN_DSN")
+_SECRET_VARIABLES = ("PGPASSWORD", "HYBRID_RUNNER_HTTP_TOKEN")
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What a process needs to know to log as its parent does."""
+
+    level: str
+    layout: str
+    dsns: tuple[str | None, ...] = field(default=(), repr=False)
 
 
 def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> None:
     """Send this process's log lines to stderr; passwords of these DSNs, and of those in the environment, are taken out."""
-    redaction = Redaction([*dsns, *map(os.environ.get, _DSN_VARIABLES)], [os.environ.get("PGPASSWORD")])
-    handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(add_ids)
-    handler.setFormatter(JsonLines(redaction) if layout == "json" else ConsoleLines(redaction, colours=sys.stderr.isatty()))
+    logs = Logs(level, layout, tuple(dsns))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = [_Stderr(logs)]
     root.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
-    logging.getLogger("hybrid_runner").setLevel(level.upper())
+    log.setLevel(level.upper())
+    # What Python would print by itself would be no such line, and may hold a password.
+    logging.captureWarnings(capture=True)
+    threading.excepthook = _on_thread_ended
+    sys.unraisablehook = _on_unraisable
+
+
+def configured_logs() -> Logs | None:
+    """What `configure_logs` was told; None: the application has logs of its own."""
+    return next((handler.logs for handler in logging.getLogger().handlers if isinstance(handler, _Stderr)), None)
 
 
 def add_ids(record: logging.LogRecord) -> bool:
@@ -47,45 +65,30 @@ def add_ids(record: logging.LogRecord) -> bool:
     return True
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+class _Stderr(logging.StreamHandler[TextIO]):
+    def __init__(self, logs: Logs) -> None:
+        super().__init__(sys.stderr)
+        self.logs = logs
+        redaction = Redaction([*logs.dsns, *map(os.environ.get, _DSN_VARIABLES)], map(os.environ.get, _SECRET_VARIABLES))
+        self._lines: Lines
+        self._lines = JsonLines(redaction) if logs.layout == "json" else ConsoleLines(redaction, colours=sys.stderr.isatty())
+        self.setFormatter(self._lines)
+        self.addFilter(add_ids)
 
-    def __init__(self, redaction: Redaction) -> None:
-        super().__init__()
-        self._redaction = redaction
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON."""
-        line: dict[str, object] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        line |= {name: value for name in _IDS if (value := getattr(record, name, None)) is not None}
-        line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        redaction = self._redaction
-        return orjson.dumps(redaction.within(line), default=lambda value: redaction.clean(str(value))).decode()
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # of logging
+        """Where logging would print the record, arguments and all."""
+        with contextlib.suppress(Exception):
+            self.stream.write(self._lines.unwritten(record, sys.exception()) + self.terminator)
+            self.flush()
 
 
-class ConsoleLines(logging.Formatter):
-    """Time, level, ids, message; in colour on a terminal."""
+def _on_thread_ended(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_type is not SystemExit:
+        name = "" if ended.thread is None else f" {ended.thread.name}"
+        log.error("the thread%s ended", name, exc_info=(ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback))
 
-    def __init__(self, redaction: Redaction, *, colours: bool) -> None:
-        super().__init__()
-        self._redaction = redaction
-        self._colours = colours
 
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, its traceback below."""
-        at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
-        ids = [f"{name.removesuffix('_id')} {value}" for name in _IDS if (value := getattr(record, name, None)) is not None]
-        about = f" [{' '.join(ids)}]" if ids else ""
-        line = f"{at} {record.levelname.lower():7}{about} {record.getMessage()}"
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        line = self._redaction.clean(line)
-        colour = _COLOURS.get(record.levelname, "") if self._colours else ""
-        return f"{colour}{line}\x1b[0m" if colour else line
+def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    error = unraisable.exc_value or unraisable.exc_type()
+    what = unraisable.err_msg or "an exception that nobody could catch"
+    log.error("%s", what, exc_info=(unraisable.exc_type, error, unraisable.exc_traceback))

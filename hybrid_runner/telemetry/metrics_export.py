@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.telemetry.seldom import Seldom
-from hybrid_runner.telemetry.variables import NO_GRPC, exporters, protocol, resource, value
+from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource, value
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -27,9 +27,8 @@ FAREWELL = timedelta(seconds=0.5)
 
 _SPEAK_AT_EVERY_TRY = (
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
-    "opentelemetry.exporter.otlp.proto.grpc.exporter",
-    "opentelemetry.exporter.otlp.common",
-    "opentelemetry.exporter.http.transport",
+    "opentelemetry.exporter.otlp.common._aggregation",
+    "opentelemetry.exporter.otlp.proto.common._internal.metrics_encoder",
     "hybrid_runner.telemetry.send",
 )
 _sending = logging.getLogger("hybrid_runner.telemetry.send")
@@ -94,9 +93,8 @@ class Sender:
 
     def start(self) -> None:
         """From now on."""
-        seldom = Seldom("exporting metrics")
-        for name in _SPEAK_AT_EVERY_TRY:
-            logging.getLogger(name).addFilter(seldom)
+        Seldom.on("exporting metrics", _SPEAK_AT_EVERY_TRY)
+        Seldom.on("exporting", SPEAK_FOR_BOTH)
         self._thread.start()
 
     def stop(self, patience: float) -> bool:

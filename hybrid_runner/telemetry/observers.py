@@ -24,7 +24,7 @@ class Observers:
         self._searched = [observer.searched for observer in observers]
         self._wrote = [observer.wrote for observer in observers]
         self._rescued = [observer.rescued for observer in observers]
-        log.addFilter(Seldom("observing"))
+        Seldom.on("observing", [log.name])
 
     def searched(self, search: Search) -> None:
         """A look ended."""

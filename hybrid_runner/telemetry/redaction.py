@@ -1,20 +1,32 @@
-"""Takes passwords out of log lines, whoever put them there: the last line of defence, not the first."""
+"""Takes passwords out of log lines, whoever put them there: the last line of defence, not the first.
+
+Whoever can put a text into the log must not hold up the process with it: each pattern is tried from each place once, and reads on
+only to where the next try begins; and what is very long is neither searched nor shown in full.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, time
+from itertools import count, islice
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 HIDDEN = "***"
 SHORTEST = 3
 """What is shorter would be found by chance in every line; it is still hidden where it stands as a password."""
+LONGEST_TEXT = 32_768
+_LONGEST_SECRET = 8192
+_DEEPEST = 8
+_MOST_VALUES = 1000
 
-_IN_POSTGRES_URL = re.compile(r"(\bpostgres(?:ql)?://[^\s:/@'\"]*):[^\s'\"]*@", re.IGNORECASE)
-"""Up to the last @: a password may contain one that nobody encoded."""
-_IN_ANY_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@'\"]*):[^\s/@'\"]+@", re.IGNORECASE)
+_IN_POSTGRES_URL = re.compile(r"(\bpostgres(?:ql)?://[^\s:/@'\"]*:)([^\s'\"]*)", re.IGNORECASE)
+_IN_ANY_URL = re.compile(r"(://[^\s:/@'\"]*):[^\s/'\"]+@")
 _NAMED = re.compile(
-    r"""\b(\w*password|passwd|pwd)(["']?\s*[=:]\s*)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&,;'"]+)""", re.IGNORECASE
+    r"""\b(\w*password|passwd|pwd)(\\*["']?\s*[=:]\s*(?:\\+["'])?)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|['"]?[^\s&,;'"]+)""",
+    re.IGNORECASE | re.DOTALL,
 )
 _IS_NAME = re.compile(r"\w*password|passwd|pwd", re.IGNORECASE)
 _PARTS = re.compile(r"[/?#@:]")
@@ -29,24 +41,50 @@ class Redaction:
         alternatives = "|".join(_bounded(form) for form in sorted(forms, key=len, reverse=True))
         self._known = re.compile(alternatives) if forms else None
 
-    def clean(self, text: str) -> str:
-        """The same text without passwords."""
+    def clean(self, text: str, most: int = LONGEST_TEXT) -> str:
+        """The same text without passwords; of one that is longer, its beginning and its end."""
+        if len(text) <= most:
+            return self._cleaned(text)
+        half = most // 2  # more is cleaned than shown: a password that is cut in two is not recognised
+        begin = self._cleaned(text[: half + _LONGEST_SECRET])[:-_LONGEST_SECRET]
+        end = self._cleaned(text[-half - _LONGEST_SECRET :])[_LONGEST_SECRET:]
+        return f"{begin}… ({len(text) - most:,} characters are left out) …{end}"
+
+    def within(self, fields: Mapping[str, object]) -> dict[str, object]:
+        """The same for values that become JSON, before they do: JSON writes some characters differently. The rest becomes text."""
+        return self._fields(fields, 0, count())
+
+    def _within(self, value: object, depth: int, visited: Iterator[int]) -> object:
+        if depth > _DEEPEST or next(visited) > _MOST_VALUES:
+            return "…"
+        match value:
+            case None | bool():
+                return value
+            case float():
+                return float(value)
+            case int() if -(2**63) <= value < 2**64:
+                return int(value)
+            case dict():
+                return self._fields(value, depth, visited)
+            case list() | tuple():
+                return [self._within(inner, depth + 1, visited) for inner in islice(value, _MOST_VALUES)]
+            case date() | time():
+                return value.isoformat()
+            case _:
+                return without_surrogates(self.clean(value if isinstance(value, str) else shown(value)))
+
+    def _fields(self, fields: Mapping[Any, object], depth: int, visited: Iterator[int]) -> dict[str, object]:
+        named = ((shown(name), value) for name, value in islice(fields.items(), _MOST_VALUES))
+        return {
+            without_surrogates(self.clean(name)): HIDDEN if _IS_NAME.fullmatch(name) else self._within(value, depth + 1, visited)
+            for name, value in named
+        }
+
+    def _cleaned(self, text: str) -> str:
         if "://" in text:
-            text = _IN_ANY_URL.sub(rf"\1:{HIDDEN}@", _IN_POSTGRES_URL.sub(rf"\1:{HIDDEN}@", text))
+            text = _IN_ANY_URL.sub(rf"\1:{HIDDEN}@", _IN_POSTGRES_URL.sub(_without_password, text))
         text = _NAMED.sub(rf"\1\2{HIDDEN}", text)
         return text if self._known is None else self._known.sub(HIDDEN, text)
-
-    def within(self, value: object) -> object:
-        """The same for values that become JSON: before they do, since JSON writes some characters differently."""
-        match value:
-            case str():
-                return self.clean(value)
-            case dict():
-                return {str(key): HIDDEN if _IS_NAME.fullmatch(str(key)) else self.within(inner) for key, inner in value.items()}
-            case list() | tuple():
-                return [self.within(inner) for inner in value]
-            case _:
-                return value
 
 
 def secrets_of(dsn: str) -> Iterator[str]:
@@ -59,10 +97,30 @@ def secrets_of(dsn: str) -> Iterator[str]:
     yield from (each for each in candidates if each and unquote(each) not in names)  # a name that everybody knows is no secret
 
 
+def shown(value: object, how: Callable[[object], str] = str) -> str:
+    """As text, whatever its own method does."""
+    try:
+        return how(value)
+    except Exception as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def _without_password(url: re.Match[str]) -> str:
+    """Up to the last @: a password may contain one that nobody encoded."""
+    _, at, rest = url[2].rpartition("@")
+    return f"{url[1]}{HIDDEN}@{rest}" if at else url[0]
+
+
+def without_surrogates(text: str) -> str:
+    """As JSON can hold it: no half of a pair alone."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _forms(secret: str) -> set[str]:
     plain = {secret, unquote(secret), unquote_plus(secret)}
     encoded = {encode(each) for each in plain for encode in (quote, quote_plus)} | {quote(each, safe="") for each in plain}
-    return plain | encoded | {repr(each)[1:-1] for each in plain}
+    quoted = {repr(each)[1:-1] for each in plain} | {json.dumps(each)[1:-1] for each in plain}
+    return plain | encoded | quoted | {json.dumps(each, ensure_ascii=False)[1:-1] for each in plain}
 
 
 def _bounded(form: str) -> str:

@@ -1,18 +1,29 @@
-"""Keeps a talkative logger to one line a minute."""
+"""Keeps talkative loggers to one line a minute."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 _LONGEST = 300
 _PAUSE = 60.0
 
 
 class Seldom(logging.Filter):
-    """Lets one line a minute through, shortened, with the number of those held back since; one filter may serve many loggers."""
+    """Lets one line a minute through, shortened, with the number of those held back since."""
+
+    _of_purpose: ClassVar[dict[str, Seldom]] = {}
+
+    @classmethod
+    def on(cls, what: str, names: Iterable[str]) -> None:
+        """These loggers together say one line a minute, however often this is called; a logger that has another filter keeps it."""
+        seldom = cls._of_purpose.setdefault(what, cls(what))
+        for logger in map(logging.getLogger, names):
+            if not any(isinstance(present, Seldom) for present in logger.filters):
+                logger.addFilter(seldom)
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -14,6 +14,9 @@ log = logging.getLogger("hybrid_runner.telemetry")
 SERVICE_NAME = "hybrid-runner"
 NO_GRPC = "OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an extra: pip install 'hybrid-runner[grpc]', or use http/protobuf"
 
+SPEAK_FOR_BOTH = ("opentelemetry.exporter.otlp.proto.grpc.exporter", "opentelemetry.exporter.otlp.proto.common._internal")
+"""Loggers that have something to say of each span and of each figure; what one says names the signal, if it matters."""
+
 Signal = Literal["TRACES", "METRICS"]
 _PROTOCOLS = ("http/protobuf", "grpc")
 

@@ -2,6 +2,7 @@
 
 The chore `gauges` is given by the heartbeat to somebody when nobody has renewed it for 30 s. Whoever has it renews it every 10 s,
 and shows figures for 25 s from the last time that this worked: with two workers' clocks and any delay, no two show them at a time.
+Who fails to measure three times in a row leaves it to somebody else.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ PAUSE = 10.0
 SHOWN = 25.0
 """Less than the pause of the chore."""
 _SHARE = 20
-"""The next measurement comes no sooner than this many times what the last one took: a bloated table is not walked all the time."""
+"""The next try comes no sooner than this many times what the last one took: a bloated table is not walked all the time."""
+_MOST_FAILURES = 3
 _PATIENCE = 5.0
 _MOST_QUEUES = 300
 _SESSION = named("gauges", FOR_SETTLING | {"statement_timeout": "4s"})
@@ -41,6 +43,9 @@ class Gauges:
         self._given = asyncio.Event()
         self._shown: tuple[float, Figures] = (-math.inf, {})
         """Until when, by the monotonic clock; and what. Replaced as one: other threads read it."""
+        self._due_at = -math.inf
+        """When to measure again; it holds from one office to the next."""
+        self._complained_at = -math.inf
 
     def figures(self) -> Figures:
         """What this worker measured for all; nothing while it is another's to do."""
@@ -65,36 +70,51 @@ class Gauges:
 
     async def close(self) -> None:
         """Let somebody else do it, and close the connection."""
+        await self._leave()
+        await self._link.close()
+
+    async def _leave(self) -> None:
         holder, self._holder = self._holder, None
         if holder is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
                     await statements.leave_gauges(self._link, holder)
-        await self._link.close()
 
     async def _measure_while_ours(self) -> None:
         figures: Figures = {}
-        due_at = was_ill = 0.0
+        failures = 0
         while self._holder is not None:
             asked_at = time.monotonic()
             try:
                 if not await statements.hold_gauges(self._link, self._holder):
                     self._holder = None
                     return
-                if asked_at >= due_at:
-                    figures = await self._measure()
-                    due_at = asked_at + _SHARE * (time.monotonic() - asked_at)
+                if asked_at >= self._due_at:
+                    figures, failures = {}, failures + 1  # if it fails, what was measured before is not shown as new
+                    figures, failures = await self._measure(), 0
             except RunnerError as error:
-                if asked_at - was_ill > 60 or not was_ill:
-                    was_ill = asked_at
-                    log.warning("the queues were not measured: %s; trying again", error)
+                self._complain(error)
+                if failures == _MOST_FAILURES:
+                    await self._leave()
+                    return
             else:
                 self._shown = (asked_at + SHOWN, figures)
             await asyncio.sleep(PAUSE)
 
     async def _measure(self) -> Figures:
-        queues = await statements.queue_figures(self._link)
-        return as_figures(queues, await statements.horizon_age(self._link))
+        began = time.monotonic()
+        try:
+            queues = await statements.queue_figures(self._link)
+            return as_figures(queues, await statements.horizon_age(self._link))
+        finally:
+            ended = time.monotonic()
+            self._due_at = began + _SHARE * (ended - began)
+
+    def _complain(self, error: RunnerError) -> None:
+        now = time.monotonic()
+        if now - self._complained_at > 60:
+            self._complained_at = now
+            log.warning("the queues were not measured: %s; trying again", error)
 
 
 def as_figures(queues: list[QueueFigures], horizon_age: float) -> Figures:

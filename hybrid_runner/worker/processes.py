@@ -18,6 +18,8 @@ from hybrid_runner.job import Job, Report, Reported
 from hybrid_runner.models import Claim
 from hybrid_runner.outcomes import Fail, Outcome, Raised
 from hybrid_runner.registry import JobKind
+from hybrid_runner.telemetry.current import current_claim
+from hybrid_runner.telemetry.logs import Logs, configure_logs, configured_logs
 from hybrid_runner.telemetry.publishing import carried_on, current_traceparent
 from hybrid_runner.worker.naming import name_outcome
 
@@ -67,7 +69,7 @@ class ProcessPool:
 class _Child:
     def __init__(self) -> None:
         self._pipe, theirs = _spawn.Pipe()
-        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs,), daemon=True)
+        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs, configured_logs()), daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)  # inherited, until the child can ignore them
         try:
             self.process.start()
@@ -113,8 +115,10 @@ class _Child:
         self._pipe.close()
 
 
-def serve(pipe: Connection) -> None:
+def serve(pipe: Connection, logs: Logs | None) -> None:
     """The child's life: take an attempt, run it, say what came of it, until the parent is gone."""
+    if logs is not None:
+        configure_logs(logs.level, logs.layout, logs.dsns)
     for number in _GROUP:  # they reach the whole group; the parent decides what they mean
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP)
@@ -145,6 +149,7 @@ def _end_with_parent() -> None:
 
 
 def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
+    current_claim.set(claim)
     try:
         kind = importlib.import_module(module)
         for part in name.split("."):

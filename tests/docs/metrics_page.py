@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hybrid_runner.supervisor.reports import LONGEST_SILENCE
 from hybrid_runner.telemetry.instruments import INSTRUMENTS, MOST_SERIES, Instrument
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -56,7 +57,8 @@ max by (queue) (hybrid_runner_queue_oldest_due_seconds)
 Depths are counted up to 10,000 a queue (less, but at least 1,000, when there are more than ten queues) and estimated by the
 planner beyond that, from the statistics of the last ANALYZE; an estimate is never below what was counted. Measured with 1,000,000
 queued jobs on 2 cores: 4 ms for one queue, 11 to 50 ms for 50 queues with 10 priorities each. The next measurement comes no
-sooner than 20 times what the last one took. Of more than 300 queues the last ones are shown together as `other`.
+sooner than 20 times what the last one took, also when that one failed; who fails three times in a row leaves it to another. Of
+more than 300 queues the last ones are shown together as `other`.
 
 `running` is what the heartbeats said, so up to 10 s old: no index of what runs is kept, since every claim would pay for it. `sum
 by (queue) (hybrid_runner_running)` is fresher, if all workers are scraped. A queue in which jobs are due and
@@ -69,8 +71,8 @@ sees the sessions that the owner of the schema may see: `GRANT pg_read_all_stats
 
 With `worker --processes N` the parent shows one page for all: counters and histograms are added up, and kept when a process dies,
 so that they never go down (what it counted in its last second may be lost); gauges are added up too, but for `hearing` (the
-lowest) and `consecutive_errors` and `consecutive_empty_polls` (the highest). A process that has died, or has said nothing for 15
-s, has no gauges.
+lowest) and `consecutive_errors` and `consecutive_empty_polls` (the highest). A process that has died, or has said nothing for
+{LONGEST_SILENCE:.0f} s, has no gauges.
 
 ## By OTLP
 
@@ -78,7 +80,7 @@ The same figures, with the same names, go to an OpenTelemetry collector when `OT
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) is set and `OTEL_METRICS_EXPORTER` is not: every 60 s, or
 as `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds) says, and once more at the end. `OTEL_METRICS_EXPORTER=none` or `prometheus` sends
 nothing. Counters are cumulative. With `OTEL_EXPORTER_OTLP_PROTOCOL=grpc` they go by gRPC, if
-`opentelemetry-exporter-otlp-proto-grpc` is installed. Each process sends its own, as `service.instance.id`. A collector that is
+`hybrid-runner[grpc]` is installed. Each process sends its own, as `service.instance.id`. A collector that is
 away costs one log line a minute. Where Prometheus scrapes the page and also gets what the collector sends, each figure is there
 twice: turn one of the two off.
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -95,17 +94,19 @@ async def test_tracing_can_be_turned_off(variables: dict[str, str], dsn: str, da
 async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end(
     answers: str, dsn: str, database: Connection, folder: Path
 ) -> None:
+    """The exporter would wait for it for an hour: whoever waited for the exporter would not end within the time of a test."""
     async with Collector(deaf=True) as collector:
         endpoint = collector.endpoint if answers == "never" else "http://127.0.0.1:1"
-        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_BSP_SCHEDULE_DELAY": "10", "OTEL_METRICS_EXPORTER": "none"}
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_BSP_SCHEDULE_DELAY": "10", "OTEL_METRICS_EXPORTER": "none",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "3600",
+        }  # fmt: skip
         async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **environment) as process:
             await process.says("listening on default")
             for _ in range(20):
                 job = await database.fetchval(INSERT, None)
                 await process.says("archived", job)
-            begun = time.monotonic()
             assert await process.ends() == 0
-            assert time.monotonic() - begun < 3
     warnings = [line["message"] for line in process.lines if line["level"] in ("warning", "error")]
     assert "the last spans were not delivered" in warnings[-1]
     assert len(warnings) <= 2, warnings

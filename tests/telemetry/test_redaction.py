@@ -10,7 +10,7 @@ import pytest
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections import connect
-from hybrid_runner.telemetry.logs import ConsoleLines, JsonLines
+from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines
 from hybrid_runner.telemetry.redaction import HIDDEN, Redaction
 
 PASSWORD = "Wombat/7@?#'x"

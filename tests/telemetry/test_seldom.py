@@ -1,8 +1,28 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
+import pytest
+from opentelemetry.exporter.otlp.proto.common._internal import _encode_attributes
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+from hybrid_runner.telemetry import exporting, metrics_export, observers
+from hybrid_runner.telemetry.exporting import make_provider
+from hybrid_runner.telemetry.metrics_export import Sender
+from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
+
+NAMES = {*exporting._SPEAK_AT_EVERY_TRY, *metrics_export._SPEAK_AT_EVERY_TRY, *SPEAK_FOR_BOTH, observers.log.name}
+
+
+@pytest.fixture
+def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has just begun."""
+    monkeypatch.setattr(Seldom, "_of_purpose", {})
+    for name in NAMES:
+        monkeypatch.setattr(logging.getLogger(name), "filters", [])
 
 
 def said(seldom: Seldom, text: str) -> str | None:
@@ -29,3 +49,26 @@ def test_a_long_line_is_shortened_to_one_that_can_be_read() -> None:
     assert line is not None
     assert "\n" not in line
     assert len(line) < 350
+
+
+@pytest.mark.usefixtures("untouched")
+def test_each_logger_is_kept_quiet_once_however_many_workers_a_process_had(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        Observers()
+        make_provider("worker-1", ("console",)).shutdown()
+        sender = Sender(OTLPMetricExporter(endpoint="http://127.0.0.1:1", timeout=0.01), "worker-1", dict, timedelta(hours=1))
+        sender.start()
+        assert sender.stop(30)
+    assert {name: len(logging.getLogger(name).filters) for name in NAMES} == dict.fromkeys(NAMES, 1)
+    observers.log.error("it failed")
+    assert caplog.messages[-1] == "observing: it failed"
+
+
+@pytest.mark.usefixtures("untouched")
+def test_an_attribute_that_cannot_be_sent_is_one_line_and_not_a_traceback_for_each_span(caplog: pytest.LogCaptureFixture) -> None:
+    make_provider("worker-1", ("console",)).shutdown()
+    for _ in range(5):
+        _encode_attributes({"strange": object()})
+    [record] = caplog.records
+    assert record.getMessage().startswith("exporting: Failed to encode key strange")
+    assert record.exc_info is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.models import QueueFigures
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Connection, Fetches
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Spread
 from hybrid_runner.upkeep import gauges
@@ -119,23 +121,83 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gauges, "_SHARE", 1e9)
+    async with given_to_us(dsn, database) as ours:
+        while not ours.figures():
+            await asyncio.sleep(0.01)
+        first = ours.figures()
+        await held_again(database, 1)
+        assert ours.figures() is first
+    assert ours.figures() == {}
+    assert await database.fetchval(HOLDER) is None
+
+
+@asynccontextmanager
+async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[Gauges]:
+    """The office, without a worker and its heartbeats."""
     await database.execute("UPDATE hybrid_runner.chores SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
     ours = Gauges(dsn)
     ours.give("us")
     running = asyncio.ensure_future(ours.run())
-    while not ours.figures():
-        await asyncio.sleep(0.01)
-    first = ours.figures()
+    try:
+        yield ours
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        await ours.close()
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When each measurement began."""
+    began: list[float] = []
+    measure = statements.queue_figures
+
+    async def counted(on: Fetches) -> list[QueueFigures]:
+        began.append(time.monotonic())
+        return await measure(on)
+
+    monkeypatch.setattr(statements, "queue_figures", counted)
+    return began
+
+
+async def held_again(database: Connection, times: int) -> None:
+    """Wait until who measures has said so many times more that it still does."""
     taken = "SELECT taken_at FROM hybrid_runner.chores WHERE name = 'gauges'"
-    before = await database.fetchval(taken)
-    while await database.fetchval(taken) == before:  # it goes on holding it
-        await asyncio.sleep(0.01)
-    assert ours.figures() is first
-    running.cancel()
-    await asyncio.wait([running])
-    await ours.close()
-    assert ours.figures() == {}
-    assert await database.fetchval(HOLDER) is None
+    for _ in range(times):
+        before = await database.fetchval(taken)
+        while await database.fetchval(taken) == before:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_works(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, tries: list[float]
+) -> None:
+    """It may have walked a bloated table until its time-out."""
+    monkeypatch.setattr(gauges, "_SHARE", 1e9)
+    await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
+    async with given_to_us(dsn, database) as ours:
+        while not tries:
+            await asyncio.sleep(0.01)
+        await held_again(database, 3)
+        assert len(tries) == 1
+        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another' WHERE name = 'gauges'")
+        while ours._holder is not None:
+            await asyncio.sleep(0.01)
+        await database.execute("UPDATE hybrid_runner.chores SET holder = 'us' WHERE name = 'gauges'")
+        ours.give("us")  # nor by giving it up in between
+        await held_again(database, 3)
+        assert (len(tries), ours.figures()) == (1, {})
+
+
+async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database: Connection, tries: list[float]) -> None:
+    await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
+    async with given_to_us(dsn, database):
+        while await database.fetchval(HOLDER) == "us":
+            await asyncio.sleep(0.01)
+        assert (await database.fetchval(HOLDER), len(tries)) == (None, 3)
+        await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
+        async with a_worker(dsn, "another") as another:
+            await until(another, 0)
 
 
 def test_of_very_many_queues_the_last_are_shown_together() -> None:

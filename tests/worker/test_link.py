@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RowLocked, RunnerError
 from hybrid_runner.storage import connections
-from hybrid_runner.storage.connections import Link
+from hybrid_runner.storage.connections import FOR_SETTLING, Connection, Link
+from hybrid_runner.storage.contact import Contact
 
 
 class Silent:
@@ -45,3 +46,33 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
         with pytest.raises(DatabaseUnavailable):
             await link.fetch("SELECT 1")
     assert [connection.terminated for connection in opened] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("statement", "refusal"),
+    [("SELECT nothing_of_that_name()", DatabaseError), ("SELECT count(*) FROM hybrid_runner.chores", RowLocked)],
+)
+async def test_a_server_that_refuses_a_statement_is_not_away(
+    statement: str, refusal: type[RunnerError], dsn: str, database: Connection
+) -> None:
+    """A10: the page must not say that Postgres does not answer."""
+    contact = Contact()
+    link = Link(dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, contact=contact)
+    contact.failed(TimeoutError("no answer"))
+    async with database.transaction():
+        await database.execute("LOCK TABLE hybrid_runner.chores")
+        with pytest.raises(refusal):
+            await link.fetch(statement)
+    assert contact.away is None
+    await link.close()
+
+
+async def test_what_the_driver_refuses_to_send_says_nothing_of_the_server(dsn: str) -> None:
+    contact = Contact()
+    link = Link(dsn, contact=contact)
+    await link.fetch("SELECT 1")
+    contact.failed(TimeoutError("no answer"))
+    with pytest.raises(RunnerError):
+        await link.fetch("SELECT $1::int", "text")
+    assert contact.away is not None
+    await link.close()

@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 from hybrid_runner import Job, State
 from hybrid_runner.storage.connections import Connection
@@ -26,6 +25,7 @@ async def test_a_stop_waits_for_running_jobs_and_leaves_no_trace_of_the_worker(d
 
 
 async def test_jobs_that_outlast_the_grace_go_back_uncharged_and_due_at_once(dsn: str, database: Connection) -> None:
+    """It ends at all: the handler never would."""
     app = runner(dsn, grace="100ms")
     started = asyncio.Event()
 
@@ -37,11 +37,9 @@ async def test_jobs_that_outlast_the_grace_go_back_uncharged_and_due_at_once(dsn
         finally:
             raise ValueError("cleaning up went wrong")
 
-    begun = time.monotonic()
     async with working(app):
         handle = await app.enqueue(long, {})
         await started.wait()
-    assert time.monotonic() - begun < 20
     row = await database.fetchrow(
         "SELECT state, attempt, claim, errors, run_at <= now() AS due FROM hybrid_runner.jobs WHERE id = $1", handle.id
     )
