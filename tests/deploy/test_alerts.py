@@ -122,7 +122,10 @@ CASES = [
     Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed")),
     Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed") | ended(completed=1)),
     Case("HybridRunnerJobsFail", 0, "36m", born(RUNS, 2, kind="k", outcome="failed") | ended(completed=1)),
-    Case("HybridRunnerJobsFail", 0, "36m", born(RUNS, 2, kind="k", outcome="failed") | born(RUNS, 40, kind="k", outcome="completed")),
+    Case(
+        "HybridRunnerJobsFail", 0, "36m",
+        born(RUNS, 2, kind="k", outcome="failed") | born(RUNS, 40, kind="k", outcome="completed"),
+    ),
     Case("HybridRunnerJobsFail", 0, "50m", born(RUNS, 40, kind="k", outcome="failed")),
     Case("HybridRunnerJobsFail", 1, "36m", once(RUNS, 40, kind="k", outcome="failed")),
     Case(
