@@ -79,6 +79,11 @@ def once(name: str, amount: int, **labels: str) -> dict[str, str]:
     return {labelled(name, instance="one", **labels): f"0x119 {amount}x120"}
 
 
+def born(name: str, amount: int, **labels: str) -> dict[str, str]:
+    """A counter that begins at half an hour, with that much, and stays."""
+    return {labelled(name, instance="one", **labels): f"_x119 {amount}x120"}
+
+
 def held(name: str, value: float, **labels: str) -> dict[str, str]:
     """A gauge that stays."""
     return {labelled(name, instance="one", **labels): f"{value}x240"}
@@ -114,6 +119,15 @@ CASES = [
     Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1, completed=5)),
     Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1)),
     Case("HybridRunnerJobsFail", 0, "20m", ended(failed=1, completed=99)),
+    Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed")),
+    Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed") | ended(completed=1)),
+    Case("HybridRunnerJobsFail", 0, "36m", born(RUNS, 2, kind="k", outcome="failed") | ended(completed=1)),
+    Case(
+        "HybridRunnerJobsFail", 0, "36m",
+        born(RUNS, 2, kind="k", outcome="failed") | born(RUNS, 40, kind="k", outcome="completed"),
+    ),
+    Case("HybridRunnerJobsFail", 0, "50m", born(RUNS, 40, kind="k", outcome="failed")),
+    Case("HybridRunnerJobsFail", 1, "36m", once(RUNS, 40, kind="k", outcome="failed")),
     Case(
         "HybridRunnerJobsRetried", 1, "30m",
         counted("hybrid_runner_retries_total", 2, queue="q", kind="k") | ended(completed=1),
@@ -123,11 +137,16 @@ CASES = [
         "HybridRunnerJobsRetried", 0, "30m",
         counted("hybrid_runner_retries_total", 1, queue="q", kind="k") | ended(completed=2),
     ),
+    Case("HybridRunnerJobsRetried", 1, "41m", once("hybrid_runner_retries_total", 40, queue="q", kind="k")),
+    Case(
+        "HybridRunnerJobsRetried", 0, "41m",
+        once("hybrid_runner_retries_total", 40, queue="q", kind="k") | born(RUNS, 50, kind="k", outcome="completed"),
+    ),
     Case("HybridRunnerJobsRetried", 0, "30m", counted("hybrid_runner_retries_total", 0, queue="q", kind="k")),
     Case("HybridRunnerWorkersLost", 1, "31m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
     Case("HybridRunnerWorkersLost", 0, "50m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
-    Case("HybridRunnerWorkersLost", 1, "31m", {labelled("hybrid_runner_rescues_total", queue="q", instance="new"): "_x119 10x120"}),
-    Case("HybridRunnerWorkersLost", 0, "50m", {labelled("hybrid_runner_rescues_total", queue="q", instance="new"): "_x119 10x120"}),
+    Case("HybridRunnerWorkersLost", 1, "31m", born("hybrid_runner_rescues_total", 10, queue="q")),
+    Case("HybridRunnerWorkersLost", 0, "50m", born("hybrid_runner_rescues_total", 10, queue="q")),
     Case("HybridRunnerStaleSettles", 1, "31m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStaleSettles", 0, "29m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStalled", 1, "1m", held("hybrid_runner_stalled", 1)),
@@ -150,6 +169,8 @@ CASES = [
     Case("HybridRunnerHorizonPinned", 1, "6m", held("hybrid_runner_horizon_age_seconds", 1801)),
     Case("HybridRunnerHorizonPinned", 0, "6m", held("hybrid_runner_horizon_age_seconds", 1700)),
     Case("HybridRunnerSpansDropped", 1, "30m", counted("hybrid_runner_spans_dropped_total", 1)),
+    Case("HybridRunnerSpansDropped", 1, "32m", once("hybrid_runner_spans_dropped_total", 50_000)),
+    Case("HybridRunnerSpansDropped", 0, "42m", once("hybrid_runner_spans_dropped_total", 50_000)),
     Case("HybridRunnerSpansDropped", 0, "30m", counted("hybrid_runner_spans_dropped_total", 0)),
     Case("HybridRunnerQueuesUnmeasured", 1, "6m", held("hybrid_runner_workers", 2)),
     Case("HybridRunnerQueuesUnmeasured", 0, "6m", held("hybrid_runner_workers", 2) | queue()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,26 @@ def test_it_migrates_once_as_the_owner_and_then_starts_workers_with_fewer_rights
     worker = SERVICES["worker"]
     assert worker["depends_on"] == {"roles": {"condition": "service_completed_successfully"}}
     assert worker["deploy"]["replicas"] >= 2
-    assert "//jobs_worker:" in worker["environment"]["HYBRID_RUNNER_DSN"]
+    assert "//jobs_worker@" in worker["environment"]["HYBRID_RUNNER_DSN"]
+
+
+def test_no_password_is_part_of_an_address_where_some_characters_would_mean_something_else() -> None:
+    given = [service["environment"] for service in SERVICES.values() if "HYBRID_RUNNER_DSN" in service.get("environment", {})]
+    assert len(given) == 2
+    for environment in given:
+        assert "$" not in environment["HYBRID_RUNNER_DSN"]
+        assert "PASSWORD:-" in environment["PGPASSWORD"]
+
+
+def test_the_collector_and_jaeger_are_those_that_tests_run_against() -> None:
+    """A tag that nothing was tried with may read another otel-collector.yaml."""
+    built = dict(re.findall(r"^\s+(\S+) v([\d.]+)$", (DEPLOY.parent / "tools" / "go" / "go.mod").read_text("utf-8"), re.MULTILINE))
+    assert SERVICES["collector"]["image"] == f"otel/opentelemetry-collector:{built['go.opentelemetry.io/collector/otelcol']}"
+    assert built["github.com/jaegertracing/jaeger"] == "1.76.0"
+    assert SERVICES["jaeger"]["image"] == "jaegertracing/jaeger:2.13.0"  # the other number of the same release
+    tried = (DEPLOY / "README.md").read_text(encoding="utf-8").partition("## What was tried")[2]
+    for service in ("collector", "jaeger"):
+        assert SERVICES[service]["image"].partition(":")[2] in tried
 
 
 def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:

@@ -11,6 +11,9 @@ import pytest
 import yaml
 
 from hybrid_runner.settings import Settings
+from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.web.source import JobSource
+from tests.support.pages import browser, free_port
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSIONS = ("1.30", "1.37")
@@ -131,11 +134,24 @@ def test_autoscalers_and_monitors_name_what_is_there() -> None:
     assert one("TriggerAuthentication")["spec"]["secretTargetRef"][0]["name"] in secrets
 
 
-def test_a_reader_may_ask_what_keda_asks(dsn: str) -> None:
+def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
+    """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a lost one."""
+    assert [one("ScaledObject", f"keda/{file}")["spec"]["minReplicaCount"] for file in ("by-scale", "by-sql")] == [1, 1]
+
+
+async def test_page_and_query_want_as_many_workers_however_many_queues_there_are(dsn: str) -> None:
+    """F6: a worker has slots of its own in each queue, so the queue that wants most decides."""
     [trigger] = one("ScaledObject", "keda/by-sql")["spec"]["triggers"]
+    query = trigger["metadata"]["query"]
+    assert f"{query};" in (FOLDER.parents[1] / "docs" / "http.md").read_text(encoding="utf-8")
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'work', 'images' FROM generate_series(1, 450)")
+        connection.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, queue) "
+            "SELECT 'work', queue FROM generate_series(1, 400), unnest('{a, b, c, d}'::text[]) AS queue"
+        )
         connection.execute("SET ROLE hybrid_runner_reader")
-        answer = connection.execute(trigger["metadata"]["query"]).fetchone()
-    assert answer is not None
-    assert answer[0] >= 1
+        assert connection.execute(query).fetchone() == (2,)
+    port = free_port()
+    async with HealthServer("127.0.0.1", port, jobs=JobSource(Settings(dsn=dsn), lambda: dsn)), browser(port) as client:
+        said = (await client.get("/scale")).body
+    assert (said["wanted"], said["backlog"]) == (2, 1600)

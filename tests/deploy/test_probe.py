@@ -49,10 +49,11 @@ def serving(said: dict[str, Any]) -> Iterator[int]:
             thread.join()
 
 
-def asked(question: str, port: int) -> tuple[int, str]:
+def asked(question: str, port: int | str) -> tuple[int, str]:
     """Its exit code and what it said."""
     environment = os.environ | {"HYBRID_RUNNER_HTTP_PORT": str(port)}
-    ended = subprocess.run([sys.executable, "-IS", PROBE, question], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-IS", str(PROBE), *question.split()]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stderr.strip()
 
 
@@ -87,3 +88,21 @@ def test_a_worker_that_does_not_answer_is_neither() -> None:
         code, said = asked(question, 9)
         assert code == 1
         assert said.startswith("no answer from /health: ")
+
+
+@pytest.mark.parametrize("question", ["", "ready", "healthy alive", "--help"])
+def test_another_question_is_refused_by_a_line_that_names_the_two(question: str) -> None:
+    with serving(body(FINE)) as port:
+        assert asked(question, port) == (2, "usage: probe healthy | probe alive")
+
+
+def test_where_no_pages_are_served_it_says_so() -> None:
+    for question in ("healthy", "alive"):
+        assert asked(question, 0) == (
+            2, "HYBRID_RUNNER_HTTP_PORT is 0, so this worker has no /health: give it a port, or leave the probe out"
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("port", ["http", "-1", "65536", "80.5"])
+def test_what_is_no_port_is_named(port: str) -> None:
+    assert asked("healthy", port) == (2, f"HYBRID_RUNNER_HTTP_PORT must be a port, 1 to 65535, and is {port!r}")

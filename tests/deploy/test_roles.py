@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ import asyncpg
 import pytest
 
 from hybrid_runner.embedded.binaries import psql_command
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections import connect
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server
@@ -88,3 +90,33 @@ async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(s
     make_roles(server, WORKER_PASSWORD="new")
     after = await passwords(server)
     assert {name for name in before if before[name] != after[name]} == {"jobs_worker"}
+
+
+async def test_a_password_may_have_any_character_if_it_comes_beside_the_address(
+    server: OwnServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As deploy/compose.yaml gives it."""
+    password = "a/b#c@d:e%41?f'g\"h\\i $j&k=l"
+    make_roles(server, WORKER_PASSWORD=password)
+    rules = server.data / "pg_hba.conf"
+    rules.write_text(f"local all jobs_worker scram-sha-256\n{rules.read_text()}")
+    owner = await connect(server.dsn)
+    await owner.execute("SELECT pg_reload_conf()")
+    await owner.close()
+    monkeypatch.setenv("PGPASSWORD", "another")
+    while await lets_in(server):  # until the server has read its rules
+        await asyncio.sleep(0.01)
+    monkeypatch.setenv("PGPASSWORD", password)
+    app = runner(as_role(server, "jobs_worker"), tasks.registry)
+    async with working(app):
+        assert (await outcome(app, "slow", {"n": 2}, queue="images")).result == 2
+
+
+async def lets_in(server: OwnServer) -> bool:
+    """Whether PGPASSWORD is good for the login."""
+    try:
+        connection = await connect(as_role(server, "jobs_worker"))
+    except RunnerError:
+        return False
+    await connection.close()
+    return True

@@ -15,6 +15,8 @@ from tests.support.engine import Engine
 ROOT = Path(__file__).parents[2]
 IMAGE = "hybrid-runner:test"
 OTHERS = ("postgres", "migrate", "roles", "collector", "jaeger", "prometheus")
+PASSWORDS = {f"{who}_PASSWORD": f"a/b#c@d:e%41?f'g\"h i$$j${{k}}&l={who}" for who in ("POSTGRES", "WORKER", "PRODUCER", "READER")}
+"""With every character that means something to a shell, an address, SQL or Compose."""
 _ASK = """
 import sys, http.client
 connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=5)
@@ -40,7 +42,7 @@ class Composition:
         """What Compose writes."""
         files = ("deploy/compose.yaml", "tests/deploy/composition.yaml")
         named = [word for file in files for word in ("--file", str(ROOT / file))]
-        return self.engine.compose("--project-name", self.project, *named, *arguments, timeout=180)
+        return self.engine.compose("--project-name", self.project, *named, *arguments, timeout=180, variables=PASSWORDS)
 
     def scale(self, workers: int) -> None:
         """So many workers, and everything else; those that run already are left alone."""
@@ -60,8 +62,21 @@ class Composition:
 
     def psql(self, role: str, statement: str) -> list[str]:
         """The rows, as a container of its own gets them that logs in as that role."""
-        dsn = f"postgresql://{role}:for-trying-only@postgres:5432/postgres"
-        psql = ("postgres:18", "psql", dsn, "--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set", "ON_ERROR_STOP=1")
+        password = PASSWORDS[f"{role.removeprefix('jobs_').upper()}_PASSWORD"]
+        dsn = f"postgresql://{role}@postgres:5432/postgres"
+        psql = (
+            "--env",
+            f"PGPASSWORD={password}",
+            "postgres:18",
+            "psql",
+            dsn,
+            "--no-psqlrc",
+            "--tuples-only",
+            "--no-align",
+            "--quiet",
+            "--set",
+            "ON_ERROR_STOP=1",
+        )
         return self.engine.docker("run", "--rm", "--network", f"{self.project}_default", *psql, "--command", statement).splitlines()
 
     def published(self, service: str, port: int) -> str:

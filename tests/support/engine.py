@@ -9,7 +9,9 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 USUAL = "unix:///var/run/docker.sock"
 
@@ -21,9 +23,11 @@ class Engine:
     host: str
     program: str
 
-    def docker(self, *arguments: str, text: str | None = None, timeout: float = 50) -> str:
+    def docker(
+        self, *arguments: str, text: str | None = None, timeout: float = 50, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
         """What the command writes; one that fails is an error with all it said."""
-        environment = {**os.environ, "DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
+        environment = {**os.environ, **variables, "DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
         ended = subprocess.run(
             [self.program, *arguments],
             input=text or "",
@@ -36,9 +40,9 @@ class Engine:
         assert ended.returncode == 0, f"docker {' '.join(arguments)}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"
         return ended.stdout.strip()
 
-    def compose(self, *arguments: str, timeout: float = 50) -> str:
+    def compose(self, *arguments: str, timeout: float = 50, variables: Mapping[str, str] = MappingProxyType({})) -> str:
         """The same for `docker compose`."""
-        return self.docker("compose", *arguments, timeout=timeout)
+        return self.docker("compose", *arguments, timeout=timeout, variables=variables)
 
     def has_compose(self) -> bool:
         """Whether Compose 2 is there."""

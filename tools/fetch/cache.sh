@@ -12,12 +12,14 @@ work_aside() {
     trap 'rm -rf "$unfinished"' EXIT
 }
 
-# place SOURCE TARGET: in one step, readable for the account that servers run as.
+# place SOURCE TARGET: in one step, readable for the account that servers run as. Of several at once, the first wins.
 place() {
     chmod -R go+rX "$1"
     mkdir -p "$(dirname "$2")"
-    rm -rf "$2"
-    mv "$1" "$2"
+    [ ! -d "$2" ] || mv -T "$2" "$(mktemp -d "$unfinished/before.XXXXXX")" 2>/dev/null || true # another took it away
+    mv -T "$1" "$2" 2>/dev/null && return
+    [ -d "$1" ] && [ -d "$2" ] || give_up "$2 cannot be put in its place"
+    say "another has just placed ${2##*/}"
 }
 
 # unpack FOLDER PACKAGE…: Debian packages, unpacked and not installed: that would start services.
