@@ -10,14 +10,13 @@ import orjson
 from aiohttp import web
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.models import JobView, Standing
+from hybrid_runner.models import JobView, Standing, id_in
 from hybrid_runner.storage import client_statements, standings
 from hybrid_runner.web.access import Access
 from hybrid_runner.web.database import Questions
 
 CARRIED = ("payload", "data", "result", "errors")
 """What only the token reveals: it may be anything that an application knows."""
-_LARGEST_ID = 2**63 - 1
 _STATUSES = {"unknown": 404, "finished": 409, "running": 409, "key_taken": 409, "requested": 202}
 
 
@@ -80,10 +79,10 @@ class JobPages:
 
 def job_id_of(request: web.Request) -> int:
     """The id in the path; what can be none is not found."""
-    text = request.match_info["id"]
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
+    job_id = id_in(request.match_info["id"])
+    if job_id is None:
         raise web.HTTPNotFound(reason="the id of a job is a number")
-    return int(text)
+    return job_id
 
 
 def unknown(job_id: int) -> web.HTTPNotFound:

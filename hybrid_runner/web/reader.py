@@ -13,6 +13,8 @@ from hybrid_runner.models import Standing
 
 BUFFER = 1000
 """Events that may wait for one reader; readers share their bytes, so each costs next to nothing."""
+_MOST_COUNTED = 2**53 - 1
+"""The largest number that browsers read exactly; how many changes there were is a stranger's word."""
 _AT_A_TIME = 100
 """Events in one write: what has been handed over can no longer be dropped."""
 
@@ -72,7 +74,7 @@ class Reader:
 
     def skip(self, count: int) -> None:
         """So many changes at least are not shown."""
-        self._skipped += count
+        self._skipped = min(self._skipped + count, _MOST_COUNTED)
 
     def tell_skipped(self) -> None:
         """Say how many."""

@@ -60,8 +60,12 @@ def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", ["", " ", "images", "images thumb 0", "images thumb x 1", "images thumb 0 -1", "a b 0 \u0664", "a b 0 " + "9" * 20]
-)
+    "payload",
+    [
+        "", " ", "images", "images thumb 0", "images thumb x 1", "images thumb 0 -1", "a b 0 \u0664", "a b 0 " + "9" * 20,
+        "a b 0 9223372036854775808", "a b 9223372036854775808 1",
+    ],
+)  # fmt: skip
 def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
     assert parse(payload) is None
 
@@ -114,6 +118,15 @@ async def test_what_could_not_be_shown_is_counted_and_told_once() -> None:
     one.tell_skipped()
     one.tell_skipped()
     assert await texts(one) == [event("skipped", {"at_least": 7})]
+
+
+async def test_a_count_that_no_browser_could_read_is_cut() -> None:
+    """A message from a stranger may say any number, and many of them may."""
+    one = reader(job_id=None)
+    for _ in range(4):
+        one.skip(2**63 - 1)
+    one.tell_skipped()
+    assert await texts(one) == [event("skipped", {"at_least": 2**53 - 1})]
 
 
 @pytest.mark.parametrize(
