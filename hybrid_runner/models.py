@@ -254,7 +254,8 @@ class Standing(NamedTuple):
     worker_id: str | None
     started_at: datetime | None
     finished_at: datetime | None
-    progress: Any
+    progress: str | None
+    """JSON text."""
     cancel_requested_at: datetime | None
     created_at: datetime
 
