@@ -8,6 +8,16 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 OnConflict = Literal["exists", "replace", "error"]
+LARGEST_ID = 2**63 - 1
+_LONGEST_ID = len(str(LARGEST_ID))
+
+
+def id_in(text: str) -> int | None:
+    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the question."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
+        return None
+    number = int(text)
+    return number if number <= LARGEST_ID else None
 
 
 class State(StrEnum):
@@ -244,7 +254,8 @@ class Standing(NamedTuple):
     worker_id: str | None
     started_at: datetime | None
     finished_at: datetime | None
-    progress: Any
+    progress: str | None
+    """JSON text."""
     cancel_requested_at: datetime | None
     created_at: datetime
 

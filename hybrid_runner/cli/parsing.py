@@ -12,10 +12,9 @@ from typing import Any, NoReturn, TypeVar
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.models import LARGEST_ID
 
 T = TypeVar("T")
-
-LARGEST_ID = 2**63 - 1
 
 
 class Parser(argparse.ArgumentParser):

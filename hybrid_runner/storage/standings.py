@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import asyncpg
 
-from hybrid_runner.jsontext import decode
 from hybrid_runner.models import Standing, State
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.storage.fetching import fetch, fetch_value
 
 
-class Newest(NamedTuple):
+class NewIds(NamedTuple):
     """What was put in lately."""
 
     id: int
-    """The newest id of all."""
-    standings: list[Standing]
+    """The newest of all."""
+    wanted: list[int]
+    """Ascending."""
 
 
 async def light_lamp(on: Fetches, lasting: timedelta) -> None:
@@ -37,18 +37,17 @@ async def see_jobs(on: Fetches, ids: Sequence[int]) -> list[Standing]:
     return [_standing(row) for row in await fetch(on, "see_jobs", ids)]
 
 
-async def see_new_jobs(
-    on: Fetches, behind: int, queues: Sequence[str] | None, kinds: Sequence[str] | None, most: int, deepest: int
-) -> Newest:
-    """The newest live jobs behind an id; None: of any queue, of any kind."""
-    rows = await fetch(on, "see_new_jobs", behind, queues, kinds, most, deepest)
-    return Newest(rows[0]["newest"], [_standing(row) for row in rows if row["id"] is not None])
+async def find_new_jobs(
+    on: Fetches, behind: int, queues: Sequence[str] | None, kinds: Sequence[str] | None, deepest: int
+) -> NewIds:
+    """The live jobs behind an id; None: of any queue, of any kind."""
+    row = (await fetch(on, "find_new_jobs", behind, queues, kinds, deepest))[0]
+    return NewIds(row["newest"], row["wanted"])
 
 
 def _standing(row: asyncpg.Record) -> Standing:
     standing = Standing(*row[: len(Standing._fields)])
     return standing._replace(
         state=State(standing.state),
-        progress=decode(standing.progress),
         run_at=standing.run_at.replace(tzinfo=UTC),  # infinity comes without a zone, all else in this one
     )

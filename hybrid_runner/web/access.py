@@ -19,13 +19,12 @@ class Access:
 
     def is_granted(self, request: web.Request) -> bool:
         """Whether the request brings the token; one that brings a wrong one is refused."""
-        given = request.headers.get("Authorization")
-        if given is None:
+        scheme, _, said = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":  # meant for a proxy in front
             return False
         if self._token is None:
             raise web.HTTPForbidden(reason=_CLOSED)
-        scheme, _, said = given.partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(said.strip().encode("utf-8", "surrogateescape"), self._token):
+        if not hmac.compare_digest(said.strip().encode("utf-8", "surrogateescape"), self._token):
             raise web.HTTPUnauthorized(reason="this is not the token of HYBRID_RUNNER_HTTP_TOKEN", headers=_CHALLENGE)
         return True
 

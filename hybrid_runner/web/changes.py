@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.models import id_in
 from hybrid_runner.storage import standings
 from hybrid_runner.worker.listener import CHANNEL, Listener
 from hybrid_runner.worker.publisher import CHANGES
@@ -80,8 +81,8 @@ class Changes:
 def parse(payload: str) -> Change | None:
     """A message from a stranger; None if it is none of ours."""
     words = payload.split(" ")
-    numbers: Sequence[str] = words[2:]
-    if len(words) < 4 or not all(word.isascii() and word.isdecimal() and len(word) < 20 for word in numbers):
+    numbers = [number for word in words[2:] if (number := id_in(word)) is not None]
+    if len(words) < 4 or len(numbers) < len(words) - 2:
         return None
-    more, *ids = map(int, numbers)
+    more, *ids = numbers
     return Change(words[0], words[1], more, tuple(ids))

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import time
 from typing import Any
 
-from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, Rows, named
 from hybrid_runner.web.source import JobSource
 
 PATIENCE = 5.0
-"""Seconds for one answer: whoever asked waits."""
+"""Seconds for one answer, with connecting and the questions before it: whoever asked waits."""
 LINGER = 5.0
 """Seconds after which a connection that nobody uses is closed."""
-_MOST_WAITING = 64
+MOST_WAITING = 64
 """Questions are answered one by one; more than so many at a time are somebody's mistake."""
+FEW = 4
+"""So many may wait while nothing is answered for SLOW seconds; nobody else has to find out that the database hangs."""
+SLOW = 1.0
+_COMPLAIN = 60.0
+"""Seconds between two log lines about what Postgres refuses."""
+
+log = logging.getLogger("hybrid_runner.web")
 
 
 class Questions:
@@ -24,6 +34,9 @@ class Questions:
         self._source = source
         self._link: Link | None = None
         self._waiting = 0
+        self._moved_at = 0.0
+        """When a question was last answered, or asked with none before it."""
+        self._complained_at = -math.inf
         self._closing: asyncio.Task[None] | None = None
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
@@ -31,15 +44,26 @@ class Questions:
         dsn = self._source.dsn()
         if dsn is None:
             raise DatabaseUnavailable("the worker has not started yet")
-        if self._waiting >= _MOST_WAITING:
+        if self._is_crowded():
             raise DatabaseUnavailable("too many ask at the same time")
         if self._closing is not None:
             self._closing.cancel()
         if self._link is None:
             self._link = Link(dsn, named("pages", FOR_SETTLING), timeout=PATIENCE)
+        if not self._waiting:
+            self._moved_at = time.monotonic()
         self._waiting += 1
         try:
-            return await self._link.fetch(query, *args)
+            async with asyncio.timeout(PATIENCE):
+                rows = await self._link.fetch(query, *args)
+        except TimeoutError:
+            raise DatabaseUnavailable(f"Postgres did not answer within {PATIENCE:g} s") from None
+        except RunnerError as error:
+            self._complain(error)
+            raise
+        else:
+            self._moved_at = time.monotonic()
+            return rows
         finally:
             self._waiting -= 1
             if not self._waiting:
@@ -52,6 +76,17 @@ class Questions:
         link, self._link = self._link, None
         if link is not None:
             await link.close()
+
+    def _is_crowded(self) -> bool:
+        hangs = time.monotonic() - self._moved_at > SLOW
+        return self._waiting >= (FEW if hangs else MOST_WAITING)
+
+    def _complain(self, error: RunnerError) -> None:
+        """A server that is away shows elsewhere; what it refuses, only here."""
+        now = time.monotonic()
+        if not isinstance(error, DatabaseUnavailable) and now - self._complained_at >= _COMPLAIN:
+            self._complained_at = now
+            log.warning("pages about jobs: %s", error)
 
     async def _close_later(self) -> None:
         await asyncio.sleep(LINGER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import socket
@@ -67,7 +68,8 @@ class EventPages:
             return _head()
         reader = self._admit(Reader(wish, None, lambda: _is_there(request)))
         if "Last-Event-ID" in request.headers:
-            reader.put(event("skipped", {"at_least": 0}))
+            reader.skip(0)
+            reader.tell_skipped()
         try:
             await reader.included.wait()
             return await self._send(request, reader)
@@ -89,14 +91,14 @@ class EventPages:
 
     async def _send(self, request: web.Request, reader: Reader) -> web.StreamResponse:
         response = web.StreamResponse(headers=_HEADERS)
-        await response.prepare(request)
-        _bound_backlog(request)
         try:
+            await response.prepare(request)
+            _bound_backlog(request)
             async with asyncio.timeout(FAREWELL):
                 await response.write(_RETRY)
             await _pass_on(reader, response)
             if reader.reason is not None and not self._stream.stopping:
-                log.info("a reader of %s was sent away: %s", request.path_qs, reader.reason)
+                log.info("a reader of %s was sent away: %s", request.path, reader.reason)
             async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else FAREWELL):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))
@@ -104,7 +106,7 @@ class EventPages:
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
-        except ConnectionError:  # it has hung up
+        except OSError:  # it has hung up
             pass
         return response
 
@@ -124,7 +126,8 @@ async def _pass_on(reader: Reader, response: web.StreamResponse) -> None:
 
 
 def _give_up(limit: asyncio.Timeout) -> None:
-    limit.reschedule(asyncio.get_running_loop().time())
+    with contextlib.suppress(RuntimeError):  # it runs out in this very turn of the loop
+        limit.reschedule(asyncio.get_running_loop().time())
 
 
 def _is_there(request: web.Request) -> bool:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from hybrid_runner.errors import RunnerError
-from hybrid_runner.models import JobView, Standing
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.models import JobView, Standing, id_in
 from hybrid_runner.storage import client_statements, standings
 from hybrid_runner.web.access import Access
 from hybrid_runner.web.database import Questions
 
 CARRIED = ("payload", "data", "result", "errors")
 """What only the token reveals: it may be anything that an application knows."""
-_LARGEST_ID = 2**63 - 1
+_ANYTHING = (*CARRIED, "progress")
+"""What SQL may have put anything into that JSON can hold, and Python cannot."""
 _STATUSES = {"unknown": 404, "finished": 409, "running": 409, "key_taken": 409, "requested": 202}
 
 
@@ -41,8 +43,8 @@ class JobPages:
         job_id, reveals = job_id_of(request), self._access.is_granted(request)
         try:
             job = await client_statements.get_job(self._questions, job_id)
-        except RunnerError:
-            raise unavailable() from None
+        except RunnerError as error:
+            raise unavailable(error) from None
         if job is None:
             raise unknown(job_id)
         return _json(_shown(job, reveals=reveals), 200)
@@ -53,8 +55,8 @@ class JobPages:
         job_id, reason = job_id_of(request), await _reason_of(request)
         try:
             outcome = await client_statements.cancel_job(self._questions, job_id, reason)
-        except RunnerError:
-            raise unavailable() from None
+        except RunnerError as error:
+            raise unavailable(error) from None
         return _said(job_id, outcome)
 
     async def retry(self, request: web.Request) -> web.Response:
@@ -63,16 +65,16 @@ class JobPages:
         job_id = job_id_of(request)
         try:
             outcome = await client_statements.retry_job(self._questions, job_id)
-        except RunnerError:
-            raise unavailable() from None
+        except RunnerError as error:
+            raise unavailable(error) from None
         return _said(job_id, outcome)
 
     async def standing(self, job_id: int) -> Standing:
         """Where it stands now."""
         try:
             found = await standings.see_jobs(self._questions, [job_id])
-        except RunnerError:
-            raise unavailable() from None
+        except RunnerError as error:
+            raise unavailable(error) from None
         if not found:
             raise unknown(job_id)
         return found[0]
@@ -80,10 +82,10 @@ class JobPages:
 
 def job_id_of(request: web.Request) -> int:
     """The id in the path; what can be none is not found."""
-    text = request.match_info["id"]
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
+    job_id = id_in(request.match_info["id"])
+    if job_id is None:
         raise web.HTTPNotFound(reason="the id of a job is a number")
-    return int(text)
+    return job_id
 
 
 def unknown(job_id: int) -> web.HTTPNotFound:
@@ -91,14 +93,20 @@ def unknown(job_id: int) -> web.HTTPNotFound:
     return web.HTTPNotFound(reason=f"there is no job {job_id}, live or archived")
 
 
-def unavailable() -> web.HTTPServiceUnavailable:
+def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
     """What went wrong is in the worker's own log and pages; it may name hosts."""
-    return web.HTTPServiceUnavailable(reason="the database does not answer now: try again", headers={"Retry-After": "2"})
+    if error is None or isinstance(error, DatabaseUnavailable):
+        reason = "the database does not answer now: try again"
+    else:
+        reason = "the database refuses the question, for want of a right perhaps: the worker's log says why"
+    return web.HTTPServiceUnavailable(reason=reason, headers={"Retry-After": "2"})
 
 
 def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
-    names = [field.name for field in fields(job) if reveals or field.name not in CARRIED]
-    return {name: getattr(job, name) for name in names} | ({} if reveals else {"hidden": CARRIED})
+    hidden: tuple[str, ...] = () if reveals else CARRIED
+    hidden += tuple(name for name in _ANYTHING if name not in hidden and not _can_be_written(getattr(job, name)))
+    names = [field.name for field in fields(job) if field.name not in hidden]
+    return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
 
 
 def _said(job_id: int, outcome: str) -> web.Response:
@@ -120,11 +128,28 @@ async def _reason_of(request: web.Request) -> str | None:
 
 
 def _json(body: object, status: int) -> web.Response:
-    text = orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
-    return web.Response(body=text, status=status, content_type="application/json", headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "no-store"}
+    return web.Response(body=_text(body), status=status, content_type="application/json", headers=headers)
 
 
-def _other(value: object) -> float:
+def _can_be_written(value: object) -> bool:
+    try:
+        _text([[value]])  # as deep as it will stand
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _text(body: object) -> bytes:
+    try:
+        return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
+        return json.dumps(body, default=_other, allow_nan=False).encode()
+
+
+def _other(value: object) -> float | str:
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, datetime):
+        return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not for JSON")

@@ -13,6 +13,8 @@ from hybrid_runner.models import Standing
 
 BUFFER = 1000
 """Events that may wait for one reader; readers share their bytes, so each costs next to nothing."""
+_MOST_COUNTED = 2**53 - 1
+"""The largest number that browsers read exactly; how many changes there were is a stranger's word."""
 _AT_A_TIME = 100
 """Events in one write: what has been handed over can no longer be dropped."""
 
@@ -46,13 +48,13 @@ class Reader:
         self.reason: str | None = None
         """Why it ends; None: because the job has ended."""
         self.included = asyncio.Event()
-        """Set by the first look that was made for it too: from then on it misses nothing."""
+        """Set by the first look that was made for it too, from when on it misses nothing; and by its end."""
         self._seen = seen
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
         self.hurry: Callable[[], None] | None = None
         """Gives up a write that hangs; set by the request while it writes."""
-        self._skipped = 0
+        self._skipped: int | None = None
 
     def offer(self, standing: Standing, text: bytes) -> None:
         """An event about a job; the same version of one job is not sent twice, nor an older one, except that an end is an end."""
@@ -71,14 +73,14 @@ class Reader:
         self._seen = None
 
     def skip(self, count: int) -> None:
-        """So many changes at least are not shown."""
-        self._skipped += count
+        """So many changes at least are not shown; 0: nobody counted them."""
+        self._skipped = min((self._skipped or 0) + count, _MOST_COUNTED)
 
     def tell_skipped(self) -> None:
         """Say how many."""
-        if self._skipped:
+        if self._skipped is not None:
             self.put(event("skipped", {"at_least": self._skipped}))
-            self._skipped = 0
+            self._skipped = None
 
     def put(self, text: bytes) -> None:
         """Any event; a reader that does not take what waits for it is dropped."""
@@ -96,6 +98,7 @@ class Reader:
         if not self.ended:
             self.ended, self.reason = True, reason
             self._some.set()
+            self.included.set()  # it waits for nothing any more
             if reason is not None and self.hurry is not None:
                 self.hurry()
 

@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import Standing
 from hybrid_runner.storage import standings
@@ -46,6 +48,8 @@ _LONGEST_OUTAGE_PAUSE = 2.0
 
 STOPPING = "this worker stops: connect again, to another one"
 _BROKEN = "something went wrong here; it is in the worker's log"
+_AWAY = event("away", {"reason": "the database does not answer; this stream goes on once it does"})
+_BACK = event("back", {})
 
 log = logging.getLogger("hybrid_runner.web")
 
@@ -57,6 +61,8 @@ class JobStream:
         self._source = source
         self._stopping = stopping
         self._readers: set[Reader] = set()
+        self._guests: set[Reader] = set()
+        """Those, and the ones that have gone while their requests still live."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
         self._left_at = 0.0
@@ -71,7 +77,7 @@ class JobStream:
     @property
     def full(self) -> bool:
         """Whether nobody else can be taken."""
-        return len(self._readers) >= self._source.settings.http_readers
+        return len(self._guests) >= self._source.settings.http_readers
 
     @property
     def has_started(self) -> bool:
@@ -86,6 +92,9 @@ class JobStream:
     def join(self, reader: Reader) -> None:
         """From now on it is told."""
         self._readers.add(reader)
+        self._guests.add(reader)
+        if self._away:
+            reader.put(_AWAY)
         self._recheck_at = 0.0
         self._stir.set()
         if not self._running:
@@ -93,7 +102,11 @@ class JobStream:
             self._soon(self._run())
 
     def leave(self, reader: Reader) -> None:
-        """It has gone, or is not wanted any more."""
+        """Its request has ended."""
+        self._guests.discard(reader)
+        self._drop(reader)
+
+    def _drop(self, reader: Reader) -> None:
         self._readers.discard(reader)
         reader.end(None)
         self._left_at = time.monotonic()
@@ -145,6 +158,8 @@ class JobStream:
         pause = LINGER
         if self._readers:
             pause = POLL - PAUSE if self._newcomers.wanted else max(0.0, self._recheck_at - time.monotonic())
+            if self._newcomers.waiting:
+                return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._stir.wait()
@@ -156,7 +171,7 @@ class JobStream:
             if self.stopping:
                 self._end_all(STOPPING)
             for reader in [reader for reader in self._readers if not reader.is_there()]:
-                self.leave(reader)
+                self._drop(reader)
             await asyncio.sleep(_GLANCE)
 
     def _end_all(self, reason: str) -> None:
@@ -186,21 +201,24 @@ class JobStream:
         if whole:
             ids |= watched | self._live()
             self._checked_at, self._recheck_at = now, now + (RECHECK if changes.complete else POLL)
-        if not ids and not self._newcomers.wanted:
-            return
         try:
-            seen = await standings.see_jobs(link, list(ids)) if ids else []
-            fresh = await self._newcomers.see(link) if self._newcomers.wanted else []
+            fresh = await self._newcomers.find(link) if self._newcomers.wanted else set()
+            seen = await standings.see_jobs(link, list(ids | fresh)) if ids or fresh else []
         except RunnerError as error:
             self._go_away()
             for reader in self._readers:
                 reader.included.set()
             await outage.pause(error)
             return
+        if not ids and not self._newcomers.wanted:  # nobody was asked
+            return
         outage.over()
         self._come_back()
-        self._take(seen, told)
-        self._take(fresh, {standing.id for standing in fresh})
+        self._take(seen, told | fresh)
+        if (left_out := self._newcomers.left_out()) is not None:
+            for reader in self._readers:
+                if reader.wish.job_id is None:
+                    reader.skip(left_out)
         if whole:
             self._end_those_of(watched - {standing.id for standing in seen})
             for reader in self._readers:
@@ -265,7 +283,7 @@ class JobStream:
         if not self._away:
             self._away = True
             for reader in self._readers:
-                reader.put(event("away", {"reason": "the database does not answer; this stream goes on once it does"}))
+                reader.put(_AWAY)
 
     def _come_back(self) -> None:
         if self._away:
@@ -273,11 +291,17 @@ class JobStream:
             self._known.clear()
             for reader in self._readers:
                 reader.forget()
-                reader.put(event("back", {}))
+                reader.put(_BACK)
+                if reader.wish.job_id is None:  # what has changed meanwhile nobody knows
+                    reader.skip(0)
+                    reader.tell_skipped()
 
 
 def _text(name: str, standing: Standing) -> bytes:
-    return event(name, standing._asdict(), str(standing.version))
+    shown = standing._asdict()
+    if standing.progress is not None:  # as it is: somebody may have written by SQL what no encoder here can write
+        shown["progress"] = orjson.Fragment(standing.progress)
+    return event(name, shown, str(standing.version))
 
 
 async def _ended(*tasks: asyncio.Task[None]) -> None:

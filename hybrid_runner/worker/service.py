@@ -14,7 +14,7 @@ from typing import Self
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, Taken, Told
+from hybrid_runner.models import Keep, Taken, Told, id_in
 from hybrid_runner.outcomes import Requeued, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -291,8 +291,8 @@ class Worker:
         if queue == LAMP:
             self._publisher.light(payload)
         elif word == "cancel":
-            if number.isdecimal() and len(number) < 20:
-                self._cancel(int(number))
+            if (job_id := id_in(number)) is not None:
+                self._cancel(job_id)
         elif queue in self._work:
             self._work[queue].heard(payload, ringer)
             if word == "here" and number not in self._work[queue].members:

@@ -42,6 +42,18 @@ class Events:
             raise AssertionError("the stream has ended")
         return found
 
+    async def next_text(self) -> str:
+        """The next event as it was sent, for data that Python cannot hold."""
+        lines: list[str] = []
+        while (line := await self._line()) is not None:
+            if line:
+                lines.append(line)
+            elif any(line.startswith("data: ") for line in lines):
+                return "\n".join(lines)
+            else:
+                lines = []
+        raise AssertionError("the stream has ended")
+
     async def until(self, name: str) -> Event:
         """Read on until an event has that name."""
         while (found := await self.next()).name != name:

@@ -21,7 +21,7 @@ from tests.support.faults import own_server
 from tests.support.pages import free_port
 from tests.support.pgbouncer import find, pgbouncer, why_absent
 from tests.support.rings import listening
-from tests.support.streams import BEARER, TOKEN, Stepwise, pages, served
+from tests.support.streams import BEARER, TOKEN, Event, Stepwise, pages, served
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
@@ -375,6 +375,8 @@ async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.Monke
                 await server.start()
                 await seen.until("back")
                 assert (await seen.next()).name == "running"
+                await all_seen.until("back")
+                assert await all_seen.next() == Event("skipped", None, {"at_least": 0})
                 steps.progress(0.5)
                 await seen.until("progress")
                 steps.say(None)
