@@ -11,6 +11,7 @@ from hybrid_runner import Runner
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.telemetry import observers
 from hybrid_runner.telemetry.counting import Counts
+from hybrid_runner.telemetry.seldom import Seldom
 from tests.support.working import outcome, working
 
 
@@ -28,6 +29,7 @@ async def test_an_observer_that_fails_costs_a_line_and_no_job(
         raise OverflowError("too much")
 
     monkeypatch.setattr(observers.log, "filters", [])  # other tests may have had this minute's line
+    monkeypatch.setattr(Seldom, "_of_purpose", {})
     monkeypatch.setattr(Counts, "searched", fail)
     monkeypatch.setattr(Counts, "wrote", fail)
     with caplog.at_level(logging.ERROR, "hybrid_runner"):
