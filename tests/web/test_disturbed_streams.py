@@ -14,7 +14,7 @@ import pytest
 from hybrid_runner.storage import connections
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.web import database as questions
-from hybrid_runner.web import events, newcomers, reader
+from hybrid_runner.web import events, newcomers, reader, stream
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served
 from tests.web.test_events import CHANGES, INSERT, LAMP, PAUSED, until
@@ -75,6 +75,23 @@ async def test_readers_that_hang_up_while_the_server_hangs_make_room_for_others(
             while await _is_refused(client):
                 pass
         proxy.thaw()
+
+
+async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
+    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+    monkeypatch.setattr(stream, "_GLANCE", 0.001)
+    async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
+        proxy.freeze("of nobody", newcomers=True)
+        with asking(client, "/jobs/1/events"):
+            while not await _is_refused(client):
+                pass
+        for _ in range(100):
+            assert await _is_refused(client)
+        proxy.thaw()
+        while await _is_refused(client):
+            pass
 
 
 async def _is_refused(client: Pages) -> bool:
@@ -236,6 +253,7 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(dsn: str, mo
 @pytest.mark.parametrize(("few", "most", "slow"), [(2, 64, 0.0), (1, 2, 1000.0)])
 async def test_only_so_many_wait_for_an_answer(dsn: str, monkeypatch: pytest.MonkeyPatch, few: int, most: int, slow: float) -> None:
     """A few while nothing is answered; many never."""
+    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(questions, "FEW", few)
     monkeypatch.setattr(questions, "MOST_WAITING", most)
     monkeypatch.setattr(questions, "SLOW", slow)

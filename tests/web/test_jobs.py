@@ -17,6 +17,7 @@ COLUMNS = """
 SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'
 """
 INSERT = """INSERT INTO hybrid_runner.jobs (kind, payload, timeout) VALUES ('brief', '{"secret": 7}', '90 s') RETURNING id"""
+NEARLY = (TOKEN[:-1], TOKEN[:1], TOKEN + "x", TOKEN.upper(), TOKEN * 2)
 STATE = "SELECT state::text FROM hybrid_runner.all_jobs WHERE id = $1"
 
 
@@ -60,7 +61,15 @@ async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection
         await database.execute("SELECT hybrid_runner.pause('default')")
         job = await database.fetchval(INSERT)
         for way in ("cancel", "retry"):
-            for wrong in ({}, {"Authorization": "Bearer another-token-of-mine"}, {"Authorization": f"Basic {TOKEN}"}):
+            for said in (
+                "",
+                "Bearer another-token-of-mine",
+                f"Basic {TOKEN}",
+                "Bearer",
+                "Bearer ",
+                *map("Bearer {}".format, NEARLY),
+            ):
+                wrong = {"Authorization": said} if said else {}
                 async with client.session.post(f"/jobs/{job}/{way}", headers=wrong) as response:
                     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert await database.fetchval(STATE, job) == "queued"
@@ -74,6 +83,22 @@ async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection
         assert shown["errors"][0]["message"] == "no longer wanted"  # type: ignore[index]
         assert await ask(client, "POST", f"/jobs/{job}/retry", headers=BEARER) == (200, {"id": job, "outcome": "queued"})
         assert await database.fetchval(STATE, job) == "queued"
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+async def test_what_is_open_stays_so_for_whoever_proves_something_to_a_proxy(
+    dsn: str, database: Connection, token: str | None
+) -> None:
+    """Other schemes than Bearer are none of ours; a Bearer token that is not ours reveals nothing."""
+    async with served(Stepwise(dsn, http_token=token).app) as (client, _):
+        await database.execute("SELECT hybrid_runner.pause('default')")
+        job = await database.fetchval(INSERT)
+        for said in ("Basic dTpw", f"Basic {TOKEN}", "Negotiate", ""):
+            status, shown = await ask(client, "GET", f"/jobs/{job}", headers={"Authorization": said})
+            assert (status, shown["hidden"]) == (200, HIDDEN)
+        for nearly in NEARLY:
+            status, shown = await ask(client, "GET", f"/jobs/{job}", headers={"Authorization": f"Bearer {nearly}"})
+            assert (status, "payload" in shown) == (401 if token else 403, False)
 
 
 async def test_without_a_configured_token_nothing_is_revealed_and_nothing_changes(dsn: str, database: Connection) -> None:
