@@ -1,4 +1,5 @@
--- why: a job that `cancel()` ends while it waits has no worker to draw its end; it is noted until one has
+-- why: a job that cancel() ends while it waits has no worker to draw its end, so it is noted until one has; and what a resumed
+-- queue had kept must not look as if its rings were lost
 -- locks: none that matter
 CREATE TABLE hybrid_runner.endings (
     id bigint PRIMARY KEY,
