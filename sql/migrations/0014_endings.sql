@@ -1,5 +1,4 @@
--- why: a job that cancel() ends while it waits has no worker to draw its end, so it is noted until one has; and what a resumed
--- queue had kept must not look as if its rings were lost
+-- why: an end by cancel() is noted until a worker has drawn it; a resumed queue rings with a word of its own
 -- locks: none that matter
 CREATE TABLE hybrid_runner.endings (
     id bigint PRIMARY KEY,
