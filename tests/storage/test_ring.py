@@ -178,7 +178,7 @@ async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> N
         await client_statements.pause_queue(database, "default")
         assert await rings.so_far() == []
         await client_statements.resume_queue(database, "default")
-        assert await rings.so_far() == ["help"]
+        assert await rings.so_far() == ["help resumed"]
 
 
 async def test_finishing_does_not_ring(dsn: str, database: Connection) -> None:
