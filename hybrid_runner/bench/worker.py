@@ -81,7 +81,7 @@ def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: li
     async def spans(_: list[str]) -> dict[str, Any]:
         provider = trace.get_tracer_provider()
         if isinstance(provider, TracerProvider):
-            await asyncio.to_thread(provider.force_flush)
+            await asyncio.to_thread(provider.force_flush, 5000)
         return {"sent": spans_sent(), "dropped": spans_dropped()}
 
     async def release(_: list[str]) -> None:

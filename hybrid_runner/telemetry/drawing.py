@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -25,6 +27,7 @@ from hybrid_runner.telemetry.tracing import Tracing
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, Tracer
 
+_QUEUE = attrgetter("claim.queue")
 _LONGEST_TEXT = 1024
 
 
@@ -72,9 +75,10 @@ class Drawing(Tracing):
         began, ended = _wall(writing.began), _wall(writing.ended)
         for settlement in sampled:  # a delay is counted by the database, from somewhere between the two
             self._send_settlement(settlement, ended if isinstance(settlement, Finished) else began)
+        queues = Counter(map(_QUEUE, writing.settled))
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
-            count = sum(s.claim.queue == queue for s in writing.settled)
+            count = queues[queue]
             self._send_batch("settle", "settle", queue, here, count, writing.began, writing.ended, (new_trace_id(), new_span_id()))
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
@@ -102,10 +106,10 @@ class Drawing(Tracing):
     def running(self, claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         assert claim.trace is not None  # noqa: S101  # the caller looks
-        attributes = _of_job(claim, "run")
-        attributes["messaging.operation.type"] = "process"
+        attributes = _of_job(claim)
+        attributes["messaging.system"] = "hybrid_runner"
+        attributes["messaging.operation.name"], attributes["messaging.operation.type"] = "run", "process"
         attributes["hybrid_runner.attempt"] = claim.attempt
-        attributes["hybrid_runner.worker.id"] = self._worker_id()
         return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
 
     @harmless
@@ -133,7 +137,7 @@ class Drawing(Tracing):
             own, until = trace_of(claim), _nanoseconds(job.finished_at)
             if not claim.claim and claim.run_at < job.finished_at:  # else a worker had it, and died
                 self._send(Recorded(f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-                    _nanoseconds(claim.run_at), until, _of_job(claim, "wait")))  # fmt: skip
+                    _nanoseconds(claim.run_at), until, _of_job(claim)))  # fmt: skip
             self._send(_root(claim, own, until, job.state, job.error))
 
     # --- spans
@@ -144,11 +148,10 @@ class Drawing(Tracing):
             "hybrid_runner.worker.id": self._worker_id(),
             "hybrid_runner.way": way,
             "hybrid_runner.claim": claim.claim,
-            "hybrid_runner.attempt": claim.attempt,
         }
         return Recorded(
             f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-            min(until, _nanoseconds(claim.run_at)), until, _of_job(claim, "wait"), (Happening("claimed", until, taken),), (batch,),
+            min(until, _nanoseconds(claim.run_at)), until, _of_job(claim), (Happening("claimed", until, taken),), (batch,),
         )  # fmt: skip
 
     def _send_batch(
@@ -161,7 +164,6 @@ class Drawing(Tracing):
             "messaging.operation.type": word_type,
             "messaging.destination.name": queue,
             "messaging.batch.message_count": count,
-            "hybrid_runner.worker.id": self._worker_id(),
         }
         links = [(claim.trace.trace_id, claim.trace.root_id) for claim in sampled[:MOST] if claim.trace is not None]
         self._send(Recorded(
@@ -191,12 +193,13 @@ def _root(claim: Claim, own: JobTrace, until: int, state: State, error: str | No
     """The whole job, from its creation to its end, which is an event on it and its status."""
     began = until if claim.created_at is None else _nanoseconds(claim.created_at)
     why = _reason(error)
-    terminal: dict[str, Value] = {"hybrid_runner.state": state.value, "hybrid_runner.attempt": claim.attempt}
+    terminal: dict[str, Value] = {"hybrid_runner.state": state.value}
     if why:
         terminal["hybrid_runner.reason"] = why
     if rescued:
         terminal["hybrid_runner.rescued"] = True
-    attributes = _of_job(claim, "job") | terminal
+    attributes = _of_job(claim) | terminal
+    attributes["hybrid_runner.attempt"] = claim.attempt
     status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(state, StatusCode.UNSET)
     return Recorded(
         f"job {claim.kind}", SpanKind.INTERNAL, own.trace_id, own.root_id, own.parent_id, began, until, attributes,
@@ -207,7 +210,7 @@ def _root(claim: Claim, own: JobTrace, until: int, state: State, error: str | No
 def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> Recorded:
     """From now until it is due again: what was decided, not what came of it."""
     claim, until = settlement.claim, now + round(settlement.delay / timedelta(microseconds=1)) * 1000
-    attributes = _of_job(claim, "delay") | {
+    attributes = _of_job(claim) | {
         "hybrid_runner.delay.why": "rescue" if rescued else settlement.why,
         "hybrid_runner.delay.until": datetime.fromtimestamp(until / 1e9, UTC).isoformat(),
         "hybrid_runner.attempt": claim.attempt,
@@ -218,13 +221,11 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
     return Recorded(f"delay {claim.kind}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id, now, until, attributes)
 
 
-def _of_job(claim: Claim, word: str) -> dict[str, Value]:
-    return {
-        "messaging.system": "hybrid_runner",
+def _of_job(claim: Claim) -> dict[str, Value]:
+    return {  # each costs two microseconds to encode
         "messaging.destination.name": claim.queue,
         "messaging.message.id": str(claim.id),
         "hybrid_runner.kind": claim.kind,
-        "messaging.operation.name": word,
     }
 
 

@@ -11,8 +11,8 @@ from hybrid_runner.models import Claim, JobTrace
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII | re.DOTALL)
 _PAIR = struct.Struct(">qq")
-_LOW = 2**64 - 1
-_GOLDEN = 0x9E3779B97F4A7C15
+LOW = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio: multiples of it are spread evenly, so that of any run of ids the same share is sampled."""
 
 
@@ -57,7 +57,7 @@ def own_trace(claim: Claim) -> int:
 
 def low_half(job_id: int) -> int:
     """Evenly spread over all numbers of 64 bits."""
-    return job_id * _GOLDEN & _LOW
+    return job_id * GOLDEN & LOW
 
 
 def root_of(trace_id: int, job_id: int) -> int:

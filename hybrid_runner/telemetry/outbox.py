@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -17,7 +18,6 @@ from hybrid_runner.telemetry.spans import Recorded, readable
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.sdk.resources import Resource
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
@@ -143,10 +143,25 @@ class Outbox(SpanProcessor):
         return all(result is SpanExportResult.SUCCESS for result in results)
 
 
+class Origin(Resource):
+    """A resource whose hash is computed once: the SDK's makes JSON of it, and exporters ask for it with each span."""
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(resource.attributes, resource.schema_url)
+        self._hash = super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 class Provider(TracerProvider):
     """The one that this package sets up: its own spans take a short way."""
 
     def __init__(self, resource: Resource, outbox: Outbox) -> None:
+        resource = Origin(resource)
         super().__init__(resource=resource, shutdown_on_exit=False)  # at exit it would wait for half a minute
         self.outbox = outbox
         self.add_span_processor(outbox)

@@ -52,7 +52,7 @@ async def test_a_job_that_sql_inserted_is_followed_over_retry_snooze_and_two_wor
     assert [(name, told["hybrid_runner.worker.id"]) for name, told in claimed] == [
         ("claimed", "worker-1"), ("claimed", "worker-1"), ("claimed", "worker-1"), ("claimed", "worker-2"),
     ]  # fmt: skip
-    assert {told["hybrid_runner.way"] for _, told in claimed} <= {"ring", "look", "timer", "sweep"}
+    assert {told["hybrid_runner.way"] for _, told in claimed} <= {"ring", "look", "timer", "sweep", "listener"}
 
     # Each claim is a trace of its own, linked from here and to here.
     for wait in waits:

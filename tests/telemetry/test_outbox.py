@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hybrid_runner.telemetry.outbox import Outbox, Provider
+from hybrid_runner.telemetry.outbox import Origin, Outbox, Provider
 from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan
 
 
@@ -149,3 +149,13 @@ def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
     over = run.over()
     assert not run.is_recording()
     assert (over.name, len(over.attributes), len(over.events), over.status) == ("run better", MOST, MOST, StatusCode.OK)
+
+
+def test_where_spans_come_from_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exporters group spans by it."""
+    plain = Resource({"service.name": "tests"})
+    origin = Origin(plain)
+    monkeypatch.setattr(Resource, "__hash__", lambda _: pytest.fail("computed again"))
+    assert {origin: 1}[origin] == 1
+    assert origin == Resource({"service.name": "tests"})
+    assert dict(origin.attributes) == dict(plain.attributes)
