@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 
 import orjson
@@ -17,7 +18,7 @@ _COLOURS = {"DEBUG": "\x1b[2m", "INFO": "", "WARNING": "\x1b[33m", "ERROR": "\x1
 _LONGEST_TRACEBACK = 65_536
 
 
-class Lines(logging.Formatter):
+class Lines(logging.Formatter, ABC):
     """What both layouts have in common."""
 
     def __init__(self, redaction: Redaction) -> None:
@@ -31,12 +32,12 @@ class Lines(logging.Formatter):
         except Exception as error:  # the handler would print the record as it is
             return self.unwritten(record, error)
 
+    @abstractmethod
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
         """A line in place of one that cannot be written."""
-        raise NotImplementedError
 
-    def _line(self, record: logging.LogRecord) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _line(self, record: logging.LogRecord) -> str: ...
 
     def _message(self, record: logging.LogRecord) -> str:
         try:
