@@ -83,9 +83,14 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
 
 
 async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
-    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the others' kinds."""
+    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the others' kinds.
+
+    Who knows the others already is not put in doubt when one of them says, a moment later perhaps, that it is here.
+    """
+    ids = {worker.id for worker in workers}
+    for work in [worker._work["default"] for worker in workers]:
+        await until(lambda work=work: work.mixed is mixed and work.members.keys() >= ids)  # type: ignore[misc]
     for worker in workers:
-        await until(lambda worker=worker: worker._work["default"].mixed is mixed)  # type: ignore[misc]
         await until_mode(worker, "asleep")
     assert await database.fetchval(BELL) == 0
     assert len(await database.fetch(SLEEPERS)) == len(workers)

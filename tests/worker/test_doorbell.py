@@ -57,7 +57,7 @@ async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps
         ids = [await database.fetchval(INSERT, "note") for _ in range(20)]
         assert sorted([await jobs.next() for _ in ids]) == ids
         assert await rings.so_far() == []
-        assert found_without_poll(worker) == {"ring", "look"}
+        assert found_without_poll(worker) <= {"ring", "look"}  # `ring`: our own, by which we heard what was rung until then
         await until_asleep(database, worker)
         await database.fetchval(INSERT, "note")
         await jobs.next()
