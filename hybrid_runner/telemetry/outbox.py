@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExporter
 
 from hybrid_runner.telemetry.current import be_quiet
-from hybrid_runner.telemetry.spans import Recorded, readable
+from hybrid_runner.telemetry.sending import Batch, Send, way_to
+from hybrid_runner.telemetry.spans import Recorded
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -45,7 +46,7 @@ class Outbox(SpanProcessor):
         self._enough = threading.Event()
         self._closing = False
         self._failures = 0
-        self._resource: Resource | None = None
+        self._ways: list[Send] = []
         self._made = 0
         self.sent = 0
         """Spans that the collector took."""
@@ -55,7 +56,7 @@ class Outbox(SpanProcessor):
 
     def start(self, resource: Resource) -> None:
         """Send from now on; our own spans come from this resource."""
-        self._resource = resource
+        self._ways = [way_to(exporter, resource) for exporter in self._exporters]
         self._thread.start()
 
     def add(self, span: Recorded | ReadableSpan) -> None:
@@ -125,22 +126,17 @@ class Outbox(SpanProcessor):
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
         return taken > 0
 
-    def _send(self, batch: Sequence[Recorded | ReadableSpan]) -> int:
+    def _send(self, batch: Batch) -> int:
         """How many the collector took."""
         try:
-            return len(batch) if self._export(batch) else 0
+            taken = [send(batch) for send in self._ways]
+            return len(batch) if all(taken) else 0
         except Exception as error:  # one of them cannot be encoded: that is no reason to lose the others
             if len(batch) > 1:
                 half = len(batch) // 2
                 return self._send(batch[:half]) + self._send(batch[half:])
             log.warning("a span cannot be exported: %s: %s", type(error).__name__, error)
             return 0
-
-    def _export(self, batch: Sequence[Recorded | ReadableSpan]) -> bool:
-        assert self._resource is not None  # noqa: S101  # start() came first
-        spans = [readable(span, self._resource) if isinstance(span, Recorded) else span for span in batch]
-        results = [exporter.export(spans) for exporter in self._exporters]
-        return all(result is SpanExportResult.SUCCESS for result in results)
 
 
 class Origin(Resource):

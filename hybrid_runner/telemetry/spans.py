@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Value = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int] | Sequence[float]
 Attributes = Mapping[str, Value] | None
 
+SCOPE = "hybrid_runner", VERSION
+"""Who makes these spans."""
 MOST = 128
 """Attributes, events and links of one span, as the specification has it."""
 LONGEST = 16_384
@@ -76,7 +78,7 @@ def context_of(trace_id: int, span_id: int, *, is_remote: bool = False) -> SpanC
 def _scope() -> InstrumentationScope:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415  # as below
 
-    return InstrumentationScope("hybrid_runner", VERSION)
+    return InstrumentationScope(*SCOPE)
 
 
 def readable(span: Recorded, resource: Resource) -> ReadableSpan:

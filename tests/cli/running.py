@@ -81,6 +81,10 @@ class WorkerProcess:
     async def ends(self, number: signal.Signals = signal.SIGTERM, *, silent: bool = True) -> int:
         """Send the signal; the exit code. A silent one has nothing to say on stdout."""
         self.process.send_signal(number)
+        return await self.ended(silent=silent)
+
+    async def ended(self, *, silent: bool = True) -> int:
+        """The same when it ends without one more signal, which would end it at once."""
         out, err = await self.process.communicate()
         self.lines += [json.loads(line) for line in err.decode().splitlines()]
         self.printed += out.decode()

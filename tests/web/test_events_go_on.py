@@ -119,7 +119,7 @@ async def test_the_parent_of_several_processes_serves_the_same(dsn: str, databas
             await of_all.until("cancelled")
             process.process.send_signal(signal.SIGTERM)
             assert "stops" in (await of_all.until("end")).data["reason"]
-        assert await process.ends() == 0
+        assert await process.ended() == 0
     assert TOKEN not in str(process.lines)
 
 
