@@ -19,6 +19,7 @@ from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.runner import Runner
 from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
 from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.worker.garbage import look_for_garbage_less_often
 from hybrid_runner.worker.service import Worker
 
 QUEUE = "bench"
@@ -91,5 +92,6 @@ def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: li
 
 
 if __name__ == "__main__":
+    look_for_garbage_less_often()
     configure_logs("error", "console")
     run_fast(main)

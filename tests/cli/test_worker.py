@@ -9,6 +9,7 @@ import pytest
 
 from hybrid_runner.storage import client_statements
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.worker.garbage import YOUNG
 from tests.cli.running import NOBODY, worker
 
 TASKS = """
@@ -65,6 +66,22 @@ async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Co
     assert started == "double starts"
     assert "half of it" in progress
     assert completed.endswith("completed, archived after attempt 1")
+
+
+@pytest.mark.parametrize(("sets", "has"), [("", YOUNG), ("import gc; gc.set_threshold(5_000)", 5_000)])
+async def test_garbage_is_looked_for_less_often_unless_the_application_says_how_often(
+    sets: str, has: int, dsn: str, database: Connection, folder: Path
+) -> None:
+    asks = 'import gc\n\n@app.job("often")\nasync def often(payload: dict) -> int:\n    return gc.get_threshold()[0]\n'
+    (folder / "tasks.py").write_text(f"{TASKS}\n{sets}\n{asks}")
+    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
+        await process.says("listening")
+        job = await database.fetchval(INSERT, "default", "often", "{}")
+        await process.says("archived", job)
+        view = await client_statements.get_job(database, job)
+        assert view is not None
+        assert view.result == has
+        assert await process.ends() == 0
 
 
 async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: Path) -> None:

@@ -28,6 +28,7 @@ from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.tether import Tether
 from hybrid_runner.telemetry.logs import configure_logs
 from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.worker.garbage import look_for_garbage_less_often
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -56,6 +57,7 @@ def configure(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    look_for_garbage_less_often()
     tether = Tether.find(os.environ)
     if tether is not None:
         return _run_as_child(arguments, tether)

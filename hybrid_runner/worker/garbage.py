@@ -1,0 +1,14 @@
+"""How often Python looks for garbage, in a process that does nothing but work."""
+
+from __future__ import annotations
+
+import gc
+
+YOUNG = 10_000
+"""Objects between two looks. The jobs in hand are more than Python's 700 (2,000 from 3.13): nearly each look is in vain."""
+
+
+def look_for_garbage_less_often() -> None:
+    """For a process of our own, before the application is loaded: what it sets itself is what it gets."""
+    _, *older = gc.get_threshold()
+    gc.set_threshold(YOUNG, *older)
