@@ -32,6 +32,7 @@ _SPEAK_AT_EVERY_TRY = (
     "opentelemetry.exporter.otlp.common.http",
     "opentelemetry.sdk._shared_internal",
     "opentelemetry.sdk.trace.export",
+    "hybrid_runner.telemetry.sending",
 )
 
 

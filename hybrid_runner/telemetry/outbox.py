@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from hybrid_runner.telemetry.current import be_quiet
-from hybrid_runner.telemetry.sending import Batch, Send, way_to
+from hybrid_runner.telemetry.sending import Batch, Send, complain_of, way_to
 from hybrid_runner.telemetry.spans import Recorded
 
 if TYPE_CHECKING:
@@ -115,28 +115,34 @@ class Outbox(SpanProcessor):
         return self._pause if not self._failures else min(LONGEST_PAUSE, self._pause * 2**self._failures)
 
     def _send_some(self) -> bool:
-        """One batch; False: the collector did not take it."""
+        """One batch; False: the collector did not take all that can be sent."""
         began = time.thread_time()
         batch = [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
-        taken = self._send(batch)
+        taken, refused = len(batch), False
+        for send in self._ways:
+            by_one, goes_on = self._send(send, batch)
+            taken, refused = min(taken, by_one), refused or not goes_on
         self.sent += taken
         self.dropped += len(batch) - taken
-        self._failures = 0 if taken else self._failures + 1
+        self._failures = self._failures + 1 if refused else 0
         if not self._closing:
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
-        return taken > 0
+        return not refused
 
-    def _send(self, batch: Batch) -> int:
-        """How many the collector took."""
+    def _send(self, send: Send, batch: Batch) -> tuple[int, bool]:
+        """How many were taken, and whether more would be."""
         try:
-            taken = [send(batch) for send in self._ways]
-            return len(batch) if all(taken) else 0
-        except Exception as error:  # one of them cannot be encoded: that is no reason to lose the others
-            if len(batch) > 1:
-                half = len(batch) // 2
-                return self._send(batch[:half]) + self._send(batch[half:])
-            log.warning("a span cannot be exported: %s: %s", type(error).__name__, error)
-            return 0
+            return (len(batch), True) if send(batch) else (0, False)
+        except Exception as error:  # one of them cannot be sent: that is no reason to lose the others
+            if len(batch) == 1:
+                complain_of("a span", error)
+                return 0, True
+        half = len(batch) // 2
+        taken, goes_on = self._send(send, batch[:half])
+        if goes_on:
+            more, goes_on = self._send(send, batch[half:])
+            taken += more
+        return taken, goes_on
 
 
 class Origin(Resource):

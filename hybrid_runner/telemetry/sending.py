@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind
 
 from hybrid_runner.telemetry.spans import Recorded, readable
 from hybrid_runner.telemetry.wire import encode
@@ -15,12 +17,14 @@ from hybrid_runner.telemetry.wire import encode
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
+log = logging.getLogger("hybrid_runner.telemetry.sending")
+
 Batch = Sequence[Recorded | ReadableSpan]
 Send = Callable[[Batch], bool]
-"""Whether the batch was taken; it raises if one of them cannot be encoded."""
+"""Whether the batch was taken; it raises if there is one among them that cannot be sent, whoever takes it."""
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of one request; a larger one is sent in parts. Collectors refuse more than 20 MiB, unless told otherwise."""
+"""Bytes of one request. Collectors refuse more than 20 MiB, unless told otherwise."""
 
 
 def way_to(exporter: SpanExporter, resource: Resource) -> Send:
@@ -32,22 +36,46 @@ def way_to(exporter: SpanExporter, resource: Resource) -> Send:
 def _converted(exporter: SpanExporter, resource: Resource) -> Send:
     def send(batch: Batch) -> bool:
         spans = [readable(span, resource) if isinstance(span, Recorded) else span for span in batch]
-        return exporter.export(spans) is SpanExportResult.SUCCESS
+        try:
+            return exporter.export(spans) is SpanExportResult.SUCCESS
+        except OSError as error:
+            complain_of("spans", error)
+            return False
 
     return send
 
 
 def _encoded(post: Callable[[bytes], Any], resource: Resource) -> Send:
+    origin = origin_of(resource)
+
     def send(batch: Batch) -> bool:
-        data = encode([span for span in batch if isinstance(span, Recorded)], resource)
-        if others := [span for span in batch if not isinstance(span, Recorded)]:
-            data += _encode_others(others)
-        if len(data) > LARGEST and len(batch) > 1:
-            half = len(batch) // 2
-            return send(batch[:half]) and send(batch[half:])
-        return bool(post(data).success)
+        ours = [span for span in batch if isinstance(span, Recorded)]
+        others = [span for span in batch if not isinstance(span, Recorded)]
+        data = (encode(ours, origin) if ours else b"") + (_encode_others(others) if others else b"")
+        if len(data) > LARGEST:
+            raise ValueError(f"{len(data):,} bytes are too many for a request")
+        try:
+            return bool(post(data).success)
+        except Exception as error:
+            complain_of("spans", error)
+            return False
 
     return send
+
+
+def complain_of(what: str, error: Exception) -> None:
+    """At most once a minute."""
+    log.warning("%s cannot be exported: %s: %s", what, type(error).__name__, error)
+
+
+def origin_of(resource: Resource) -> bytes:
+    """What a ResourceSpans says beside its spans, in the SDK's words: a resource has values of more kinds than our spans."""
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # long
+
+    nothing = Recorded("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {})
+    [sent] = encode_spans([readable(nothing, resource)]).resource_spans
+    sent.ClearField("scope_spans")
+    return bytes(sent.SerializeToString())
 
 
 def _encode_others(spans: Sequence[ReadableSpan]) -> bytes:
@@ -58,13 +86,13 @@ def _encode_others(spans: Sequence[ReadableSpan]) -> bytes:
 
 def _post(exporter: SpanExporter) -> Callable[[bytes], Any] | None:
     """What the SDK's exporter over HTTP gives its bytes to. Not of its public face: of another version it may not be there."""
+    post = getattr(getattr(exporter, "_client", None), "export", None)
+    if post is None:
+        return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # long
 
-    post = getattr(getattr(exporter, "_client", None), "export", None)
-    if type(exporter) is not OTLPSpanExporter or post is None:
-        return None
     try:
         takes = list(inspect.signature(post).parameters)
     except (TypeError, ValueError):
         return None
-    return post if takes == ["data"] else None
+    return post if type(exporter) is OTLPSpanExporter and takes == ["data"] else None

@@ -1,4 +1,4 @@
-"""Spans of our own: made in a microsecond, and turned into the SDK's where that holds up nobody."""
+"""Spans of our own: made in a microsecond, and turned into bytes or the SDK's where that holds up nobody."""
 
 from __future__ import annotations
 
@@ -106,8 +106,11 @@ def clean(value: object) -> Value | None:
     """What an attribute can have: a text that can be sent, a number, or several of one type; None: it cannot have this."""
     if isinstance(value, str):
         return printable(value, LONGEST)
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, float)):
         return value
+    if isinstance(value, int):
+        number = int(value)  # of an enumeration, what can be calculated with
+        return number if -_LATEST <= number < _LATEST else None
     if not isinstance(value, (list, tuple)) or len({type(each) for each in value}) > 1:
         return None
     return [each for each in map(clean, value[:MOST]) if isinstance(each, (str, bool, int, float))]  # type: ignore[return-value]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from hybrid_runner.telemetry.spans import MOST, SCOPE, Happening, Recorded, Value
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.trace import SpanKind
 
 _ONE_BYTE = [bytes((number,)) for number in range(128)]
@@ -29,13 +28,15 @@ _LINK_IS_REMOTE = b"\x35\x00\x03\x00\x00"
 _TRUE, _FALSE = b"\x10\x01", b"\x10\x00"
 
 
-def encode(spans: Sequence[Recorded], resource: Resource) -> bytes:
-    """An ExportTraceServiceRequest; what another one's bytes are appended to is one request still."""
+def encode(spans: Sequence[Recorded], origin: bytes) -> bytes:
+    """An ExportTraceServiceRequest; what another one's bytes are appended to is one request still.
+
+    The origin is what a ResourceSpans says beside its spans.
+    """
     name, version = SCOPE
     scope = _part(b"\x0a", _text(b"\x0a", name) + _text(b"\x12", version))
     sent = _part(b"\x12", scope + b"".join([_part(b"\x12", _span(span)) for span in spans]))
-    origin = _part(b"\x0a", _attributes(b"\x0a", resource.attributes))
-    return _part(b"\x0a", origin + sent + (_text(b"\x1a", resource.schema_url) if resource.schema_url else b""))
+    return _part(b"\x0a", origin + sent)
 
 
 def _span(span: Recorded) -> bytes:

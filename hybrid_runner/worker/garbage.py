@@ -10,5 +10,6 @@ YOUNG = 10_000
 
 def look_for_garbage_less_often() -> None:
     """For a process of our own, before the application is loaded: what it sets itself is what it gets."""
-    _, *older = gc.get_threshold()
-    gc.set_threshold(YOUNG, *older)
+    young, *older = gc.get_threshold()
+    if 0 < young < YOUNG:
+        gc.set_threshold(YOUNG, *older)

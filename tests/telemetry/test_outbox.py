@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import CONFORM, IntFlag
 
 import pytest
 from opentelemetry.sdk.resources import Resource
@@ -45,6 +46,15 @@ def sending(sink: SpanExporter, **environment: str) -> Iterator[Outbox]:
     outbox.start(Resource({"service.name": "tests"}))
     yield outbox
     outbox.shutdown()
+
+
+class Picky(Sink):
+    """Cannot encode some; the others it takes."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if any(span.name == "bad" for span in spans):
+            raise ValueError("cannot be encoded")
+        return super().export(spans)
 
 
 def span(name: str = "run note", **more: object) -> Recorded:
@@ -94,6 +104,59 @@ def test_an_exporter_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) 
         outbox.add(span())
         assert outbox.force_flush(10_000)
     assert outbox.dropped == 2
+
+
+def test_a_broken_exporter_is_asked_once_for_a_batch_and_others_get_it_once() -> None:
+    class Broken(Sink):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            super().export(spans)
+            raise BrokenPipeError("nobody reads")
+
+    broken, sink = Broken(), Sink()
+    outbox = Outbox([broken, sink])
+    outbox.start(Resource({}))
+    for _ in range(8):
+        outbox.add(span())
+    outbox.shutdown()
+    assert (len(broken.spans), len(sink.spans), outbox.sent, outbox.dropped) == (8, 8, 0, 8)
+
+
+def test_what_one_exporter_cannot_encode_others_get_once() -> None:
+    picky, sink = Picky(), Sink()
+    outbox = Outbox([picky, sink])
+    outbox.start(Resource({}))
+    for name in ("a", "bad", "b", "c"):
+        outbox.add(span(name))
+    outbox.shutdown()
+    assert [name for batch in picky.batches for name in batch] == ["a", "b", "c"]
+    assert sink.batches == [["a", "bad", "b", "c"]]
+    assert (outbox.sent, outbox.dropped) == (3, 1)
+
+
+def test_batches_that_cannot_be_encoded_are_no_refusal() -> None:
+    """At the end a refusal drops what still waits."""
+    sink = Picky()
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as outbox:
+        for name in ("bad", "bad", "bad", "good", "good"):
+            outbox.add(span(name))
+    assert (outbox.sent, outbox.dropped) == (2, 3)
+
+
+def test_parts_of_a_batch_end_with_the_first_refusal() -> None:
+    class Refuses(Picky):
+        asked = 0
+
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            self.takes = False
+            result = super().export(spans)
+            self.asked += 1
+            return result
+
+    sink = Refuses()
+    with sending(sink) as outbox:
+        for name in ("a", "b", "c", "d", "e", "f", "g", "bad"):
+            outbox.add(span(name))
+    assert (sink.asked, outbox.sent, outbox.dropped) == (1, 0, 8)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
@@ -149,6 +212,18 @@ def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
     over = run.over()
     assert not run.is_recording()
     assert (over.name, len(over.attributes), len(over.events), over.status) == ("run better", MOST, MOST, StatusCode.OK)
+
+
+def test_numbers_of_a_handler_are_such_that_can_be_sent() -> None:
+    class Flags(IntFlag, boundary=CONFORM):
+        A = 1
+        B = 256
+
+    run = RunSpan("run note", 1, 2, {})
+    run.set_attributes({"huge": 2**63, "least": -(2**63), "flags": Flags.A | Flags.B, "yes": True, "some": [1, 2**64]})
+    attributes = run.over().attributes
+    assert attributes == {"least": -(2**63), "flags": 257, "yes": True, "some": [1]}
+    assert {name: type(value) for name, value in attributes.items()} == {"least": int, "flags": int, "yes": bool, "some": list}
 
 
 def test_where_spans_come_from_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:

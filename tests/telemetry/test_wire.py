@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.telemetry import sending
 from hybrid_runner.telemetry.outbox import Outbox
-from hybrid_runner.telemetry.sending import way_to
+from hybrid_runner.telemetry.sending import origin_of, way_to
 from hybrid_runner.telemetry.spans import Happening, Recorded, readable
 from hybrid_runner.telemetry.wire import encode
 from tests.support.collector import Collector
@@ -69,7 +69,7 @@ def test_both_ways_say_the_same_of_many() -> None:
 
 
 def understood(spans: Sequence[Recorded]) -> ExportTraceServiceRequest:
-    request: ExportTraceServiceRequest = ExportTraceServiceRequest.FromString(encode(spans, RESOURCE))
+    request: ExportTraceServiceRequest = ExportTraceServiceRequest.FromString(encode(spans, origin_of(RESOURCE)))
     return request
 
 
@@ -87,7 +87,10 @@ UNSAYABLE = {
 
 
 @pytest.mark.parametrize("name", UNSAYABLE)
-async def test_what_cannot_be_said_costs_one_span_and_a_line(name: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_said_costs_one_span_and_a_line(
+    name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending.log, "filters", [])  # other tests may have had this minute's line
     async with Collector() as collector:
         with caplog.at_level(logging.WARNING, "hybrid_runner"):
             sent, dropped = await through_an_outbox(collector, [span("before"), UNSAYABLE[name], span("after")])
@@ -104,10 +107,22 @@ async def test_a_span_of_an_instrumentation_that_cannot_be_said_takes_none_along
     assert {each.resource["service.name"] for each in collector.spans} == {"tests"}
 
 
-async def through_an_outbox(collector: Collector, spans: Sequence[Any]) -> tuple[int, int]:
+ODD = Resource({"service.name": "M\udcfcnchen", "huge": 2**63, "bytes": b"ab", "nested": {"a": [1, None]}, "host.name": "here"})
+
+
+async def test_a_resource_says_what_the_sdk_makes_of_it() -> None:
+    """It comes from the environment and from detectors: what cannot be sent of it must not cost a span."""
+    got = ExportTraceServiceRequest.FromString(encode([span()], origin_of(ODD)))
+    assert got == ExportTraceServiceRequest.FromString(encode_spans([readable(span(), ODD)]).SerializeToString())
+    assert {each.key for each in got.resource_spans[0].resource.attributes} >= {"bytes", "nested", "host.name"}
+    async with Collector() as collector:
+        assert await through_an_outbox(collector, [span("run note")], ODD) == (1, 0)
+
+
+async def through_an_outbox(collector: Collector, spans: Sequence[Any], resource: Resource = RESOURCE) -> tuple[int, int]:
     """How many were taken, and how many were not."""
     outbox = Outbox([OTLPSpanExporter(collector.endpoint + "/v1/traces")], {"OTEL_BSP_SCHEDULE_DELAY": "3600000"})
-    outbox.start(RESOURCE)
+    outbox.start(resource)
     for each in spans:
         outbox.add(each)
     await asyncio.to_thread(outbox.shutdown)
@@ -142,6 +157,9 @@ class Client:
         self.requests.append(data)
         return Answer(success=True)
 
+    def shutdown(self) -> None:
+        pass
+
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> OTLPSpanExporter:
@@ -168,11 +186,38 @@ def test_one_that_does_not_gets_the_sdks_spans(exporter: OTLPSpanExporter, monke
     assert sending._post(InMemorySpanExporter()) is None
 
 
-def test_what_is_too_large_for_a_request_is_several(exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_large_for_a_request_is_several_without_the_one_that_is(
+    exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spans = [span(str(number)) for number in range(10)]
-    monkeypatch.setattr(sending, "LARGEST", len(encode(spans[:4], RESOURCE)))
-    assert way_to(exporter, RESOURCE)(spans)
+    monkeypatch.setattr(sending, "LARGEST", len(encode(spans[:4], origin_of(RESOURCE))))
+    outbox = Outbox([exporter])
+    outbox.start(RESOURCE)
+    for each in [*spans, span("too large", attributes={"text": "x" * 2000})]:
+        outbox.add(each)
+    outbox.shutdown()
     requests = [ExportTraceServiceRequest.FromString(data) for data in exporter._client.requests]  # type: ignore[attr-defined]
     names = [[each.name for each in request.resource_spans[0].scope_spans[0].spans] for request in requests]
     assert [name for part in names for name in part] == [each.name for each in spans]
     assert max(map(len, names)) <= 4
+    assert (outbox.sent, outbox.dropped) == (10, 1)
+
+
+def test_a_request_of_other_spans_only_has_nothing_of_ours(exporter: OTLPSpanExporter) -> None:
+    assert way_to(exporter, RESOURCE)(made_elsewhere("SELECT"))
+    [data] = exporter._client.requests  # type: ignore[attr-defined]
+    [part] = ExportTraceServiceRequest.FromString(data).resource_spans
+    assert [each.name for each in part.scope_spans[0].spans] == ["SELECT"]
+
+
+def test_a_client_that_raises_is_asked_once(exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have sent them already."""
+
+    class Raises(Client):
+        def export(self, data: bytes) -> Answer:
+            super().export(data)
+            raise AttributeError("success")
+
+    monkeypatch.setattr(exporter, "_client", client := Raises())
+    assert not way_to(exporter, RESOURCE)([span(), span()])
+    assert len(client.requests) == 1
