@@ -12,6 +12,7 @@ from hybrid_runner.telemetry.exporting import make_provider
 from hybrid_runner.telemetry.metrics_export import Sender
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.sending import complain_of
 from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
 
 NAMES = {*exporting._SPEAK_AT_EVERY_TRY, *metrics_export._SPEAK_AT_EVERY_TRY, *SPEAK_FOR_BOTH, observers.log.name}
@@ -49,6 +50,16 @@ def test_a_long_line_is_shortened_to_one_that_can_be_read() -> None:
     assert line is not None
     assert "\n" not in line
     assert len(line) < 350
+
+
+@pytest.mark.usefixtures("untouched")
+def test_spans_that_cannot_be_exported_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    make_provider("worker-1", ("console",)).shutdown()
+    for _ in range(5):
+        complain_of("a span", ValueError("it is too large"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "exporting spans: a span cannot be exported: ValueError: it is too large"
+    ]
 
 
 @pytest.mark.usefixtures("untouched")
