@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
-from tests.cli.test_processes import ARCHIVED, INSERT, TASKS, fleet, pids, send, until
+from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send, until
 from tests.support.pages import browser, free_port
 from tests.support.scraping import scrape
 

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.storage.connections import Connection, connect
-from tests.cli.running import COMMAND, NOBODY, WorkerProcess, environment, fails
-from tests.support.pages import Browser, browser, free_port
+from tests.cli.fleets import ARCHIVED, INSERT, RESULTS, TASKS, fleet, pids, send, until
+from tests.cli.running import NOBODY, fails
+from tests.support.pages import browser, free_port
 from tests.support.server import Server
 
-TASKS = """
-import asyncio
-import os
-from hybrid_runner import Runner
-
-app = Runner()
-
-@app.job("pid")
-async def pid(payload: dict) -> int:
-    await asyncio.sleep(0.05)
-    return os.getpid()
-
-@app.job("core", executor="process")
-def core(payload: dict) -> int:
-    return os.getppid()
-
-@app.job("wait")
-async def wait(payload: dict) -> None:
-    await asyncio.sleep(300)
-"""
 ONCE = """
 import os
 from pathlib import Path
@@ -55,9 +32,6 @@ async def note(payload: dict) -> None:
 """
 LATE = "import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
 """A signal to a process that is about to end anyway."""
-INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
-RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
-ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
 RUNNING = "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'"
 ATTEMPTS = "SELECT DISTINCT state::text, attempt FROM hybrid_runner.jobs"
 
@@ -66,59 +40,6 @@ ATTEMPTS = "SELECT DISTINCT state::text, attempt FROM hybrid_runner.jobs"
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "tasks.py").write_text(TASKS)
     return tmp_path
-
-
-class FleetProcess(WorkerProcess):
-    """The parent; its children write to the same stderr."""
-
-    async def works(self) -> None:
-        """Wait until every child works and hears."""
-        heard, working = 0, False
-        while heard < 2 or not working:
-            text = (await self.says(""))["message"]
-            heard += text.startswith("listening on")
-            working = working or "worker processes work" in text
-
-    async def all_gone(self) -> None:
-        """Wait until the last process that can write to stderr has ended."""
-        assert self.process.stderr is not None
-        while line := await self.process.stderr.readline():
-            self.lines.append(json.loads(line))
-
-    def said(self, text: str) -> int:
-        """In how many lines the text was."""
-        return sum(text in line["message"] for line in self.lines)
-
-
-@asynccontextmanager
-async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetProcess]:
-    """`hybrid-runner worker tasks:app --processes 2`, the leader of a group as in a shell; nothing of it is left."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, "worker", "tasks:app", "--processes", "2", *arguments, "--json", cwd=cwd, env=environment(**more),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield FleetProcess(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def until(database: Connection, query: str, count: int) -> None:
-    """Look until the query counts so many; the test's time-out bounds it."""
-    while await database.fetchval(query) != count:
-        await asyncio.sleep(0.02)
-
-
-async def pids(client: Browser) -> list[int]:
-    """Of the children, by their numbers."""
-    return [process["pid"] for process in (await client.get("/health")).body["processes"]]
-
-
-def send(number: signal.Signals, *to: int) -> None:
-    for pid in to:
-        os.kill(pid, number)
 
 
 def is_alive(pid: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybrid_runner.models import State
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.upkeep.pruner import Pruner
 
 _AGED = """
     INSERT INTO hybrid_runner.archive
@@ -40,3 +41,13 @@ async def partition(connection: Connection, shelf: str, opens: int, closes: int)
 async def exists(connection: Connection, table: str) -> bool:
     """Whether there is a table of that name."""
     return bool(await connection.fetchval("SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table))
+
+
+async def pruned(connection: Connection) -> list[tuple[str, str]]:
+    """One round: what was done to which partition."""
+    return [(one.what, one.partition) for one in await Pruner(connection).prune()]
+
+
+async def keep(connection: Connection, state: State, time: str | None, kind: str = "") -> None:
+    """Say how long jobs that ended so stay."""
+    await connection.execute("SELECT hybrid_runner.keep($1, $2::text::interval, $3)", state, time, kind)
