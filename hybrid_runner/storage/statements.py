@@ -93,6 +93,11 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     return {row[0] for row in rows}
 
 
+async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
+    """The last error of each of these ended jobs, as JSON text."""
+    return {row[0]: row[1] for row in await fetch(on, "find_reasons", ids)}
+
+
 async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> dict[int, bool]:
     """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
     ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]

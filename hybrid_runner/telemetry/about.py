@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hybrid_runner.models import Claim
+from hybrid_runner.telemetry.identity import parse
 
-_LENGTH = len("00-") + 32
-_NOTHING = "0" * 32
 _SHOWN = 200
 
 
@@ -13,11 +12,8 @@ def trace_id_of(claim: Claim) -> str | None:
     """The trace that the job belongs to, as 32 hexadecimal digits; None: it came without one, and is in none of its own."""
     if claim.trace is not None:
         return f"{claim.trace.trace_id:032x}"
-    traceparent = claim.traceparent
-    if traceparent is None or len(traceparent) < _LENGTH:
-        return None
-    trace_id = traceparent[3:_LENGTH]
-    return None if trace_id == _NOTHING else trace_id
+    context = parse(claim.traceparent)
+    return None if context is None else f"{context.trace_id:032x}"
 
 
 def shorten(text: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 
 from opentelemetry import trace
-from opentelemetry.context import attach, set_value
+from opentelemetry.context import attach, detach, set_value
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, TraceFlags
 
 from hybrid_runner.models import Claim
+from hybrid_runner.telemetry.identity import Context as Parsed
 from hybrid_runner.telemetry.identity import parse, trace_of
 
 _SUPPRESS = "suppress_instrumentation"
@@ -16,6 +19,12 @@ _SUPPRESS = "suppress_instrumentation"
 
 current_claim: ContextVar[Claim | None] = ContextVar("hybrid_runner_claim", default=None)
 """What is being worked on in this context; lines that are logged there carry its ids."""
+
+
+def span_context(parsed: Parsed) -> SpanContext:
+    """A `traceparent` that came from elsewhere, as OpenTelemetry has it."""
+    flags = TraceFlags(TraceFlags.SAMPLED if parsed.sampled else TraceFlags.DEFAULT)
+    return SpanContext(parsed.trace_id, parsed.span_id, is_remote=True, trace_flags=flags)
 
 
 class Unrecorded(NonRecordingSpan):
@@ -36,8 +45,7 @@ class Unrecorded(NonRecordingSpan):
         context = parse(claim.traceparent)
         if context is None:
             return INVALID_SPAN_CONTEXT
-        flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
-        return SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags)
+        return span_context(context)
 
 
 def context_for_jobs(*, decided: bool) -> Context:
@@ -50,6 +58,16 @@ def context_for_jobs(*, decided: bool) -> Context:
 def be_quiet() -> None:
     """From here on, in this context: an instrumented asyncpg must not draw what the worker asks for itself."""
     attach(set_value(_SUPPRESS, True))
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """The same for some statements of a context that goes on otherwise."""
+    token = attach(set_value(_SUPPRESS, True))
+    try:
+        yield
+    finally:
+        detach(token)
 
 
 def quiet() -> Context:

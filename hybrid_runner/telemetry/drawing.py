@@ -99,7 +99,8 @@ class Drawing(Tracing):
 
     def _begun(self, claim: Claim) -> str:
         own = claim.trace or trace_of(claim)
-        is_sampled = claim.trace is not None or self._sampling.picked(claim)
+        # What has run here was decided; a sampler that is asked again may say something else.
+        is_sampled = claim.trace is not None or (not claim.began and self._sampling.picked(claim))
         return str(Parsed(own.trace_id, own.root_id, sampled=is_sampled))
 
     @harmless
@@ -122,7 +123,7 @@ class Drawing(Tracing):
                 span.add_event("exception", {"exception.type": kind, "exception.message": message, "exception.stacktrace": stack})
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
             case Fail(reason) | Retry(_, reason):
-                span.set_status(StatusCode.ERROR, reason)
+                span.set_status(StatusCode.ERROR, str(reason))
             case _:
                 pass
         self._send(span.over())

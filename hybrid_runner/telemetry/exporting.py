@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -20,7 +18,7 @@ from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from hybrid_runner.telemetry.outbox import Provider
+    from hybrid_runner.telemetry.outbox import Outbox, Provider
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
@@ -38,34 +36,38 @@ _SPEAK_AT_EVERY_TRY = (
 
 @asynccontextmanager
 async def exporting(worker_id: str) -> AsyncIterator[None]:
-    """Export the spans that end in here, if that is configured and the application has not set up OpenTelemetry itself."""
-    provider = None
+    """Export the spans that end in here, if that is configured and the application has not set up OpenTelemetry itself.
+
+    A process has one provider for all its life: it is left open for the next worker.
+    """
     wanted = exporters(os.environ, "TRACES", ("otlp", "console"))
     if wanted and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
-            provider = make_provider(worker_id, wanted)
+            trace.set_tracer_provider(make_provider(worker_id, wanted))
         except Exception as error:  # whatever the SDK makes of the variables: jobs run without traces too
             log.warning("no spans are exported: %s", error)
-    if provider is None:
-        yield
-        return
-    trace.set_tracer_provider(provider)
     try:
         yield
     finally:
-        await _finish(provider)
+        if (outbox := _outbox()) is not None:
+            await _finish(outbox)
 
 
 def spans_dropped() -> int:
     """Spans that were never delivered, in this process."""
-    outbox = getattr(trace.get_tracer_provider(), "outbox", None)
+    outbox = _outbox()
     return 0 if outbox is None else outbox.dropped
 
 
 def spans_sent() -> int:
     """Spans that were delivered, by this process."""
-    outbox = getattr(trace.get_tracer_provider(), "outbox", None)
+    outbox = _outbox()
     return 0 if outbox is None else outbox.sent
+
+
+def _outbox() -> Outbox | None:
+    """Of our own provider, if this process has one."""
+    return getattr(trace.get_tracer_provider(), "outbox", None)
 
 
 def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
@@ -93,19 +95,9 @@ def _make_exporter(name: str) -> SpanExporter:
     return OTLPSpanExporter()
 
 
-async def _finish(provider: Provider) -> None:
-    """Send what is left, in a thread that Python does not wait for: a collector that is away must not hold up the end."""
-    loop = asyncio.get_running_loop()
-    sent = asyncio.Event()
-
-    def send() -> None:
-        provider.shutdown()
-        with contextlib.suppress(RuntimeError):  # too late, the loop is closed
-            loop.call_soon_threadsafe(sent.set)
-
-    before = provider.outbox.dropped
-    threading.Thread(target=send, name="last spans", daemon=True).start()
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(sent.wait(), FAREWELL.total_seconds())
-    if not sent.is_set() or provider.outbox.dropped > before:
+async def _finish(outbox: Outbox) -> None:
+    """Send what is left; a collector that is away must not hold up the end."""
+    before = outbox.dropped
+    delivered = await asyncio.to_thread(outbox.force_flush, round(FAREWELL.total_seconds() * 1000))
+    if not delivered or outbox.dropped > before:
         log.warning("the last spans were not delivered: no collector took them within %.1f s", FAREWELL.total_seconds())

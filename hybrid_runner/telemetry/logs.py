@@ -16,12 +16,13 @@ from opentelemetry import trace
 from hybrid_runner.telemetry.about import trace_id_of
 from hybrid_runner.telemetry.current import current_claim
 from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines, Lines
-from hybrid_runner.telemetry.redaction import Redaction
+from hybrid_runner.telemetry.redaction import Redaction, header_values
 
 log = logging.getLogger("hybrid_runner")
 
 _DSN_VARIABLES = ("HYBRID_RUNNER_DSN", "HYBRID_RUNNER_LISTEN_DSN")
 _SECRET_VARIABLES = ("PGPASSWORD", "HYBRID_RUNNER_HTTP_TOKEN")
+_HEADER_VARIABLES = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ class _Stderr(logging.StreamHandler[TextIO]):
     def __init__(self, logs: Logs) -> None:
         super().__init__(sys.stderr)
         self.logs = logs
-        redaction = Redaction([*logs.dsns, *map(os.environ.get, _DSN_VARIABLES)], map(os.environ.get, _SECRET_VARIABLES))
+        headers = (value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, "")))
+        secrets = (*map(os.environ.get, _SECRET_VARIABLES), *headers)
+        redaction = Redaction([*logs.dsns, *map(os.environ.get, _DSN_VARIABLES)], secrets)
         self._lines: Lines
         self._lines = JsonLines(redaction) if logs.layout == "json" else ConsoleLines(redaction, colours=sys.stderr.isatty())
         self.setFormatter(self._lines)

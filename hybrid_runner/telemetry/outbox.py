@@ -45,6 +45,7 @@ class Outbox(SpanProcessor):
         self._waiting: deque[Recorded | ReadableSpan] = deque()
         self._enough = threading.Event()
         self._closing = False
+        self._hurried = False
         self._failures = 0
         self._ways: list[Send] = []
         self._made = 0
@@ -89,12 +90,14 @@ class Outbox(SpanProcessor):
             exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until what is there now has been tried."""
+        """Wait until what is there now has been tried, without the pauses that leave room for jobs."""
         deadline = time.monotonic() + timeout_millis / 1000
         until = self._made
+        self._hurried = True
         while self.sent + self.dropped < until and time.monotonic() < deadline and self._thread.is_alive():
             self._enough.set()
             time.sleep(0.01)
+        self._hurried = False
         return self.sent + self.dropped >= until
 
     # --- the thread
@@ -112,7 +115,7 @@ class Outbox(SpanProcessor):
         self._waiting.clear()
 
     def _rest(self) -> float:
-        return self._pause if not self._failures else min(LONGEST_PAUSE, self._pause * 2**self._failures)
+        return self._pause if not self._failures else min(LONGEST_PAUSE, self._pause * 2 ** min(self._failures, 10))
 
     def _send_some(self) -> bool:
         """One batch; False: the collector did not take all that can be sent."""
@@ -122,10 +125,11 @@ class Outbox(SpanProcessor):
         for send in self._ways:
             by_one, goes_on = self._send(send, batch)
             taken, refused = min(taken, by_one), refused or not goes_on
+        lost = len(batch) - taken
         self.sent += taken
-        self.dropped += len(batch) - taken
+        self.dropped += lost  # in one step: other threads count too
         self._failures = self._failures + 1 if refused else 0
-        if not self._closing:
+        if not self._closing and not self._hurried:
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
         return not refused
 

@@ -11,6 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import attach
 from opentelemetry.trace import SpanKind
 
+from hybrid_runner.telemetry.current import span_context
 from hybrid_runner.telemetry.identity import Context, parse
 
 _tracer = trace.get_tracer("hybrid_runner")
@@ -62,9 +63,7 @@ def carried_on(traceparent: str | None) -> ContextVariables:
     """Where this trace is the current one: for what runs in another process."""
     variables, context = copy_context(), parse(traceparent)
     if context is not None:
-        flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if context.sampled else trace.TraceFlags.DEFAULT)
-        span = trace.NonRecordingSpan(trace.SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags))
-        variables.run(attach, trace.set_span_in_context(span))
+        variables.run(attach, trace.set_span_in_context(trace.NonRecordingSpan(span_context(context))))
     return variables
 
 

@@ -29,6 +29,8 @@ _NAMED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _IS_NAME = re.compile(r"\w*password|passwd|pwd", re.IGNORECASE)
+_PAIRS = re.compile(r"[=:]")
+_SHORTEST_KEY = 12
 _PARTS = re.compile(r"[/?#@:]")
 
 
@@ -95,6 +97,13 @@ def secrets_of(dsn: str) -> Iterator[str]:
     candidates = [password, *(part for part in _PARTS.split(password) if len(part) > SHORTEST)]
     candidates += [match[3].strip("'\"") for match in _NAMED.finditer(dsn)]
     yield from (each for each in candidates if each and unquote(each) not in names)  # a name that everybody knows is no secret
+
+
+def header_values(text: str) -> Iterator[str]:
+    """What may be secret in `name=value,name=value`, also where somebody wrote a colon: words as long as a key is."""
+    for pair in text.split(","):
+        value = _PAIRS.split(pair, maxsplit=1)[-1]
+        yield from (word for word in {*value.split(), *unquote(value).split()} if len(word) >= _SHORTEST_KEY)
 
 
 def shown(value: object, how: Callable[[object], str] = str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
-from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+from opentelemetry.trace import SpanKind
 
 from hybrid_runner.models import Claim
-from hybrid_runner.telemetry.identity import GOLDEN, LOW, low_half, parse, trace_of
+from hybrid_runner.telemetry.current import span_context
+from hybrid_runner.telemetry.identity import GOLDEN, LOW, Context, low_half, parse, root_of, says_no, trace_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
@@ -53,22 +54,26 @@ class Sampling:
         return bool(self.picks((claim,)))
 
     def _continues(self, claim: Claim, bound: int) -> bool:
-        if self._follows and claim.traceparent is not None and claim.traceparent.endswith("-00"):
-            return False  # the usual way of saying no
+        if self._follows and says_no(claim.traceparent):
+            return False
         context = parse(claim.traceparent)
         if context is None:
             return low_half(claim.id) < bound
-        return context.sampled if self._follows else context.trace_id & _ALL - 1 < bound
+        if self._follows or _is_decided(claim, context):
+            return context.sampled
+        return context.trace_id & _ALL - 1 < bound
 
     def _asked(self, claim: Claim) -> bool:
         """A sampler of the application's own."""
         context, own = parse(claim.traceparent), trace_of(claim)
-        parent = None
-        if context is not None:
-            flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
-            parent = trace.set_span_in_context(
-                trace.NonRecordingSpan(SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags))
-            )
+        if context is not None and _is_decided(claim, context):
+            return context.sampled
+        parent = None if context is None else trace.set_span_in_context(trace.NonRecordingSpan(span_context(context)))
         attributes = {"messaging.system": "hybrid_runner", "messaging.destination.name": claim.queue}
         result = self._sampler.should_sample(parent, own.trace_id, f"job {claim.kind}", SpanKind.INTERNAL, attributes)
         return result.decision.name == "RECORD_AND_SAMPLE"
+
+
+def _is_decided(claim: Claim, context: Context) -> bool:
+    """Whether a worker that put the job back wrote this: the decision of an earlier attempt."""
+    return context.span_id == root_of(context.trace_id, claim.id)

@@ -13,6 +13,7 @@ from opentelemetry.context import attach, detach
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, set_span_in_context
 
 from hybrid_runner.jsontext import printable
+from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.version import VERSION
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _cleaned(attributes: Attributes) -> dict[str, Value]:
 
 
 class RunSpan(Span):
-    """The span of an attempt while it runs: what a handler finds as the current one."""
+    """The span of an attempt while it runs: what a handler finds as the current one. Whatever it calls here never fails the job."""
 
     __slots__ = (
         "_attributes", "_began", "_context", "_description", "_events", "_is_over", "_links", "_name", "_parent_id", "_status",
@@ -157,38 +158,46 @@ class RunSpan(Span):
         """Until it has ended."""
         return not self._is_over
 
+    @harmless
     def set_attribute(self, key: str, value: Value) -> None:
         """One more attribute; what is no value for one is dropped, and what is beyond the limit, or comes after the end."""
-        cleaned = clean(value)
-        if cleaned is not None and not self._is_over and (key in self._attributes or len(self._attributes) < MOST):
-            self._attributes[printable(str(key), 256)] = cleaned
+        name, cleaned = printable(str(key), 256), clean(value)
+        if cleaned is not None and not self._is_over and (name in self._attributes or len(self._attributes) < MOST):
+            self._attributes[name] = cleaned
 
+    @harmless
     def set_attributes(self, attributes: Mapping[str, Value]) -> None:
         """Several."""
         for key, value in attributes.items():
             self.set_attribute(key, value)
 
+    @harmless
     def add_event(self, name: str, attributes: Attributes = None, timestamp: int | None = None) -> None:
         """Something happened; beyond the limit it is dropped."""
         if len(self._events) < MOST and not self._is_over:
             at = timestamp if isinstance(timestamp, int) and 0 < timestamp < _LATEST else time.time_ns()
-            self._events.append(Happening(printable(name, 256), at, _cleaned(attributes)))
+            self._events.append(Happening(printable(str(name), 256), at, _cleaned(attributes)))
 
+    @harmless
     def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # ours have none
         """A span that has to do with it."""
-        if len(self._links) < MOST and not self._is_over:
+        if context.is_valid and len(self._links) < MOST and not self._is_over:
             self._links.append((context.trace_id, context.span_id))
 
+    @harmless
     def update_name(self, name: str) -> None:
         """Another name."""
-        self._name = printable(name, 256)
+        self._name = printable(str(name), 256)
 
+    @harmless
     def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
         """How it went; OK is the last word, and nothing unsays an error."""
         code, said = (status.status_code, status.description) if isinstance(status, Status) else (status, description)
         if self._status is not StatusCode.OK and code is not StatusCode.UNSET:
-            self._status, self._description = code, printable(said, 1024) if said and code is StatusCode.ERROR else None
+            self._status = code
+            self._description = printable(str(said), 1024) if said and code is StatusCode.ERROR else None
 
+    @harmless
     def record_exception(
         self,
         exception: BaseException,

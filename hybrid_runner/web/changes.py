@@ -67,7 +67,7 @@ class Changes:
         self._lit_until = now + LEASE.total_seconds() - RENEWAL
         if (proof := self._listener.proof_channel) is not None:
             await self._listener.ring(proof.removeprefix(CHANNEL), "proof")
-            self._listener.expect_proof(proof, _PROOF)
+            self._listener.expect_proof(proof, now, _PROOF)
 
     def _on_turn(self) -> None:
         self._renew_at = self._lit_until = 0.0

@@ -69,6 +69,9 @@ class JobStream:
         self._stir = asyncio.Event()
         self._due: set[int] = set()
         self._known: OrderedDict[int, Standing] = OrderedDict()
+        """Where jobs stood when they were seen last, whoever they were read for."""
+        self._shown: dict[int, Standing] = {}
+        """Of these, what those who read of many were shown; what is only watched by its id is news to them."""
         self._newcomers = Newcomers()
         self._recheck_at = 0.0
         self._checked_at = 0.0
@@ -181,6 +184,7 @@ class JobStream:
     def _forget(self) -> None:
         self._due = set()
         self._known.clear()
+        self._shown.clear()
         self._newcomers = Newcomers()
         self._away = False
 
@@ -238,16 +242,24 @@ class JobStream:
         """Hand out what is new; a job of which nothing was known is so only if we were told of it."""
         at = datetime.now(UTC)
         for now in sorted(seen):
-            before = self._known.get(now.id)
+            before, shown = self._known.get(now.id), self._shown.get(now.id)
             text = _text(happening(before, now, at), now)
-            is_new = before != now and (before is not None or now.id in told)
+            if shown != now and (shown is not None or now.id in told or before not in (None, now)):
+                self._show(now, text if shown == before else _text(happening(shown, now, at), now))
             for reader in self._readers:
-                if reader.wish.job_id == now.id or (is_new and reader.wish.covers(now.queue, now.kind)):
+                if reader.wish.job_id == now.id:
                     reader.offer(now, text)
             self._known[now.id] = now
             self._known.move_to_end(now.id)
         while len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
+            forgotten, _ = self._known.popitem(last=False)
+            self._shown.pop(forgotten, None)
+
+    def _show(self, now: Standing, text: bytes) -> None:
+        self._shown[now.id] = now
+        for reader in self._readers:
+            if reader.wish.covers(now.queue, now.kind):
+                reader.offer(now, text)
 
     def _end_those_of(self, gone: set[int]) -> None:
         for reader in self._readers:
@@ -289,6 +301,7 @@ class JobStream:
         if self._away:
             self._away = False
             self._known.clear()
+            self._shown.clear()
             for reader in self._readers:
                 reader.forget()
                 reader.put(_BACK)

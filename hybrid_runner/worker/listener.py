@@ -55,7 +55,7 @@ class Listener:
         self._deaf_since: float | None = time.monotonic()
         self.proof_channel: str | None = None
         """Where a ring must be heard while hearing."""
-        self._proofs_due = self._proofs_heard = 0
+        self._proved_at = -math.inf
 
     @property
     def deaf(self) -> float | None:
@@ -100,8 +100,8 @@ class Listener:
 
         def on_proof(*_: object) -> None:
             if channel == self.proof_channel:
-                self._proofs_heard += 1
-                self.doubted = self._proofs_heard < self._proofs_due
+                self._proved_at = time.monotonic()
+                self.doubted = False
             proved.set()
 
         await ear.listen(channel, on_proof)
@@ -122,18 +122,16 @@ class Listener:
             await asyncio.sleep(_TRY_POOLER_AGAIN if pooled else _TRY_AGAIN)
             return False
         self.proof_channel = channel
-        self._proofs_due = self._proofs_heard = 0
         return True
 
-    def expect_proof(self, channel: str | None, seconds: float) -> None:
-        """A ring was sent on this channel: hear it within so long, or give the connection up."""
+    def expect_proof(self, channel: str | None, asked_at: float, seconds: float) -> None:
+        """A ring was sent on this channel, no sooner than `asked_at`: hear it within so long, or give the connection up."""
         if channel is None or channel != self.proof_channel:
             return  # of an earlier connection
-        self._proofs_due += 1
-        due, loop = self._proofs_due, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
 
         def is_missing() -> bool:
-            return channel == self.proof_channel and self._proofs_heard < due and self._ear is not None
+            return channel == self.proof_channel and self._proved_at < asked_at and self._ear is not None
 
         def doubt() -> None:
             self.doubted = self.doubted or is_missing()

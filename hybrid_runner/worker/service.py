@@ -25,6 +25,7 @@ from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, na
 from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.counting import Counts
+from hybrid_runner.telemetry.current import hushed
 from hybrid_runner.telemetry.exporting import spans_dropped
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing import make_tracing
@@ -79,18 +80,14 @@ class Worker:
         """Open the queues, register, and start all loops; raises when Postgres refuses."""
         self._wire()
         try:
-            for queue in self._totals:
-                await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
-            await self._presence.register(self._settles, encode(self._totals, "queues"))
-            usual = Keep(self._settings.keep_completed, self._settings.keep_failed, self._settings.keep_cancelled)
-            await statements.keep_jobs(self._settles, self._registry.keeps(usual))
+            with hushed():
+                await self._register()
         except BaseException:
             await self._claims.close()
             await self._settles.close()
             raise
-        self._tasks.loop("settler", self._settler.run)
-        self._tasks.loop("progress", self._progress.run)
-        self._tasks.loop("chronicle", self._chronicle.run)
+        for name, run in {"settler": self._settler.run, "progress": self._progress.run, "chronicle": self._chronicle.run}.items():
+            self._tasks.loop(name, run)
         self._tasks.loop("listener", self._listener.run)
         for work in self._work.values():
             self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
@@ -99,6 +96,13 @@ class Worker:
         self._presence.start()
         described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._totals.items())
         log.info("worker %s runs %s for %d kinds", self.id, described, len(self._registry))
+
+    async def _register(self) -> None:
+        for queue in self._totals:
+            await statements.open_queue(self._claims, queue, self._settings.hybrid_poll_cap)
+        await self._presence.register(self._settles, encode(self._totals, "queues"))
+        usual = Keep(self._settings.keep_completed, self._settings.keep_failed, self._settings.keep_cancelled)
+        await statements.keep_jobs(self._settles, self._registry.keeps(usual))
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Shut down within the grace and a moment: 1 no new claims, 2 handlers, 3 settlements, 4 retire."""
@@ -109,6 +113,11 @@ class Worker:
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
         latest = deadline + _OVERRUN
         log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
+        with hushed():
+            await self._stop_in_order(deadline, latest)
+        log.info("worker %s has stopped", self.id)
+
+    async def _stop_in_order(self, deadline: float, latest: float) -> None:
         await self._stop_claiming(min(time.monotonic() + 5, latest - 4))
         if not await within(deadline, self._executor.idle()):
             log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
@@ -119,7 +128,6 @@ class Worker:
         await self._tasks.end("")
         self._chronicle.summarise()
         await self._retire(latest)
-        log.info("worker %s has stopped", self.id)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -194,7 +202,6 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
         self._tracing = make_tracing(lambda: self.id)
-
         self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
         self._publisher = Publisher(self._listener.ring, self._tasks.soon)
         self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
@@ -205,6 +212,7 @@ class Worker:
             requeue=lambda batch: statements.requeue_jobs(self._settles, batch, self._tracing.kept(batch)),
             archived_before=partial(statements.archived_before, self._settles),
             locked=partial(statements.find_locked, self._settles),
+            reasons=partial(statements.find_reasons, self._settles),
             wrote=self._on_wrote,
             written=self._on_written,
             gather=settings.gather_outcomes,
@@ -342,7 +350,7 @@ class Worker:
             if what == "cancel" and value:
                 self._cancel(int(value))
             elif what == "proof":
-                self._listener.expect_proof(value, heard_within(self._settings).total_seconds())
+                self._listener.expect_proof(value, asked_at, heard_within(self._settings).total_seconds())
             elif queue in self._work:
                 self._work[queue].told(what, value)
 

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -42,6 +42,7 @@ class Settler:
         wrote: Callable[[Writing], None],
         written: Callable[[], None],
         *,
+        reasons: Callable[[Sequence[int]], Awaitable[Mapping[int, str]]] | None = None,
         gather: timedelta = timedelta(0),
         gather_from: float = math.inf,
         enough: int = 1,
@@ -50,6 +51,7 @@ class Settler:
         self._requeue = requeue
         self._archived_before = archived_before
         self._locked = locked
+        self._reasons = reasons
         self._wrote = wrote
         self._written = written
         self._waiting: deque[Settlement] = deque()
@@ -173,7 +175,19 @@ class Settler:
             if again and len(moved) < len(finishes):
                 moved |= await self._archived_before([s for s in finishes if s.claim.id not in moved])
             ended, stale = _parted(finishes, moved)
-            self._tell(ended, stale, began)
+            self._tell(await self._explained(ended), stale, began)
+
+    async def _explained(self, ended: list[Finished]) -> list[Finished]:
+        """Why a job was cancelled while it ran stands in its row; whoever is told of its end is told that too."""
+        unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
+        if not unexplained or self._reasons is None:
+            return ended
+        try:
+            reasons = await self._reasons(unexplained)
+        except RunnerError as error:  # they have ended all the same
+            log.info("why %d jobs were cancelled could not be read: %s", len(unexplained), error)
+            return ended
+        return [s._replace(error=s.error or reasons.get(s.claim.id)) if s.state is State.CANCELLED else s for s in ended]
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Those whose rows nobody else holds; the others are tried again in a moment."""

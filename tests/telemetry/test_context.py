@@ -146,14 +146,17 @@ async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_drawn_below_its
 async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrumented(
     dsn: str, database: Connection, drawn: Drawn
 ) -> None:
-    async with working(tasks(dsn)) as worker:
+    """Not those of its start and its end either."""
+    app = tasks(dsn)
+    async with app:
         AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
         try:
-            worker._presence.soon()
-            with suppress_instrumentation():
-                await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
-            await worker.settled(1)
-            await worker.idle()
+            async with app.worker() as worker:
+                worker._presence.soon()
+                with suppress_instrumentation():
+                    await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
+                await worker.settled(1)
+                await worker.idle()
         finally:
             AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
     assert {name.split()[0] for name in drawn.names()} == {"claim", "delay", "job", "run", "settle", "wait"}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -212,3 +214,35 @@ async def test_spans_go_over_grpc_where_that_is_asked_for(dsn: str, database: Co
             await process.says("archived", job)
             assert await process.ends() == 0
         assert {"job note", "run note"} < {received.span.name for received in collector.spans}
+
+
+TWICE = """
+import asyncio
+from hybrid_runner import Runner
+
+app = Runner()
+
+@app.job("note")
+async def note(payload: dict) -> None:
+    pass
+
+async def main():
+    for name in ("first", "second"):
+        shown, stop = asyncio.Event(), asyncio.Event()
+        work = asyncio.create_task(app.work(None, lambda _: shown.set(), lambda: stop))
+        await shown.wait()
+        await (await app.enqueue("note", {"of": name})).wait(30)
+        stop.set()
+        await work
+
+asyncio.run(main())
+"""
+
+
+async def test_a_second_worker_of_a_process_sends_its_spans_too(dsn: str, tmp_path: Path) -> None:
+    """A process has one provider; it must outlast the first worker."""
+    async with Collector() as collector:
+        variables = {"HYBRID_RUNNER_DSN": dsn, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "OTEL_METRICS_EXPORTER": "none"}
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", TWICE, cwd=tmp_path, env=os.environ | variables)
+        assert await process.wait() == 0
+        assert [received.span.name for received in collector.spans].count("run note") == 2

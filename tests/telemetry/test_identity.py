@@ -103,8 +103,20 @@ YES, NO = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"
 def test_the_short_way_decides_as_the_sampler_would(sampler: Sampler) -> None:
     """The standard ones by a comparison, others by asking."""
     sampling = Sampling(sampler)
-    claims = [claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, "nonsense")]
+    odd = ("nonsense", "nonsense-00", f"00-{'0' * 32}-{'0' * 16}-00", f"00-{TRACE}-{'0' * 16}-00", f"01-{TRACE}-{SPAN}-00")
+    claims = [claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, *odd)]
     assert [sampling._asked(each) for each in claims] == [sampling.picked(each) for each in claims]
+
+
+@pytest.mark.parametrize("sampler", [ALWAYS_ON, ALWAYS_OFF, TraceIdRatioBased(0.25), Moody()], ids=lambda s: s.get_description())
+@pytest.mark.parametrize("sampled", [True, False])
+def test_what_was_decided_about_an_earlier_attempt_holds_for_all_whatever_the_sampler(sampler: Sampler, sampled: bool) -> None:
+    """The worker that has the next attempt may have other settings."""
+    sampling = Sampling(sampler)
+    for job in range(1, 50):
+        own = trace_of(claim(job))
+        back = claim(job, str(Context(own.trace_id, own.root_id, sampled=sampled)))
+        assert sampling.picked(back) is sampling._asked(back) is sampled
 
 
 def test_of_any_run_of_jobs_the_same_share_is_sampled() -> None:

@@ -7,14 +7,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import CONFORM, IntFlag
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanKind, StatusCode
 
-from hybrid_runner.telemetry.outbox import Origin, Outbox, Provider
+from hybrid_runner.telemetry.outbox import LONGEST_PAUSE, Origin, Outbox, Provider
 from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan
 
 
@@ -159,6 +160,24 @@ def test_parts_of_a_batch_end_with_the_first_refusal() -> None:
     assert (sink.asked, outbox.sent, outbox.dropped) == (1, 0, 8)
 
 
+def test_a_collector_that_was_away_for_a_night_is_asked_again_in_a_while() -> None:
+    outbox = Outbox([Sink()])
+    outbox._failures = 5000
+    assert outbox._rest() == LONGEST_PAUSE
+
+
+def test_what_waits_is_sent_without_pauses_once_somebody_waits_for_it() -> None:
+    sink = Sink()
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as outbox:
+        for number in range(5):
+            outbox.add(span(str(number)))
+        assert outbox.force_flush(10_000)
+        assert (outbox.sent, sink.batches) == (5, [["0"], ["1"], ["2"], ["3"], ["4"]])
+        outbox.add(span())  # it goes on after that
+        assert outbox.force_flush(10_000)
+        assert outbox.sent == 6
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
 def test_a_limit_that_cannot_be_is_one_line_and_the_usual_one(text: str, caplog: pytest.LogCaptureFixture) -> None:
     Outbox([], {"OTEL_BSP_MAX_QUEUE_SIZE": text})
@@ -212,6 +231,23 @@ def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
     over = run.over()
     assert not run.is_recording()
     assert (over.name, len(over.attributes), len(over.events), over.status) == ("run better", MOST, MOST, StatusCode.OK)
+
+
+def test_slips_of_a_handler_are_shown_as_they_can_be_and_never_fail_its_job(caplog: pytest.LogCaptureFixture) -> None:
+    """As with the SDK: a job must not fail because it is sampled."""
+    run: Any = RunSpan("run note", 1, 2, {})
+    run.set_status(StatusCode.ERROR, ValueError("no such thing"))
+    run.update_name(5)
+    run.add_event(ValueError("it broke"))
+    run.set_attribute(["not", "hashable"], 1)
+    run.add_link(None)
+    run.add_link(INVALID_SPAN_CONTEXT)
+    run.add_event("odd", ["no", "mapping"])
+    run.set_attributes(7)
+    over = run.over()
+    assert (over.name, over.description, over.attributes) == ("5", "no such thing", {"['not', 'hashable']": 1})
+    assert ([event.name for event in over.events], over.links) == (["it broke"], [])
+    assert {record.levelname for record in caplog.records} <= {"ERROR"}
 
 
 def test_numbers_of_a_handler_are_such_that_can_be_sent() -> None:

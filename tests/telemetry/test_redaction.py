@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 
 import orjson
 import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections import connect
 from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines
-from hybrid_runner.telemetry.redaction import HIDDEN, Redaction
+from hybrid_runner.telemetry.logs import configure_logs, log
+from hybrid_runner.telemetry.redaction import HIDDEN, Redaction, header_values
 
 PASSWORD = "Wombat/7@?#'x"
 """With characters that each form of a DSN writes differently."""
@@ -64,6 +68,30 @@ def test_a_password_that_is_a_name_or_part_of_a_word_does_not_eat_the_log() -> N
 
 def test_the_password_of_the_environment_is_hidden() -> None:
     assert Redaction(secrets=["Wombat", None]).clean("it is Wombat") == f"it is {HIDDEN}"
+
+
+def test_what_headers_of_exporters_hold_is_hidden_and_short_names_are_not() -> None:
+    values = header_values("authorization: Bearer sEcReT-token-123,x-api-key=abc%20123456789012345,X-Scope-OrgID=default")
+    clean = Redaction(secrets=values).clean("Bearer sEcReT-token-123, 123456789012345 and abc%20123456789012345 of default")
+    assert clean == f"Bearer {HIDDEN}, {HIDDEN} and {HIDDEN} of default"
+
+
+def test_the_headers_of_exporters_are_known_to_the_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The SDK quotes the whole variable when it cannot read it."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: Bearer sEcReT-token-123")
+    root, hooks = logging.getLogger(), (threading.excepthook, sys.unraisablehook)
+    before, level, own_level = root.handlers[:], root.level, log.level
+    try:
+        configure_logs("info", "json")
+        OTLPSpanExporter()
+    finally:
+        root.handlers[:], root.level = before, level
+        log.setLevel(own_level)
+        threading.excepthook, sys.unraisablehook = hooks
+        logging.captureWarnings(capture=False)
+    said = capsys.readouterr().err
+    assert "Header format invalid" in said
+    assert "sEcReT" not in said
 
 
 def test_json_lines_stay_json_and_hide_passwords_wherever_a_value_holds_one() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
+from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.identity import low_half
 from tests.support.drawn import Drawn, drawing, ids, told, traces
@@ -140,6 +142,26 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn:
     assert drawn.children(root) == []  # it was never due
 
 
+async def test_a_job_that_is_cancelled_while_it_runs_says_why(dsn: str, database: Connection, drawn: Drawn) -> None:
+    """B6"""
+    app, began = tasks(dsn), asyncio.Event()
+
+    @app.job("hold")
+    async def hold(_: Any) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async with working(app) as worker:
+        job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind) VALUES ('hold') RETURNING id")
+        await began.wait()
+        assert await database.fetchval("SELECT hybrid_runner.cancel($1, 'a change of mind')", job) == "requested"
+        await worker.settled(1)
+        await worker.idle()
+    root = drawn.one("job hold")
+    assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
+    assert told(root)["hybrid_runner.reason"] == "Cancel: a change of mind"
+
+
 async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(dsn: str, database: Connection) -> None:
     async with working(tasks(dsn)) as worker:
         for age in ("0 s", "2 minutes"):
@@ -213,6 +235,31 @@ async def test_the_decision_is_made_once_and_kept_over_all_attempts(
         assert len(drawn.named("run rest")) == 3 * len(sampled)
     kept = {row[0]: row[1] for row in await database.fetch("SELECT id, right(traceparent, 2) FROM hybrid_runner.archive")}
     assert kept == {job: "01" if job in sampled else "00" for [job] in rows}
+
+
+@pytest.mark.parametrize("way", [lambda root: root, ParentBased], ids=["alone", "parent based"])
+async def test_another_worker_goes_on_with_what_was_decided_whatever_its_own_sampler_says(
+    way: Callable[[Sampler], Sampler], monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
+) -> None:
+    app = tasks(dsn)
+
+    @app.job("nap")
+    async def nap(_: Any, job: Job) -> Snooze | None:
+        return Snooze("1h", data=1) if job.data is None else None
+
+    with drawing(monkeypatch, way(TraceIdRatioBased(0.5))) as first:
+        async with working(app):
+            await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'nap' FROM generate_series(1, 20)")
+            while await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE data IS NULL OR state = 'running'"):
+                await asyncio.sleep(0.01)
+        drawn_first = traces(first.named("run nap"))
+    assert 8 <= len(drawn_first) <= 12
+    await database.execute("SELECT hybrid_runner.retry(id) FROM hybrid_runner.jobs")
+    with drawing(monkeypatch, way(ALWAYS_ON)) as second:
+        async with working(app) as worker:
+            await worker.settled(20)
+            await worker.idle()
+        assert traces(second.named("run nap")) == traces(second.named("job nap")) == drawn_first
 
 
 async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str, database: Connection, drawn: Drawn) -> None:

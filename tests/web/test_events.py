@@ -324,3 +324,26 @@ async def test_head_says_what_get_would_and_reads_nothing(dsn: str, database: Co
                 assert (response.status, response.content_type) == (200, "text/event-stream")
         async with client.events("/events"):
             pass
+
+
+@pytest.mark.usefixtures("told_only")
+async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_too(dsn: str, database: Connection) -> None:
+    """B13: what another reader was shown before is no reason to keep it from this one."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, worker):
+        await database.execute(PAUSED)
+        async with client.events("/events?queue=default") as many:
+            while not worker._publisher.lit:
+                await asyncio.sleep(0.01)
+            for _ in range(5):
+                job = await database.fetchval(INSERT, "steps", "default")
+                async with client.events(f"/jobs/{job}/events") as one:
+                    assert (await one.next()).name == "queued"
+                    queued = await many.next()
+                    assert (queued.name, queued.data["id"]) == ("queued", job)
+            await steps.app.resume("default")
+            for _ in range(5):
+                steps.say(1)
+            ends = {(await many.until("completed")).data["id"] for _ in range(5)}
+            assert job in ends
+            assert len(ends) == 5

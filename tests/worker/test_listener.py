@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 import pytest
@@ -68,9 +69,33 @@ async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_
         assert ear is not None
         ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
         ear._connection.terminate()
-        listener.expect_proof(listener.proof_channel, 0.01)
+        listener.expect_proof(listener.proof_channel, time.monotonic(), 0.01)
         assert not await asyncio.wait_for(changes.get(), 10)
         assert await asyncio.wait_for(changes.get(), 10)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_is_missing(dsn: str) -> None:
+    """A3: a heartbeat whose answer was of no use rings all the same."""
+    changes = asyncio.Queue[bool]()
+    listener = Listener(dsn, ["default"], lambda _queue, _payload, _pid: None, lambda: changes.put_nowait(listener.hearing))
+    task = asyncio.create_task(listener.run())
+    try:
+        assert await asyncio.wait_for(changes.get(), 10)
+        channel, ear = listener.proof_channel, listener._ear
+        assert channel is not None
+        assert ear is not None
+        for _ in range(3):
+            proved = listener._proved_at
+            await ear.ring(channel, "proof")
+            while listener._proved_at == proved:
+                await asyncio.sleep(0.001)
+        await ear._connection.execute(f'UNLISTEN "{channel}"')  # from here on nothing arrives, and nobody says so
+        await ear.ring(channel, "proof")
+        listener.expect_proof(channel, time.monotonic(), 0.01)
+        assert not await asyncio.wait_for(changes.get(), 10)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
