@@ -105,3 +105,11 @@ class Requeued(NamedTuple):
 
 
 Settlement = Finished | Requeued
+
+_WORDS = {state: state.value for state in State}
+"""Plain ones: JSON takes no other keys, and .value is slow."""
+
+
+def word_of(settlement: Settlement) -> str:
+    """The final state, or why the job was put back."""
+    return _WORDS[settlement.state] if isinstance(settlement, Finished) else settlement.why

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Settlement
+from hybrid_runner.outcomes import Settlement, word_of
 from hybrid_runner.telemetry import instruments as table
-from hybrid_runner.telemetry.figures import Figures
+from hybrid_runner.telemetry.figures import Figures, Labels
 from hybrid_runner.telemetry.series import Counter, Histogram
 
 _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
@@ -81,22 +82,26 @@ class Counts:
         settled, ended = writing.settled, writing.ended
         self._settle_duration.cell(()).saw(ended - writing.began)
         self._settle_batch.cell(()).saw(len(settled) + len(writing.stale))
-        runs, lags = self._runs.cell, self._settle_lag.cell
+        runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
         for settlement in settled:
             claim = settlement.claim
-            outcome = _outcome(settlement)
+            outcome = word_of(settlement)
             if claim.ended:  # else it was given back before it began
-                runs((claim.kind, outcome)).saw(claim.ended - claim.began)
-                lags((claim.queue,)).saw(ended - claim.ended)
+                runs[claim.kind, outcome].append(claim.ended - claim.began)
+                lags[claim.queue].append(ended - claim.ended)
             if outcome in self._requeued:
                 self._requeued[outcome].add((claim.queue, claim.kind))
+        for labels, seconds in runs.items():
+            self._runs.cell(labels).saw_all(seconds)
+        for queue, seconds in lags.items():
+            self._settle_lag.cell((queue,)).saw_all(seconds)
         for settlement in writing.stale:
             self._stale.add((settlement.claim.queue,))
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
         """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted nowhere else."""
         for settlement in settled:
-            self._rescues.add((settlement.claim.queue, _outcome(settlement)))
+            self._rescues.add((settlement.claim.queue, word_of(settlement)))
 
     def lagged(self, seconds: float) -> None:
         """The event loop came so late to what it was asked to do at once."""
@@ -107,9 +112,3 @@ class Counts:
     def figures(self) -> Figures:
         """A copy of all; from any thread."""
         return {each.instrument.name: each.read() for each in self._all} | {table.SPANS_DROPPED.name: {(): self._spans_dropped()}}
-
-
-def _outcome(settlement: Settlement) -> str:
-    if isinstance(settlement, Finished):
-        return "completed" if settlement.state is State.COMPLETED else settlement.state.value
-    return settlement.why

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.jsontext import decode, printable
 from hybrid_runner.models import Claim, Ended, JobTrace, State
-from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement
+from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, word_of
 from hybrid_runner.telemetry.identity import Context as Parsed
 from hybrid_runner.telemetry.identity import trace_of
 from hybrid_runner.telemetry.observers import harmless
@@ -116,7 +116,7 @@ class Drawing(Tracing):
     @harmless
     def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
         """What the attempt came to."""
-        span.set_attribute("hybrid_runner.outcome", _word(settlement))
+        span.set_attribute("hybrid_runner.outcome", word_of(settlement))
         match outcome:
             case Raised(kind, message, stack):
                 span.set_attribute("error.type", kind)
@@ -228,10 +228,6 @@ def _of_job(claim: Claim) -> dict[str, Value]:
         "messaging.message.id": str(claim.id),
         "hybrid_runner.kind": claim.kind,
     }
-
-
-def _word(settlement: Settlement) -> str:
-    return settlement.state.value if isinstance(settlement, Finished) else settlement.why
 
 
 def _reason(error: str | None) -> str:

@@ -10,13 +10,14 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.outcomes import Finished, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.about import about
-from hybrid_runner.worker.tally import word_of
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -24,6 +25,8 @@ EVERY = 10.0
 """Seconds between two summaries of a queue in which jobs ended."""
 MOST_LINES = 20
 """In this time, of a queue, so many jobs get a line of their own."""
+_ORDINARY = State.COMPLETED.value
+_QUEUE = attrgetter("claim.queue")
 _RUNS = 1000
 """The summary's percentiles are those of the last so many runs."""
 
@@ -53,18 +56,17 @@ class Chronicle:
 
     def wrote(self, writing: Writing) -> None:
         """Postgres has them."""
-        is_each_told, queue, page = log.isEnabledFor(logging.DEBUG), "", None
-        for settlement in writing.settled:
-            claim = settlement.claim
-            if page is None or claim.queue != queue:
-                queue = claim.queue
-                page = self._pages.get(queue) or self._pages.setdefault(queue, _Page())
-            is_ordinary = isinstance(settlement, Finished) and settlement.state is State.COMPLETED
-            page.counts["completed" if is_ordinary else word_of(settlement)] += 1
-            if claim.began:
-                page.runs.append(claim.ended - claim.began)
-            if is_each_told or not is_ordinary:
-                self._tell(page, settlement, bounded=not is_each_told)
+        is_each_told = log.isEnabledFor(logging.DEBUG)
+        for queue, settled in groupby(writing.settled, _QUEUE):
+            page = self._pages.get(queue) or self._pages.setdefault(queue, _Page())
+            batch = list(settled)
+            words = list(map(word_of, batch))
+            page.counts.update(words)
+            page.runs += [s.claim.ended - s.claim.began for s in batch[-_RUNS:] if s.claim.began]
+            if is_each_told or words.count(_ORDINARY) < len(words):
+                for settlement, word in zip(batch, words, strict=True):
+                    if is_each_told or word != _ORDINARY:
+                        self._tell(page, settlement, bounded=not is_each_told)
 
     async def run(self) -> None:
         """Summarise from time to time."""

@@ -6,16 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Settlement
-
-WORDS = {state: state.value for state in State}
-"""Plain ones: JSON takes no other keys, and .value is slow."""
-
-
-def word_of(settlement: Settlement) -> str:
-    """The final state, or why the job was put back."""
-    return WORDS[settlement.state] if isinstance(settlement, Finished) else settlement.why
+from hybrid_runner.outcomes import Settlement, word_of
 
 
 class Tally:
