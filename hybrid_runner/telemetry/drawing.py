@@ -138,7 +138,7 @@ class Drawing(Tracing):
             own, until = trace_of(claim), _nanoseconds(job.finished_at)
             if not claim.claim and claim.run_at < job.finished_at:  # else a worker had it, and died
                 self._send(Recorded(f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-                    _nanoseconds(claim.run_at), until, _of_job(claim)))  # fmt: skip
+                    _due(claim), until, _of_job(claim)))  # fmt: skip
             self._send(_root(claim, own, until, job.state, job.error))
 
     # --- spans
@@ -152,7 +152,7 @@ class Drawing(Tracing):
         }
         return Recorded(
             f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-            min(until, _nanoseconds(claim.run_at)), until, _of_job(claim), (Happening("claimed", until, taken),), (batch,),
+            min(until, _due(claim)), until, _of_job(claim), (Happening("claimed", until, taken),), (batch,),
         )  # fmt: skip
 
     def _send_batch(
@@ -228,6 +228,11 @@ def _of_job(claim: Claim) -> dict[str, Value]:
         "messaging.message.id": str(claim.id),
         "hybrid_runner.kind": claim.kind,
     }
+
+
+def _due(claim: Claim) -> int:
+    """When its wait began: who inserts a job that is overdue waits from the insert on."""
+    return _nanoseconds(claim.run_at if claim.created_at is None else max(claim.run_at, claim.created_at))
 
 
 def _reason(error: str | None) -> str:

@@ -61,7 +61,7 @@ class Watchdog:
                 return
             await asyncio.sleep(self._limit / _LOOKS)
             now = time.monotonic()
-            if now - began > self._limit / 2:  # we did not run ourselves: the whole process was frozen
+            if now - began > self._limit / 2 and not self.stalled:  # we did not run ourselves: the whole process was frozen
                 self._turned_at = now
             silent = now - self._turned_at
             if silent <= self._limit:

