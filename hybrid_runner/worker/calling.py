@@ -22,10 +22,9 @@ class Callers:
         self._processes = ProcessPool(processes, report)
         self._lingering: dict[int, asyncio.Future[Any]] = {}
 
-    @property
-    def places(self) -> AbstractAsyncContextManager[object]:
+    def place(self, kind: JobKind[Any, Any]) -> AbstractAsyncContextManager[None]:
         """What a handler that runs in a process has to wait for."""
-        return self._processes.places
+        return self._processes.place(kind)
 
     async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
         """What the handler says: its return value, or from a process its Outcome."""

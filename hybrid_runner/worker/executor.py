@@ -200,7 +200,7 @@ class Executor:
             attempt.entered = True
             if kind.executor != "process":
                 return name_outcome(kind, await self._call_in_time(attempt, payload))
-            async with self._callers.places:  # waiting for a process is no part of the attempt's time
+            async with self._callers.place(kind):  # waiting for a process is no part of the attempt's time
                 outcome: Outcome = await self._call_in_time(attempt, payload)
                 return outcome
         except asyncio.CancelledError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import multiprocessing
@@ -10,6 +11,8 @@ import os
 import signal
 import threading
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -27,19 +30,38 @@ log = logging.getLogger("hybrid_runner.worker")
 _GROUP = (signal.SIGINT, signal.SIGTERM)
 _spawn = multiprocessing.get_context("spawn")
 
+START = 60.0
+"""Seconds that a process may take until it can run a handler."""
+
 
 class ProcessPool:
     """Up to `size` child processes, started when needed and kept."""
 
     def __init__(self, size: int, report: Report) -> None:
-        self.places = asyncio.Semaphore(size)
+        self._places = asyncio.Semaphore(size)
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
+    @asynccontextmanager
+    async def place(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
+        """In here a child is there that has imported what it needs: what waits for that has not begun."""
+        async with self._places:
+            while self._free and not self._free[-1].process.is_alive():
+                self._end(self._free.pop())
+            if not self._free:
+                child = self._new(kind.function.__module__)
+                try:
+                    await child.ready()
+                except BaseException:
+                    self._end(child)
+                    raise
+                self._free.append(child)
+            yield
+
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child, in one of the `places`; cancelling kills the child."""
-        child = self._free.pop() if self._free else self._new()
+        """Run one attempt in a child, at once after a `place` was entered; cancelling kills the child."""
+        child = self._free.pop()
         try:
             outcome = await child.run(kind, claim, self._report)
         except BaseException:
@@ -56,8 +78,8 @@ class ProcessPool:
         for child in list(self._all):
             self._end(child)
 
-    def _new(self) -> _Child:
-        child = _Child()
+    def _new(self, module: str) -> _Child:
+        child = _Child(module)
         self._all.add(child)
         return child
 
@@ -66,16 +88,31 @@ class ProcessPool:
         child.end()
 
 
+class ProcessDied(Exception):
+    """A process for handlers ended, or did not come to its beginning."""
+
+
 class _Child:
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._pipe, theirs = _spawn.Pipe()
-        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs, configured_logs()), daemon=True)
+        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs, configured_logs(), module), daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)  # inherited, until the child can ignore them
         try:
             self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+
+    async def ready(self) -> None:
+        """Wait until it has started and imported its module; for a module that never ends, only so long."""
+        try:
+            async with asyncio.timeout(START):
+                await self._receive()
+        except (EOFError, OSError) as error:  # TimeoutError is one of these
+            if isinstance(error, TimeoutError):
+                raise ProcessDied(f"a process for handlers was not ready after {START:.0f} s: what does its module do?") from None
+            self.process.join(1)
+            raise ProcessDied(f"a process for handlers ended with exit code {self.process.exitcode} as it started") from None
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
         # In a thread: a large payload fills the pipe while the child still starts.
@@ -115,8 +152,8 @@ class _Child:
         self._pipe.close()
 
 
-def serve(pipe: Connection, logs: Logs | None) -> None:
-    """The child's life: take an attempt, run it, say what came of it, until the parent is gone."""
+def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
+    """The child's life: say that it is ready, then take an attempt, run it, say what came of it, until the parent is gone."""
     if logs is not None:
         configure_logs(logs.level, logs.layout, logs.dsns)
     for number in _GROUP:  # they reach the whole group; the parent decides what they mean
@@ -128,6 +165,10 @@ def serve(pipe: Connection, logs: Logs | None) -> None:
         pipe.send(("progress", said))
         return Reported()
 
+    with contextlib.suppress(Exception):  # the attempt will say so
+        importlib.import_module(module)
+    with contextlib.suppress(OSError):
+        pipe.send(("ready", None))
     while True:
         try:
             module, name, claim, traceparent = pipe.recv()
