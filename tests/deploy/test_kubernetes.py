@@ -139,6 +139,11 @@ def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
     assert [one("ScaledObject", f"keda/{file}")["spec"]["minReplicaCount"] for file in ("by-scale", "by-sql")] == [1, 1]
 
 
+def test_a_lost_database_does_not_change_how_many_workers_there_are() -> None:
+    """/scale says 503 then; a fallback would be a number in place of the fleet's own."""
+    assert all("fallback" not in one("ScaledObject", f"keda/{file}")["spec"] for file in ("by-scale", "by-sql"))
+
+
 async def test_page_and_query_want_as_many_workers_however_many_queues_there_are(dsn: str) -> None:
     """F6: a worker has slots of its own in each queue, so the queue that wants most decides."""
     [trigger] = one("ScaledObject", "keda/by-sql")["spec"]["triggers"]
