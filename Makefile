@@ -14,7 +14,7 @@ install: $(STAMP) ## everything into .venv (done by itself where it is needed)
 $(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "hybrid-runner needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		$(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "cannot make a virtual environment with '$(PYTHON)' (Debian: apt install python3-venv)" >&2; exit 1; }
 	@echo "installing into $(VENV)"

@@ -1,5 +1,6 @@
--- Logins with the least rights, made by the owner of the schema once `hybrid-runner migrate` has run:
---   WORKER_PASSWORD=… PRODUCER_PASSWORD=… READER_PASSWORD=… psql "$OWNER_DSN" --file deploy/roles.sql
+-- Logins with the least rights, once `hybrid-runner migrate` has run. As whoever made the roles hybrid_runner_worker and so on: the
+-- owner of the schema if that may make roles, else who made them beforehand. It takes CREATEROLE and the right to grant them.
+--   WORKER_PASSWORD=… PRODUCER_PASSWORD=… READER_PASSWORD=… psql "$DSN" --file deploy/roles.sql
 -- Again, it changes the passwords that are given. A login that was never given one lets nobody in by password.
 \set ON_ERROR_STOP on
 \getenv worker_password WORKER_PASSWORD

@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -33,6 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
     config.stash[CHOICE] = choose_server()
+
+
+def pytest_runtest_setup() -> None:
+    """On SIGTERM, too, fixtures end what they started; each time, since an event loop with handlers of its own takes ours away."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 from hybrid_runner.storage.connections import Connection
 from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
 from tests.support.collector import Collector
+from tests.support.outside import missing
 from tests.support.pages import browser, free_port
 
 LEASE = 2.0
@@ -268,12 +269,16 @@ def only_child(pid: int) -> int:
 UNSHARED = ("unshare", "--pid", "--fork", "--kill-child")
 
 
-@pytest.mark.skipif(
-    shutil.which("unshare") is None or subprocess.run([*UNSHARED, "true"], check=False, capture_output=True).returncode != 0,
-    reason="SKIPPED: no process namespaces here",
-)
+def process_namespaces() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*UNSHARED, "true"], check=False, capture_output=True).returncode == 0
+
+
 async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Connection) -> None:
     """A container's first process: no default action of a signal applies to it, and nobody else reaps."""
+    if not process_namespaces():
+        missing("no process namespaces here")
     settings = environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_GRACE="100ms", HYBRID_RUNNER_LEASE="5m")
     first = await asyncio.create_subprocess_exec(*UNSHARED, *COMMAND, "worker", APP, cwd=ROOT, env=settings)
     try:

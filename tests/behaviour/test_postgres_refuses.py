@@ -20,6 +20,7 @@ from tests.cli.running import ROOT, worker
 from tests.support.bells import seen, until
 from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.faults import OwnServer, end_sessions, own_server
+from tests.support.outside import missing
 from tests.support.working import working
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -161,7 +162,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
             ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, text=True, check=False
         )
         if mounted.returncode:
-            pytest.skip(f"SKIPPED: no file system can be mounted here ({mounted.stderr.strip()}): a full disk is not tried")
+            missing(f"no file system can be mounted here ({mounted.stderr.strip()}): a full disk is not tried")
         try:
             yield Path(folder)
         finally:

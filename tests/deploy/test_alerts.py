@@ -84,6 +84,11 @@ def born(name: str, amount: int, **labels: str) -> dict[str, str]:
     return {labelled(name, instance="one", **labels): f"_x119 {amount}x120"}
 
 
+def unseen(name: str, amount: int, scrapes: int, **labels: str) -> dict[str, str]:
+    """A counter that has that much after three minutes, and is not there for so many scrapes from minute 33 on."""
+    return {labelled(name, instance="one", **labels): f"0x11 {amount}x119 stale _x{scrapes - 1} {amount}x100"}
+
+
 def held(name: str, value: float, **labels: str) -> dict[str, str]:
     """A gauge that stays."""
     return {labelled(name, instance="one", **labels): f"{value}x240"}
@@ -127,6 +132,7 @@ CASES = [
         born(RUNS, 2, kind="k", outcome="failed") | born(RUNS, 40, kind="k", outcome="completed"),
     ),
     Case("HybridRunnerJobsFail", 0, "50m", born(RUNS, 40, kind="k", outcome="failed")),
+    Case("HybridRunnerJobsFail", 0, "49m", unseen(RUNS, 40, 28, kind="k", outcome="failed")),
     Case("HybridRunnerJobsFail", 1, "36m", once(RUNS, 40, kind="k", outcome="failed")),
     Case(
         "HybridRunnerJobsRetried", 1, "30m",
@@ -142,11 +148,17 @@ CASES = [
         "HybridRunnerJobsRetried", 0, "41m",
         once("hybrid_runner_retries_total", 40, queue="q", kind="k") | born(RUNS, 50, kind="k", outcome="completed"),
     ),
+    Case(
+        "HybridRunnerJobsRetried", 1, "55m",
+        counted("hybrid_runner_retries_total", 2, queue="q", kind="k")
+        | unseen(RUNS, 500, 48, kind="k", outcome="completed"),
+    ),
     Case("HybridRunnerJobsRetried", 0, "30m", counted("hybrid_runner_retries_total", 0, queue="q", kind="k")),
     Case("HybridRunnerWorkersLost", 1, "31m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
     Case("HybridRunnerWorkersLost", 0, "50m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
     Case("HybridRunnerWorkersLost", 1, "31m", born("hybrid_runner_rescues_total", 10, queue="q")),
     Case("HybridRunnerWorkersLost", 0, "50m", born("hybrid_runner_rescues_total", 10, queue="q")),
+    Case("HybridRunnerWorkersLost", 0, "48m", unseen("hybrid_runner_rescues_total", 7, 2, queue="q", outcome="retry")),
     Case("HybridRunnerStaleSettles", 1, "31m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStaleSettles", 0, "29m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
     Case("HybridRunnerStalled", 1, "1m", held("hybrid_runner_stalled", 1)),
@@ -185,7 +197,8 @@ def test_promtool_accepts_the_rules_and_the_configuration_that_names_them(promto
         assert f"{len(RULES)} rules found" in checked.stdout or what == "config"
 
 
-def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("alert", [rule["alert"] for rule in RULES])
+def test_each_alert_fires_when_it_should_and_only_then(alert: str, promtool: Promtool, tmp_path: Path) -> None:
     tests = [
         {
             "name": f"{number}: {case.alert} at {case.at}",
@@ -200,6 +213,7 @@ def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool, tmp_p
             ],
         }
         for number, case in enumerate(CASES)
+        if case.alert == alert
     ]
     file = tmp_path / "cases.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(FILE)], "evaluation_interval": "15s", "tests": tests}))

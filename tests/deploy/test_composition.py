@@ -61,6 +61,19 @@ def test_what_runs_our_code_can_neither_write_nor_become_more() -> None:
         assert service["security_opt"] == ["no-new-privileges:true"]
 
 
+def test_the_image_is_built_once_and_before_the_workers_that_run_it() -> None:
+    """Two builds of one tag at a time are an error to newer Composes, and a pull of it would get a stranger's image, if any."""
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["migrate"]
+    ours = {name: service for name, service in SERVICES.items() if service["image"] == SERVICES["migrate"]["image"]}
+    assert set(ours) == {"migrate", "worker"}
+    assert ours["worker"]["pull_policy"] == "never"
+    waited_for, before = "worker", set()
+    while waited_for != "migrate":
+        [(waited_for, until)] = SERVICES[waited_for]["depends_on"].items()
+        before.add(until["condition"])
+    assert before == {"service_completed_successfully"}
+
+
 def test_every_file_that_is_mounted_is_there() -> None:
     mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", ()) if volume.startswith(".")]
     assert len(mounts) >= 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,30 @@ def test_pods_run_without_any_privilege() -> None:
 
 
 def test_only_the_migration_sees_the_owners_password() -> None:
-    secrets = {
-        kind: [
-            entry["valueFrom"]["secretKeyRef"]["name"] for entry in one(kind)["spec"]["template"]["spec"]["containers"][0]["env"]
-        ]
-        for kind in ("Deployment", "Job")
+    names = {kind: {reference["name"] for reference in secrets(kind).values()} for kind in ("Deployment", "Job")}
+    assert names == {"Deployment": {"hybrid-runner-worker"}, "Job": {"hybrid-runner-owner"}}
+
+
+def secrets(kind: str) -> dict[str, dict[str, Any]]:
+    """What is taken from secrets, by the variable."""
+    environment = one(kind)["spec"]["template"]["spec"]["containers"][0]["env"]
+    return {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in environment}
+
+
+def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_starts_without_the_optional_ones() -> None:
+    secret = {
+        f"HYBRID_RUNNER_{name.upper()}"
+        for name, field in Settings.model_fields.items()
+        if name.endswith("dsn") or "SecretStr" in str(field.annotation)
     }
-    assert secrets == {"Deployment": ["hybrid-runner-worker"], "Job": ["hybrid-runner-owner"]}
+    taken = secrets("Deployment")
+    assert set(taken) == secret
+    assert not secret & set(one("ConfigMap")["data"])
+    assert {name for name, reference in taken.items() if not reference.get("optional")} == {"HYBRID_RUNNER_DSN"}
+    example = (FOLDER / "secrets.example.yaml").read_text(encoding="utf-8").split("---")[0]
+    assert "name: hybrid-runner-worker" in example
+    places = set(re.findall(r"^  (?:# )?(\S+): ", example.partition("stringData:")[2], re.MULTILINE))
+    assert places == {reference["key"] for reference in taken.values()}
 
 
 def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> None:
@@ -93,8 +111,15 @@ def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> Non
 
 def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
     """D6"""
+    spec = one("Deployment")["spec"]["template"]["spec"]
+    before = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
     grace = Settings.model_fields["grace"].default.total_seconds()
-    assert one("Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= grace + 10
+    assert spec["terminationGracePeriodSeconds"] >= before + grace + 10
+
+
+def test_a_long_migration_is_not_ended_half_way() -> None:
+    job = one("Job")["spec"]
+    assert "activeDeadlineSeconds" not in job | job["template"]["spec"]
 
 
 def test_settings_that_are_given_are_settings_that_exist() -> None:
@@ -137,6 +162,11 @@ def test_autoscalers_and_monitors_name_what_is_there() -> None:
 def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
     """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a lost one."""
     assert [one("ScaledObject", f"keda/{file}")["spec"]["minReplicaCount"] for file in ("by-scale", "by-sql")] == [1, 1]
+
+
+def test_a_lost_database_does_not_change_how_many_workers_there_are() -> None:
+    """/scale says 503 then; a fallback would be a number in place of the fleet's own."""
+    assert all("fallback" not in one("ScaledObject", f"keda/{file}")["spec"] for file in ("by-scale", "by-sql"))
 
 
 async def test_page_and_query_want_as_many_workers_however_many_queues_there_are(dsn: str) -> None:

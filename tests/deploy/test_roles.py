@@ -17,8 +17,10 @@ import pytest
 from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.migrating import migrate
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server
+from tests.support.server import QUICK, embedded
 from tests.support.working import outcome, runner, working
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "roles.sql"
@@ -33,7 +35,13 @@ async def server() -> AsyncIterator[OwnServer]:
 
 def make_roles(server: OwnServer, **passwords: str) -> None:
     """As an operator does it."""
-    subprocess.run([*shlex.split(psql_command()), server.dsn, "-q", "-f", SCRIPT], env=os.environ | passwords, check=True)
+    psql(server.dsn, "-q", "-f", str(SCRIPT), **passwords)
+
+
+def psql(dsn: str, *arguments: str, **variables: str) -> str:
+    """What it writes."""
+    command = [*shlex.split(psql_command()), dsn, *arguments]
+    return subprocess.run(command, env=os.environ | variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def as_role(server: OwnServer, role: str) -> str:
@@ -81,6 +89,48 @@ async def test_a_login_may_do_no_more_than_its_name_says(role: str, forbidden: s
             await connection.execute(forbidden)
     finally:
         await connection.close()
+
+
+GRANTED = """
+    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text) FROM pg_auth_members
+    WHERE 'jobs_' || split_part(roleid::regrole::text, '_', 3) = member::regrole::text
+"""
+OWNER = "CREATE ROLE owner LOGIN {right}; CREATE DATABASE owned OWNER owner"
+FOUR = "".join(f"CREATE ROLE hybrid_runner_{name} NOLOGIN;" for name in ("producer", "worker", "reader", "admin"))
+
+
+@pytest.fixture
+async def fresh() -> AsyncIterator[OwnServer]:
+    """One without any roles."""
+    with embedded(QUICK) as postgres:
+        yield OwnServer(postgres)
+
+
+async def owned(server: OwnServer, preparation: str) -> str:
+    """The DSN of the owner of a database, who has migrated it."""
+    connection = await connect(server.dsn)
+    for statement in preparation.split(";"):
+        await connection.execute(statement)
+    await connection.close()
+    dsn = urlunsplit(urlsplit(as_role(server, "owner"))._replace(path="/owned"))
+    connection = await connect(dsn)
+    await migrate(connection)
+    await connection.close()
+    return dsn
+
+
+async def test_who_migrates_with_createrole_makes_the_logins_too(fresh: OwnServer) -> None:
+    dsn = await owned(fresh, OWNER.format(right="CREATEROLE"))
+    psql(dsn, "-q", "-f", str(SCRIPT))
+    assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
+
+
+async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(fresh: OwnServer) -> None:
+    dsn = await owned(fresh, FOUR + OWNER.format(right=""))
+    with pytest.raises(subprocess.CalledProcessError):
+        psql(dsn, "-q", "-f", str(SCRIPT))
+    psql(fresh.dsn, "-q", "-f", str(SCRIPT))
+    assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
 
 
 async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(server: OwnServer) -> None:

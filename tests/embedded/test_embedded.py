@@ -22,6 +22,7 @@ import hybrid_runner
 from hybrid_runner.embedded import EmbeddedError, EmbeddedPostgres, default_data_directory, locks, use_embedded
 from hybrid_runner.embedded.account import NOBODY, WITHOUT_NAMESPACES, Account, accepted_account
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE, find_binaries
+from tests.support.outside import missing
 
 pytestmark = pytest.mark.timeout(30)
 PATIENCE = 15.0
@@ -175,7 +176,7 @@ def test_psql_line_works_in_a_shell(folder: Path, use: Use) -> None:
     postgres = use(folder)
     answer = subprocess.run(f"{postgres.psql} -Atc 'SELECT 41 + 1'", shell=True, capture_output=True, text=True, check=False)
     if answer.returncode == 127:
-        pytest.skip("no psql on this machine")
+        missing("no psql on this machine")
     assert answer.stdout == "42\n", answer.stderr
 
 
@@ -381,8 +382,10 @@ def test_root_without_namespaces_and_a_private_home_uses_var_lib(empty: Path, mo
 
 @as_root
 def test_root_in_a_namespace_and_as_nobody_open_the_same_data(folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.environ.get(WITHOUT_NAMESPACES):
+        pytest.skip(f"{WITHOUT_NAMESPACES} says to do without")
     if accepted_account() is not Account.NAMESPACE:
-        pytest.skip("user namespaces are refused here")
+        missing("user namespaces are refused here")
     postgres = use(folder)
     ask(postgres.dsn, "CREATE TABLE kept_by_root AS SELECT 7 AS number")
     for owner, without in ((0, ""), (NOBODY, "1"), (0, "")):

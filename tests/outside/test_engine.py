@@ -30,7 +30,7 @@ def test_a_command_that_fails_says_why(docker_engine: Engine) -> None:
 
 
 def test_there_is_a_compose_that_knows_health_checks(docker_engine: Engine) -> None:
-    assert docker_engine.compose("version", "--short").lstrip("v").startswith("2.")
+    assert int(docker_engine.compose("version", "--short").lstrip("v").partition(".")[0]) >= 2
 
 
 def test_where_an_engine_answers_tests_get_their_postgres_from_testcontainers(docker_engine: Engine, nothing_said: None) -> None:

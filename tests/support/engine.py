@@ -44,14 +44,6 @@ class Engine:
         """The same for `docker compose`."""
         return self.docker("compose", *arguments, timeout=timeout, variables=variables)
 
-    def has_compose(self) -> bool:
-        """Whether Compose 2 is there."""
-        return subprocess.run([self.program, "compose", "version"], capture_output=True, timeout=50, check=False).returncode == 0
-
-    def has_image(self, name: str) -> bool:
-        """Whether it need not be pulled."""
-        return bool(self.docker("image", "ls", "--quiet", name))
-
 
 def find() -> Engine | None:
     """The engine that answers, if the command is there too."""

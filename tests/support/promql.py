@@ -11,7 +11,8 @@ FOREIGN = {"up": {"job"}, "ALERTS": {"alertname", "alertstate"}}
 PLACES = {"instance", "job"}
 """Labels that Prometheus gives to everything it scrapes."""
 _AGGREGATIONS = {"sum", "min", "max", "count", "by", "on"}
-_WORDS = _AGGREGATIONS | {"and", "or", "unless", "rate", "increase", "offset", "histogram_quantile", "absent", "vector"}
+_FUNCTIONS = {"rate", "increase", "max_over_time", "histogram_quantile", "absent", "vector"}
+_WORDS = _AGGREGATIONS | _FUNCTIONS | {"and", "or", "unless", "offset"}
 _PARTS = ("_bucket", "_sum", "_count")
 
 

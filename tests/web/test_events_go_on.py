@@ -15,6 +15,7 @@ from hybrid_runner.web import stream
 from hybrid_runner.worker import publisher
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server
+from tests.support.outside import missing
 from tests.support.pages import free_port
 from tests.support.pgbouncer import find, pgbouncer, why_absent
 from tests.support.streams import BEARER, TOKEN, Event, Stepwise, pages, served
@@ -74,7 +75,7 @@ async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.Monke
 @pytest.fixture
 def pooled_dsn(dsn: str) -> Iterator[str]:
     if find() is None:
-        pytest.skip(f"SKIPPED: {why_absent()}")
+        missing(why_absent())
     with pgbouncer(dsn) as by_pooler:
         yield by_pooler
 
