@@ -118,7 +118,10 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(dsn: str, datab
             await database.fetchval(INSERT, "rare")
             await asyncio.wait_for(special.held.wait(), 10)
         await until(lambda: seen(workers[-1]).running == 0)
-        assert found_without_poll(*workers) == {"ring"}
+        ways = found_without_poll(*workers)
+        assert "ring" in ways
+        # By `timer` if it came in the very moment in which the look for the one before asked what comes next.
+        assert ways <= {"ring", "timer"}
 
 
 async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(dsn: str, database: Connection) -> None:
