@@ -88,8 +88,8 @@ twice: turn one of the two off.
 
 Counting costs 0.6 µs a job; with what the log sums up it is 1.2 µs (2.2 before both went by the batch). A scrape of a worker with
 200 kinds in 50 queues (900 kB) took 10 ms at the median while it was idle, and 14 to 17 ms while all of them were drained at 20,000
-jobs/s, 35 to 45 ms at the 99th percentile (in turns with the code before: 28 to 34, and 74 to 86); with 5 kinds in one queue 5 ms, 23
-ms at the 99th percentile. On 2 cores, with Postgres and the scraper beside it.
+jobs/s, 35 to 45 ms at the 99th percentile (in turns with the code before: 28 to 34, and 74 to 86); with 5 kinds in one queue 5
+ms, and 23 ms at the 99th percentile. On 2 cores, with Postgres and the scraper beside it.
 """
 
 
