@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_OFF,
+    ALWAYS_ON,
+    Decision,
+    ParentBased,
+    Sampler,
+    SamplingResult,
+    TraceIdRatioBased,
+)
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner import Job, Snooze
@@ -269,6 +277,32 @@ async def test_another_worker_goes_on_with_what_was_decided_whatever_its_own_sam
             await worker.settled(20)
             await worker.idle()
         assert traces(second.named("run nap")) == traces(second.named("job nap")) == drawn_first
+
+
+class Fickle(Sampler):
+    """Of the application's own: it says no once, and yes from then on."""
+
+    asked = 0
+
+    def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=None, trace_state=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, ARG002
+        self.asked += 1
+        return SamplingResult(Decision.DROP if self.asked == 1 else Decision.RECORD_AND_SAMPLE)
+
+    def get_description(self) -> str:
+        return "Fickle"
+
+
+async def test_a_sampler_is_asked_once_for_a_job_whatever_it_would_say_later(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
+) -> None:
+    fickle = Fickle()
+    with drawing(monkeypatch, ParentBased(fickle)) as drawn:
+        async with working(tasks(dsn)) as worker:
+            await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
+            await worker.settled(1)
+            await worker.idle()
+        assert (fickle.asked, drawn.all) == (1, [])
+    assert str(await database.fetchval("SELECT traceparent FROM hybrid_runner.archive")).endswith("-00")
 
 
 async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str, database: Connection, drawn: Drawn) -> None:

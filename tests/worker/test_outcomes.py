@@ -59,6 +59,18 @@ async def test_a_process_that_dies_fails_its_attempt_alone(dsn: str) -> None:
         assert (await outcome(app, "add_in_process", {"left": 2, "right": 2})).result["sum"] == 4
 
 
+async def test_a_process_that_died_while_it_had_nothing_to_do_costs_no_attempt(dsn: str) -> None:
+    """As when the kernel was short of memory."""
+    app = runner(dsn, handlers.app.registry)
+    async with working(app) as worker:
+        await outcome(app, "add_in_process", {"left": 1, "right": 1})
+        [idle] = worker._callers._processes._free
+        idle.process.kill()
+        idle.process.join(10)
+        again = await outcome(app, "add_in_process", {"left": 2, "right": 2})
+    assert (again.result["sum"], again.attempt) == (4, 1)
+
+
 async def test_a_process_past_its_time_out_is_killed(dsn: str, tmp_path: Path) -> None:
     app = runner(dsn, handlers.app.registry)
     pid_file = tmp_path / "pid"
