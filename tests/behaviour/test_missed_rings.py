@@ -12,6 +12,7 @@ import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.news import JobsOverdue
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
@@ -120,7 +121,7 @@ async def test_what_was_committed_late_beside_a_poll_is_not_missed(dsn: str, dat
         work.heard = lambda payload, ringer: held_up.append((payload, ringer))  # type: ignore[method-assign]
         await database.execute(HOUR_OLD)
         await until(lambda: bool(held_up))
-        work.told("overdue", None)
+        work.told(JobsOverdue(work.queue))
         await handlers.next()
         assert seen(worker).found["sweep"] == 1
         for payload, ringer in held_up:
@@ -200,7 +201,7 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         await database.execute("SELECT hybrid_runner.resume('default')")
         await until(lambda: bool(held_up))
         assert [payload for payload, _ in held_up] == ["help resumed"]
-        work.told("overdue", None)
+        work.told(JobsOverdue(work.queue))
         await handlers.next()
         for payload, ringer in held_up:
             heard(payload, ringer)
