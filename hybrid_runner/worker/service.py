@@ -11,11 +11,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Self, assert_never
 
+from hybrid_runner import news as heard
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
 from hybrid_runner.models import Keep, Taken, id_in
-from hybrid_runner.news import CancelRequested, DeclaredDead, JobsOverdue, MuteExpired, NextDue, ProofSent, QueueMember, WorkerNews
 from hybrid_runner.outcomes import Requeued, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -241,9 +241,10 @@ class Worker:
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             contact=self._contact,
-            running=lambda: self._executor.running,
+            running=lambda: self._executor.claims,
             by_queue=self._executor.by_queue,
             overdue=self._executor.overdue,
+            rows_gone=self._executor.stop_without_rows,
             proof_channel=lambda: self._listener.proof_channel,
             told=self._on_told,
             unheard=self._on_silence,
@@ -325,24 +326,24 @@ class Worker:
         if self._executor.stop(job_id, Stopped.CANCEL):
             log.info("cancelling was asked for", extra={"job": job_id})
 
-    def _on_told(self, news: list[WorkerNews], asked_at: float, first_claim: int) -> None:
+    def _on_told(self, news: list[heard.WorkerNews], asked_at: float, first_claim: int) -> None:
         if first_claim != self._presence.first_claim:
             return  # it speaks of who we were
-        if DeclaredDead() in news:
+        if heard.DeclaredDead() in news:
             self._on_declared_dead()
             return
         for queue, work in self._work.items():
-            members = [one for one in news if isinstance(one, QueueMember) and one.queue == queue]
+            members = [one for one in news if isinstance(one, heard.QueueMember) and one.queue == queue]
             work.met({one.worker_id: one.kinds for one in members}, asked_at)
         for one in news:
             match one:
-                case CancelRequested(job_id):
+                case heard.CancelRequested(job_id):
                     self._cancel(job_id)
-                case ProofSent(channel):
+                case heard.ProofSent(channel):
                     self._listener.expect_proof(channel, asked_at, heard_within(self._settings).total_seconds())
-                case MuteExpired() | JobsOverdue() | NextDue():
+                case heard.MuteExpired() | heard.JobsOverdue() | heard.NextDue():
                     self._work[one.queue].told(one)
-                case QueueMember() | DeclaredDead():
+                case heard.QueueMember() | heard.DeclaredDead():
                     pass
                 case _:
                     assert_never(one)
