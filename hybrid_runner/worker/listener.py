@@ -112,7 +112,7 @@ class Listener:
         else:
             await ear.send(channel, Proof())
         try:
-            async with asyncio.timeout(_PROOF_TIMEOUT):  # wait_for may swallow that it is cancelled
+            async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
         except TimeoutError:
             log.warning(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hybrid_runner import Job, Worker
 from hybrid_runner.happenings import Search
 from hybrid_runner.messages import Proof, channel_of
+from hybrid_runner.news import JobsOverdue
 from hybrid_runner.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
@@ -149,7 +150,8 @@ def hold_rings(worker: Worker) -> HeldRings:
 
 def tell_overdue(worker: Worker) -> None:
     """As if a heartbeat had found an overdue job."""
-    _work(worker).told("overdue", None)
+    work = _work(worker)
+    work.told(JobsOverdue(work.queue))
 
 
 def missed_rings_examined(worker: Worker) -> asyncio.Event:
