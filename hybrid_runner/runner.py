@@ -285,12 +285,29 @@ class Runner:
         """A worker for these queues (all of this app's, and `default`, unless given); the runner must be open."""
         if not len(self.registry):
             raise ConfigurationError("this app has no handlers: write one with @app.job(…) before starting a worker")
-        slots = dict(queues) if queues else dict.fromkeys(["default", *(k.queue for k in self.registry)], self.settings.slots)
+        slots = (
+            dict(queues) if queues
+            else {queue: self.usual_slots(queue) for queue in ["default", *(k.queue for k in self.registry)]}
+        )  # fmt: skip
         for queue, count in slots.items():
             check_queue(queue)
             if not 1 <= count <= 100_000:
                 raise ConfigurationError(f"queue {queue!r}: slots must be 1 to 100000, not {count}")
         return Worker(self.dsn, self.settings, self.registry, slots, worker_id or self.settings.name_worker())
+
+    def usual_slots(self, queue: str) -> int:
+        """The slots of a queue for which none are given; where no handler is `async`, no more than can run.
+
+        What was claimed beyond that would only wait here, while another worker may have a thread for it.
+        """
+        settings = self.settings
+        kinds = [kind for kind in self.registry if kind.queue == queue] or list(self.registry)
+        executors = {kind.executor for kind in kinds}
+        if "async" in executors:
+            return settings.slots
+        threads = settings.thread_slots if "thread" in executors else 0
+        processes = settings.process_slots if "process" in executors else 0
+        return min(settings.slots, threads + processes)
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""

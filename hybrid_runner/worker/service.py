@@ -17,7 +17,7 @@ from hybrid_runner.jsontext import encode
 from hybrid_runner.messages import READERS, HelpWanted, QueueMessage, WorkerCame, WorkerLeft, channel_of
 from hybrid_runner.models import Keep, Taken
 from hybrid_runner.news import CancelRequested, DeclaredDead, JobsOverdue, MuteExpired, NextDue, ProofSent, QueueMember, WorkerNews
-from hybrid_runner.outcomes import Requeued, Stopped
+from hybrid_runner.outcomes import Requeued, Stopped, split
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
@@ -202,7 +202,7 @@ class Worker:
         self._publisher = Publisher(self._listener.send, self._tasks.soon)
         self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
-        self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
+        self._callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
             finish=partial(statements.finish_jobs, self._settles),
             requeue=lambda batch: statements.requeue_jobs(self._settles, batch, self._tracing.kept(batch)),
@@ -308,7 +308,7 @@ class Worker:
     def _on_wrote(self, writing: Writing) -> None:
         self._observers.wrote(writing)
         if not self._listener.hearing:  # nobody will ring us for what was put back
-            for queue in {s.claim.queue for s in writing.settled if isinstance(s, Requeued)} & self._work.keys():
+            for queue in {s.claim.queue for s in split(writing.settled)[0]} & self._work.keys():
                 self._work[queue].wake.up(Reason.LATER)
 
     def _on_written(self) -> None:
