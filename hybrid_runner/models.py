@@ -205,14 +205,6 @@ class Wanted(NamedTuple):
     wanted: int
 
 
-class Told(NamedTuple):
-    """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
-
-    what: str
-    queue: str
-    value: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     """Every column of one job, live or archived, as `hybrid_runner.all_jobs` shows it."""

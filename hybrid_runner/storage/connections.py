@@ -164,7 +164,8 @@ class Pool:
     async def close(self) -> None:
         """Close them politely, for a moment at most."""
         try:
-            await asyncio.wait_for(self._pool.close(), POOL_CLOSE_TIMEOUT)
+            async with asyncio.timeout(POOL_CLOSE_TIMEOUT):
+                await self._pool.close()
         except TimeoutError:
             self._pool.terminate()
 
@@ -324,7 +325,7 @@ class Ear:
             heard(channel, str(payload), pid)
 
         async def subscribe() -> None:
-            async with asyncio.timeout(BELL_TIMEOUT):  # wait_for may swallow that it is cancelled
+            async with asyncio.timeout(BELL_TIMEOUT):
                 await self._connection.add_listener(channel, on_ring)
 
         async with self._busy:

@@ -110,7 +110,7 @@ class Listener:
         else:
             await ear.ring(channel, "proof")
         try:
-            async with asyncio.timeout(_PROOF_TIMEOUT):  # wait_for may swallow that it is cancelled
+            async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
         except TimeoutError:
             log.warning(

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from hybrid_runner.happenings import Search
 from hybrid_runner.models import Claim, Taken
+from hybrid_runner.news import JobsOverdue, MuteExpired, NextDue, QueueNews
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.policy.ranking import AT_ONCE, EVERYBODY, Part, part, place
@@ -104,15 +105,18 @@ class QueueWork:
             case _:
                 self._rung(_REASONS.get(word, Reason.RING), ringer)
 
-    def told(self, what: str, value: str | None) -> None:
-        """What the heartbeat brought."""
-        match what:
-            case "expired":
+    def told(self, news: QueueNews) -> None:
+        """Do what the heartbeat's answer asks for."""
+        match news:
+            case MuteExpired():
                 self.wake.up(Reason.EXPIRED)
-            case "overdue" if self.claimer.mode is Mode.ASLEEP:
-                self.wake.up(Reason.SWEEP)
-            case "due" if value:
-                self.timer.advance(timedelta(seconds=max(0.0, float(value))))
+            case JobsOverdue():
+                if self.claimer.mode is Mode.ASLEEP:
+                    self.wake.up(Reason.SWEEP)
+            case NextDue():
+                self.timer.advance(news.delay)
+            case _:
+                assert_never(news)
 
     def _on_search(self, search: Search) -> None:
         if search.claims and search.way == Reason.SWEEP.way:

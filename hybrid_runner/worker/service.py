@@ -9,12 +9,13 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Self
+from typing import Self, assert_never
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, Taken, Told, id_in
+from hybrid_runner.models import Keep, Taken, id_in
+from hybrid_runner.news import CancelRequested, DeclaredDead, JobsOverdue, MuteExpired, NextDue, ProofSent, QueueMember, WorkerNews
 from hybrid_runner.outcomes import Requeued, Stopped
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -73,8 +74,6 @@ class Worker:
         self._changed = asyncio.Event()
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
-
-    # --- life
 
     async def start(self) -> None:
         """Open the queues, register, and start all loops; raises when Postgres refuses."""
@@ -157,8 +156,6 @@ class Worker:
         except RunnerError as error:
             log.info("worker %s could not say that it leaves its queues: %s", self.id, error)
 
-    # --- what others see
-
     def status(self) -> WorkerStatus:
         """A snapshot of everything."""
         return snapshot(
@@ -189,8 +186,6 @@ class Worker:
             await self._settler.drained()
             if all(event.is_set() for event in resting) and not self._executor.running:
                 return
-
-    # --- wiring
 
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
@@ -243,7 +238,6 @@ class Worker:
             )
             for queue, slots in self._totals.items()
         }  # fmt: skip
-
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             contact=self._contact,
@@ -331,28 +325,34 @@ class Worker:
         if self._executor.stop(job_id, Stopped.CANCEL):
             log.info("cancelling was asked for", extra={"job": job_id})
 
-    # --- what the heartbeat brings
-
-    def _on_told(self, told: list[Told], asked_at: float, first_claim: int) -> None:
+    def _on_told(self, news: list[WorkerNews], asked_at: float, first_claim: int) -> None:
         if first_claim != self._presence.first_claim:
             return  # it speaks of who we were
-        if any(t.what == "lost" for t in told):
-            if self._stopping:
-                self._executor.stop_all()  # others run these jobs again
-            elif self._known.is_set():
-                self._known.clear()
-                self._tasks.soon(self._start_over())
+        if DeclaredDead() in news:
+            self._on_declared_dead()
             return
         for queue, work in self._work.items():
-            members = [t.value.partition(" ") for t in told if t.value and (t.what, t.queue) == ("member", queue)]
-            work.met({worker_id: kinds for kinds, _, worker_id in members}, asked_at)
-        for what, queue, value in told:
-            if what == "cancel" and value:
-                self._cancel(int(value))
-            elif what == "proof":
-                self._listener.expect_proof(value, asked_at, heard_within(self._settings).total_seconds())
-            elif queue in self._work:
-                self._work[queue].told(what, value)
+            members = [one for one in news if isinstance(one, QueueMember) and one.queue == queue]
+            work.met({one.worker_id: one.kinds for one in members}, asked_at)
+        for one in news:
+            match one:
+                case CancelRequested(job_id):
+                    self._cancel(job_id)
+                case ProofSent(channel):
+                    self._listener.expect_proof(channel, asked_at, heard_within(self._settings).total_seconds())
+                case MuteExpired() | JobsOverdue() | NextDue():
+                    self._work[one.queue].told(one)
+                case QueueMember() | DeclaredDead():
+                    pass
+                case _:
+                    assert_never(one)
+
+    def _on_declared_dead(self) -> None:
+        if self._stopping:
+            self._executor.stop_all()  # others run these jobs again
+        elif self._known.is_set():
+            self._known.clear()
+            self._tasks.soon(self._start_over())
 
     def _on_silence(self) -> None:
         """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
@@ -380,8 +380,6 @@ class Worker:
                 await self._listener.ring(queue, f"gone {old}")
             await self._introduce()
             return
-
-    # --- the end
 
     async def _retire(self, latest: float) -> None:
         for work in self._work.values():

@@ -8,6 +8,7 @@ import pytest
 
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker import publisher
+from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
 from tests.support.working import working
@@ -34,7 +35,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.until("queued")
-            while not worker._publisher.lit:
+            while not inside.knows_of_readers(worker):
                 await asyncio.sleep(0.01)
             await database.execute(LOST, job)
             await database.execute(LOOKED_FOR)
@@ -63,7 +64,7 @@ async def test_a_new_worker_asks_whether_somebody_reads(dsn: str, database: Conn
     """It has not heard when the lamp was lit."""
     await database.fetchval(LIT, 60_000)
     async with working(Stepwise(dsn).app) as worker:
-        while not worker._publisher.lit:
+        while not inside.knows_of_readers(worker):
             await asyncio.sleep(0.01)
 
 

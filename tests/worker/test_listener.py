@@ -11,6 +11,7 @@ import pytest
 
 from hybrid_runner.worker import listener as module
 from hybrid_runner.worker.listener import Listener
+from tests.support import inside
 
 
 class PooledEar:
@@ -37,8 +38,7 @@ class PooledEar:
 
 async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A3"""
-    monkeypatch.setattr(module, "Ear", PooledEar)
-    monkeypatch.setattr(module, "_PROOF_TIMEOUT", 0.01)
+    inside.listens_behind_a_pooler(monkeypatch, PooledEar)
     said = asyncio.Queue[str]()
 
     class Tell(logging.Handler):
@@ -65,10 +65,7 @@ async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_
     task = asyncio.create_task(listener.run())
     try:
         assert await asyncio.wait_for(changes.get(), 10)
-        ear = listener._ear
-        assert ear is not None
-        ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
-        ear._connection.terminate()
+        inside.cut_in_silence(listener)
         listener.expect_proof(listener.proof_channel, time.monotonic(), 0.01)
         assert not await asyncio.wait_for(changes.get(), 10)
         assert await asyncio.wait_for(changes.get(), 10)
@@ -84,17 +81,10 @@ async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_i
     task = asyncio.create_task(listener.run())
     try:
         assert await asyncio.wait_for(changes.get(), 10)
-        channel, ear = listener.proof_channel, listener._ear
-        assert channel is not None
-        assert ear is not None
         for _ in range(3):
-            proved = listener._proved_at
-            await ear.ring(channel, "proof")
-            while listener._proved_at == proved:
-                await asyncio.sleep(0.001)
-        await ear._connection.execute(f'UNLISTEN "{channel}"')  # from here on nothing arrives, and nobody says so
-        await ear.ring(channel, "proof")
-        listener.expect_proof(channel, time.monotonic(), 0.01)
+            await inside.prove(listener)
+        await inside.prove_in_vain(listener)
+        listener.expect_proof(listener.proof_channel, time.monotonic(), 0.01)
         assert not await asyncio.wait_for(changes.get(), 10)
     finally:
         task.cancel()
