@@ -37,6 +37,7 @@ TERMS = {
     "kind": "kinds?",
     "lane": "lanes?",
     "lease": "leases?",
+    "listener": "listeners?",
     "look": "looks",
     "mute": "mute[ds]?",
     "news": "news",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -11,7 +13,9 @@ import pytest
 
 from hybrid_runner import Runner
 from hybrid_runner.cli import make_parser
+from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.telemetry.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT, blocks
 from tests.docs.test_pages import load
 from tests.support.jobs import claim, ended, living, running
@@ -241,6 +245,21 @@ async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None
     assert await first_answer(database, await enqueue(database)) == ("", {})
 
 
+async def test_psql_takes_the_page_as_it_is(dsn: str, database: Connection) -> None:
+    job = await enqueue(database)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    typed = [text for language, text in found if language in ("", "sql")]
+    said = await asyncio.to_thread(
+        subprocess.run,
+        [psql_command().strip('"'), "--no-psqlrc", "--set", "ON_ERROR_STOP=1", dsn],
+        input="".join(typed).replace("job 42", f"job {job}"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stderr) == (0, "")
+
+
 def test_every_question_has_one_query_first() -> None:
     assert [title.split(".")[0] for title in QUESTIONS] == [str(place) for place in range(1, 12)]
     assert all(statements_of(title) for title in QUESTIONS)
@@ -248,9 +267,15 @@ def test_every_question_has_one_query_first() -> None:
 
 def test_the_commands_of_the_page_exist() -> None:
     commands = re.findall(r"`(hybrid-runner [^`]+)`", TEXT)
-    assert len(commands) >= 3
+    assert len(commands) >= 5
     for command in commands:
         make_parser().parse_args(shlex.split(command)[1:])
+
+
+def test_the_metrics_of_the_page_exist() -> None:
+    named = set(re.findall(r"`(hybrid_runner_queue_\w+)`", TEXT))
+    assert named
+    assert named <= {instrument.name for instrument in INSTRUMENTS}
 
 
 def test_an_application_says_which_kinds_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
