@@ -16,6 +16,7 @@ from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
+from tests.support import inside
 from tests.support.jobs import KINDS, claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
@@ -235,7 +236,7 @@ async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     lost = await statements.find_lost(database, 10)
     await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
     rescuer = Rescuer(database, Registry())
-    assert await rescuer._settle([Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
+    assert await inside.put_back(rescuer, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
 
 
