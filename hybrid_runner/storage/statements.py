@@ -176,14 +176,15 @@ async def beat(
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
+    duties: Sequence[str] = (),
 ) -> list[HeartbeatNews]:
     """Say that this worker lives, and hear what it may have missed.
 
-    `running` are ids and claims, `running_by_queue` is JSON text.
+    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be given to do.
     """
     ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
     rows = await fetch(
-        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims
+        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims, duties
     )  # fmt: skip
     return [parse(*row) for row in rows]
 
@@ -251,14 +252,14 @@ async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
     return [Culprit(*row) for row in await fetch(on, "find_growth", longer_than)]
 
 
-async def hold_gauges(on: Fetches, holder: str) -> bool:
-    """Go on being the one who measures the queues; False: somebody else is."""
-    return bool(await fetch(on, "hold_gauges", holder))
+async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:
+    """Go on doing a duty that one worker holds; False: somebody else does it by now."""
+    return bool(await fetch(on, "renew_duty", duty, holder))
 
 
-async def leave_gauges(on: Fetches, holder: str) -> None:
-    """Let somebody else measure the queues."""
-    await fetch(on, "leave_gauges", holder)
+async def release_duty(on: Fetches, duty: str, holder: str) -> None:
+    """Let somebody else do this duty."""
+    await fetch(on, "release_duty", duty, holder)
 
 
 async def queue_figures(on: Fetches) -> list[QueueFigures]:

@@ -162,7 +162,7 @@ class Worker:
         return snapshot(
             self.id, self._presence, self._listener, self._executor, self._settler, self._tally, self._contact,
             stopping=self._stopping, ended_loops=self._tasks.ended, queues=[work.status() for work in self._work.values()],
-            figures={**self._counts.figures(), **self._presence.gauges.figures()},
+            figures={**self._counts.figures(), **self._presence.duties.queue_depths.figures()},
         )  # fmt: skip
 
     async def hearing(self) -> None:

@@ -45,5 +45,5 @@ def _vitals(presence: Presence, listener: Listener, contact: Contact) -> Vitals:
     return Vitals(
         heartbeat_age=time.monotonic() - presence.beaten_at, heartbeat_every=presence.pause, deaf=listener.deaf,
         doubted=listener.doubted, away=contact.away, complaint=contact.complaint, loop_lag=presence.watchdog.lag,
-        pinned=presence.pinned,
+        pinned=presence.duties.growth.pinned,
     )  # fmt: skip
