@@ -13,6 +13,7 @@ from hybrid_runner.errors import (
     RunnerError,
     SchemaMissing,
     SchemaTooNew,
+    SchemaUnreleased,
     StaleClaim,
     WaitTimeout,
 )
@@ -30,6 +31,6 @@ from hybrid_runner.worker.status import QueueStatus, WorkerStatus
 __all__ = [
     "Cancel", "ConfigurationError", "DatabaseError", "DatabaseUnavailable", "EnqueueError", "Enqueued", "Fail", "Job",
     "JobCancelled", "JobFailed", "JobHandle", "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob",
-    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "Settings", "Snooze",
-    "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
+    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "SchemaUnreleased", "Settings",
+    "Snooze", "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip

@@ -1340,6 +1340,7 @@ CREATE SEQUENCE hybrid_runner.lamp
 CREATE TABLE hybrid_runner.migrations (
     version integer NOT NULL,
     name text NOT NULL,
+    checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
