@@ -1,4 +1,4 @@
-"""Tells those who read how jobs move which ones have, while the lamp says that somebody does; else it costs a look at the clock.
+"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at the clock.
 
 What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
 """
@@ -18,7 +18,7 @@ from hybrid_runner.outcomes import Settlement
 from hybrid_runner.storage import standings
 from hybrid_runner.storage.connections import Fetches
 
-LAMP = "~lamp"
+READERS = "~readers"
 """The channel on which workers hear for how many milliseconds somebody reads; no queue can have such a name."""
 CHANGES = "~changes"
 """The channel for 'QUEUE KIND MORE ID ID …', MORE being how many ids had no room."""
@@ -48,14 +48,14 @@ class Publisher:
         return time.monotonic() < self._lit_until
 
     def light(self, milliseconds: str) -> None:
-        """The lamp was lit for so long: a hint from a stranger."""
+        """Somebody reads for so long: a hint from a stranger."""
         if milliseconds.isdecimal() and len(milliseconds) <= len(str(_LONGEST)):
             self._lit_until = time.monotonic() + min(int(milliseconds), _LONGEST) / 1000
 
     async def look(self, on: Fetches) -> None:
-        """Whoever comes new has not heard when it was lit."""
+        """Whoever comes new has not heard who reads."""
         with contextlib.suppress(RunnerError):
-            left = await standings.lamp_left(on)
+            left = await standings.readers_left(on)
             self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
 
     def searched(self, search: Search) -> None:

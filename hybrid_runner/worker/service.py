@@ -37,7 +37,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
-from hybrid_runner.worker.publisher import LAMP, Publisher
+from hybrid_runner.worker.publisher import READERS, Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.snapshot import snapshot
@@ -202,7 +202,7 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
         self._tracing = make_tracing(lambda: self.id)
-        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
+        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, READERS), self._on_ring, self._on_hearing)
         self._publisher = Publisher(self._listener.ring, self._tasks.soon)
         self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
@@ -289,14 +289,14 @@ class Worker:
 
         async def open_and_ring() -> None:
             with contextlib.suppress(RunnerError):
-                await statements.open_bell(self._listener, queue, lie_down=False)
+                await statements.open_bell(self._listener, queue, take_sleep_lock=False)
             await self._listener.ring(queue, "help")
 
         self._tasks.soon(open_and_ring())
 
     def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
         word, _, number = payload.partition(" ")
-        if queue == LAMP:
+        if queue == READERS:
             self._publisher.light(payload)
         elif word == "cancel":
             if (job_id := id_in(number)) is not None:

@@ -39,8 +39,8 @@ BEGIN
         g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
     FROM gone AS g;
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
-    -- No worker was there: one of them tells of it at its next heartbeat.
-    INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
 END
 $$;
