@@ -38,8 +38,8 @@ BEGIN
         GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.ring,
-            hybrid_runner.readers_left_ms,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
+            hybrid_runner.ring, hybrid_runner.readers_left_ms,
             hybrid_runner.open_queue, hybrid_runner.make_archive_partitions, hybrid_runner.keep, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
             hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age

@@ -93,22 +93,53 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
-    WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
-    INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at)
-    SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
-        'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
-        coalesce(g.errors, '[]') || jsonb_build_object(
-            'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
-            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
-        g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
-    FROM gone AS g;
+    PERFORM hybrid_runner.end_jobs(
+        ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
+        ARRAY[jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', job.attempt, 'kind', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
+        cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN QUERY
+    WITH settled AS (
+        SELECT
+            s.id, s.claim,
+            CASE WHEN end_jobs.states IS NULL THEN 'completed' ELSE s.state END AS state,
+            CASE WHEN end_jobs.results IS NULL THEN jsonb 'null' ELSE s.result END AS result,
+            s.error
+        FROM unnest(end_jobs.ids, end_jobs.claims, end_jobs.states, end_jobs.results::jsonb[], end_jobs.errors::jsonb[])
+            AS s (id, claim, state, result, error)
+    ),
+    gone AS (
+        DELETE FROM hybrid_runner.jobs AS j USING settled AS s
+        -- The ids stand beside the join so that no plan can choose to walk the table.
+        WHERE j.id = ANY (end_jobs.ids) AND j.id = s.id
+            -- No test of the state: a queued job has no claim, and the planner would expect one row and join in loops.
+            AND (j.claim = s.claim OR s.claim IS NULL)
+        RETURNING j.*, s.state AS final_state, s.result, s.error
+    )
+    INSERT INTO hybrid_runner.archive AS a (
+        id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
+        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
+    )
+    SELECT
+        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by,
+        g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
+        CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+        g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at, clock_timestamp(), g.result
+    FROM gone AS g
+    RETURNING a.id;
 END
 $$;
 
@@ -1470,6 +1501,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
 
