@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
+from hybrid_runner.news import CancelRequested
 from hybrid_runner.storage import client_statements, migrating, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
@@ -246,7 +247,7 @@ async def _works(connection: Connection) -> None:
     await statements.make_archive_partitions(connection, 9)
     first = await living(connection)
     told = await statements.beat(connection, "worker-1", [taken.id], [], first)
-    assert [t.value for t in told if t.what == "cancel"] == [str(taken.id)]
+    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
     await statements.retire_worker(connection, "worker-1", first, in_order=True)
     view = await client_statements.get_job(connection, job)
     assert view is not None
