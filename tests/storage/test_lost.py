@@ -88,7 +88,9 @@ async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connect
     for name in ("first back", "second back"):
         await silent_for(database, name, 60)
     assert dead(await beat(database, "first back", first)) == []
-    await database.execute("UPDATE hybrid_runner.workers SET steady_since = steady_since - interval '31 s' WHERE id = 'first back'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE id = 'first back'"
+    )
     assert dead(await beat(database, "first back", first)) == ["second back"]
 
 
@@ -134,14 +136,14 @@ async def test_a_duty_is_for_one_and_for_then(database: Connection) -> None:
     known = ["prune", "lost"]
     given = [duties(await beat(database, name, firsts[name], known)) for name in ("a", "b")]
     assert given == [["lost", "prune"], []]
-    await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
+    await database.execute("UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'")
     assert duties(await beat(database, "b", firsts["b"], known)) == ["lost"]
 
 
 async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> None:
     """Of two versions in one fleet the older one must not keep a new duty from being done."""
     older, newer = await living(database, "older"), await living(database, "newer")
-    await database.execute("INSERT INTO hybrid_runner.chores (name, pause) VALUES ('of tomorrow', '1 hour')")
+    await database.execute("INSERT INTO hybrid_runner.duties (name, every) VALUES ('of tomorrow', '1 hour')")
     assert duties(await beat(database, "older", older, ["prune"])) == ["prune"]
     assert duties(await beat(database, "newer", newer, ["prune", "of tomorrow"])) == ["of tomorrow"]
 
