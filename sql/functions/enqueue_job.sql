@@ -1,7 +1,5 @@
--- why: one call for any language: keys, delays and a report of what became of a conflict
--- locks: none that matters (creates new objects only)
-
-CREATE FUNCTION hybrid_runner.enqueue_job(
+-- enqueue_job: store one job and say what became of its key: inserted, exists or replaced.
+CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
     kind text, payload jsonb DEFAULT '{}', queue text DEFAULT 'default', key text DEFAULT NULL,
     priority integer DEFAULT 5, run_at timestamptz DEFAULT NULL, delay interval DEFAULT NULL,
     max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL, finish_by timestamptz DEFAULT NULL,
@@ -67,6 +65,7 @@ BEGIN
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
+                PERFORM hybrid_runner.publish(enqueue_job.queue, enqueue_job.kind, holder.id);
                 enqueue_job.outcome := 'replaced';
             END IF;
         END IF;
@@ -74,25 +73,5 @@ BEGIN
         RETURN;
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key) USING ERRCODE = 'serialization_failure';
-END
-$$;
-
-CREATE FUNCTION hybrid_runner.enqueue(
-    kind text, payload jsonb DEFAULT '{}', queue text DEFAULT 'default', key text DEFAULT NULL,
-    priority integer DEFAULT 5, run_at timestamptz DEFAULT NULL, delay interval DEFAULT NULL,
-    max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL, finish_by timestamptz DEFAULT NULL,
-    data jsonb DEFAULT NULL, traceparent text DEFAULT NULL, on_conflict text DEFAULT 'exists'
-) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    done record;
-BEGIN
-    SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
-        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data, traceparent, on_conflict) AS e;
-    IF done.outcome = 'exists' THEN
-        RAISE NOTICE 'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)', quote_literal(key), done.id;
-    END IF;
-    RETURN done.id;
 END
 $$;

@@ -1,14 +1,7 @@
--- why: an end by cancel() is noted until a worker has drawn it; a resumed queue rings with a word of its own
--- locks: none that matter
-CREATE TABLE hybrid_runner.endings (
-    id bigint PRIMARY KEY,
-    ended_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-
-CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+-- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or unknown.
+CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 #variable_conflict use_column
 DECLARE
     job hybrid_runner.jobs;
@@ -49,19 +42,5 @@ BEGIN
     -- No worker was there: one of them tells of it at its next heartbeat.
     INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
-END
-$$;
-
-CREATE OR REPLACE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    UPDATE hybrid_runner.queues AS q SET paused_at = NULL WHERE q.name = queue AND q.paused_at IS NOT NULL;
-    IF FOUND THEN
-        -- Not as a full worker asks for help: what is found now had no ring of its own, and that is no wonder.
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
-    END IF;
-    RETURN FOUND;
 END
 $$;
