@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 
 class Slots:
-    """A bounded number of places; `freed` is told of each one that comes free."""
+    """A bounded number of places for running jobs."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, on_free: Callable[[], None] = lambda: None) -> None:
         self.total = total
         self.taken = 0
-        self.freed: Callable[[], None] = lambda: None
+        self.awaited = False
+        """Written by the claimer: its last look left no slot free, so it waits for one."""
+        self._on_free = on_free
 
     def free(self) -> int:
         """How many more may start."""
@@ -24,4 +26,9 @@ class Slots:
     def release(self) -> None:
         """A job has ended."""
         self.taken -= 1
-        self.freed()
+        self.offer()
+
+    def offer(self) -> None:
+        """Whoever waits for a slot may look whether it can have one."""
+        if self.awaited:
+            self._on_free()

@@ -6,18 +6,26 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.messages import Channel, QueueMessage
 from hybrid_runner.models import Claim, Taken
 from hybrid_runner.policy import doorbell
-from hybrid_runner.policy.doorbell import Doorbell, Manner, Mode, Reason, Stand, Woken
+from hybrid_runner.policy.doorbell import Doorbell, Mode, Reason, Stand, Woken
 from hybrid_runner.policy.looking import TOGETHER
+from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
+from hybrid_runner.storage.queries import query
 from hybrid_runner.storage.statements import Lanes
-from hybrid_runner.worker.claimer import Claimer
+from hybrid_runner.worker.claimer import Claimer, Reasons
+from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.members import Members
+from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.wake import Wake
 from tests.support import inside
 
@@ -25,40 +33,49 @@ Look = Callable[[str, int, Lanes], Awaitable[Taken]]
 NOTHING = Taken([], datetime(2030, 1, 1, tzinfo=UTC))
 
 
-class SilentBell:
-    """A doorbell under which nobody sleeps and nothing is in flight."""
+class QuietBell:
+    """A listener's session under which nobody sleeps and nothing is in flight."""
 
-    async def open(self, queue: str, *, lie_down: bool) -> None: ...
+    def __init__(self, *, hearing: bool) -> None:
+        self.hearing = hearing
+        self._answers = {query("witness_inserts"): 1, query("inserts_ended"): True, query("mute_bell"): False}
 
-    async def mute(self, queue: str, manner: Manner, *, rise: bool) -> bool:  # noqa: ARG002
-        return False
+    async def fetch(self, text: str, /, *_args: Any) -> Any:
+        return [[self._answers.get(text)]]
 
-    async def witness(self) -> int:
-        return 1
-
-    async def ended(self, below: int) -> bool:  # noqa: ARG002
-        return True
+    async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None: ...
 
 
-async def _nothing_lost(_queue: str) -> dict[int, bool]:
-    return {}
+class Answers:
+    """What the database says to a claimer."""
 
+    session = 1
 
-async def _nothing_later(_queue: str) -> timedelta | None:
-    return None
+    def __init__(self, look: Look) -> None:
+        self._look = look
+
+    def room(self) -> int:
+        return 10
+
+    async def claim(self, queue: str, slots: int, lanes: Lanes) -> Taken:
+        return await self._look(queue, slots, lanes)
+
+    async def release_lost(self, _queue: str) -> dict[int, bool]:
+        return {}
+
+    async def next_due(self, _queue: str) -> timedelta | None:
+        return None
 
 
 @asynccontextmanager
 async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
-    claimer = Claimer(
-        "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: hearing, claim=look,
-        session=lambda: 1,
-        release_lost=_nothing_lost,
-        next_due=_nothing_later, start=lambda _claims, _slots: None,
-        room=lambda: 10, mixed=lambda: False, unmute=lambda: None,
-        looked=lambda _reason, _found: None, searched=lambda _: None, set_timer=lambda _delay: None,
-    )  # fmt: skip
+    settings, pace = Settings(), Pace(timedelta(seconds=60), timedelta(seconds=60), 1)
+    reasons = Reasons(wake, Slots(5), Timer(wake, furthest=timedelta(seconds=60)), Poller(wake, deaf=pace, hearing=pace))
+    members = Members(Identity("alone", settings.lease), "kinds")
+    members.kinds_differ = False
+    bell = QuietBell(hearing=hearing)
+    claimer = Claimer("default", settings, reasons, Answers(look), bell, members, lambda _claims, _slots: None, ())
     task = asyncio.create_task(claimer.run())
     yield claimer
     task.cancel()
