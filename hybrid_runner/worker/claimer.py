@@ -14,7 +14,7 @@ from typing import Any, Protocol, assert_never
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Search
 from hybrid_runner.messages import Channel, HelpWanted, QueueMessage, channel_of
-from hybrid_runner.models import Claim, Taken
+from hybrid_runner.models import Claim
 from hybrid_runner.policy.doorbell import (
     START,
     Action,
@@ -43,13 +43,10 @@ from hybrid_runner.policy.looking import LookBudget
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Rows
-from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.about import about, shorten
-from hybrid_runner.worker.frontier import Frontier
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.members import Members
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.reconciler import Reconciler, Releases
 from hybrid_runner.worker.slots import Slots
 from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.wake import Wake
@@ -60,17 +57,17 @@ LOOK = "look"
 """The way of what was found without a reason from outside, by looking."""
 
 
-class ClaimPort(Releases, Protocol):
-    """What a claimer asks of the database."""
+class ClaimPort(Protocol):
+    """The database, as a claimer knows it: its own queue of it."""
 
-    def room(self) -> int:
-        """How many more outcomes can be taken: what is claimed has to be settled."""
+    async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim]:
+        """Claim up to so many due jobs; `sweep`: from the start of the lanes."""
 
-    async def claim(self, queue: str, slots: int, lanes: Lanes, /) -> Taken:
-        """Claim up to so many due jobs that lie behind where the lanes start."""
-
-    async def next_due(self, queue: str, /) -> timedelta | None:
+    async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None when none waits for its time."""
+
+    async def reconcile(self) -> None:
+        """Put back what Postgres shows as running here and is not. Not while a claim is on its way."""
 
 
 class BellSession(Protocol):
@@ -127,11 +124,10 @@ class Claimer:
         self.mode = Mode.DEAF
         self.asleep_since: float | None = None
         """By the monotonic clock; None: it is not asleep."""
-        self.reconciler = Reconciler(queue, claims)
+        self.claims = claims
         self.budget = LookBudget(settings)
         self._settings = settings
         self._reasons = reasons
-        self._claims = claims
         self._bell = bell
         self._members = members
         self._start = start
@@ -140,7 +136,6 @@ class Claimer:
         self._stopped = False
         self._busy_since: float | None = None
         self._reason = Reason.SWEEP
-        self._frontier = Frontier(settings.frontier_margin)
         self._full_since: float | None = None
         self._fresh_until = 0.0  # if full: how long others are not asked for help
         self._helped_at = -math.inf
@@ -240,7 +235,8 @@ class Claimer:
             self.budget.falls_anew()
         wake = self._reasons.wake
         self._reason = await wake.wait(self._seconds(pause))
-        return Woken(self._reason, hearing=self._bell.hearing, free=self._free() > 0, later=wake.later())
+        is_free = self._reasons.slots.free() > 0
+        return Woken(self._reason, hearing=self._bell.hearing, free=is_free, later=wake.later())
 
     def _seconds(self, pause: Pause) -> float | None:
         now = time.monotonic()
@@ -264,10 +260,10 @@ class Claimer:
 
     async def _look(self, *, sweep: bool, timer: bool) -> Looked | None:
         try:
-            await self.reconciler.reconcile()
+            await self.claims.reconcile()
             if timer:
                 # Before the look: a job that becomes due between the two is then found by the look, not by neither.
-                self._reasons.timer.set(await self._claims.next_due(self.queue))
+                self._reasons.timer.set(await self.claims.next_due())
             return await self._claim_free(sweep=sweep)
         except Exception as error:
             self.seen.consecutive_errors += 1
@@ -279,30 +275,24 @@ class Claimer:
 
     async def _claim_free(self, *, sweep: bool) -> Looked:
         slots, poller = self._reasons.slots, self._reasons.poller
-        free, began = self._free(), time.monotonic()
+        free, began = slots.free(), time.monotonic()
         if not free or self._stopped:
             slots.awaited = True
             poller.looked(self._reason, None)
             return self._report(found=False, swept=False, now=began)
         sweep = self.budget.sweeps(began, wanted=sweep)
-        claims = await self._claim(free, sweep=sweep)
+        claims = await self.claims.claim(free, sweep=sweep)
         ended = time.monotonic()
+        if self._outage.failures:
+            self._outage.over()
         self.budget.looked(claims, free, began, ended, swept=sweep)
         self.seen.sweeps += sweep
         self._tell(claims, free, began, ended, sweep=sweep)
         if claims:
             self._start(claims, slots)
-        slots.awaited = not self._free()
+        slots.awaited = not slots.free()
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
-
-    async def _claim(self, free: int, *, sweep: bool) -> list[Claim]:
-        self.reconciler.claim_unanswered = True
-        taken = await self._claims.claim(self.queue, free, self._frontier.lanes(sweep=sweep))
-        self.reconciler.claim_unanswered = False
-        self._frontier.moved_by(taken, free)
-        self._outage.over()
-        return taken.claims
 
     def _tell(self, claims: list[Claim], free: int, began: float, ended: float, *, sweep: bool) -> None:
         seen = self.seen
@@ -342,9 +332,6 @@ class Claimer:
             # Those who can help are told once in that time: each time costs them a fall asleep.
             saturated=self._full_since is not None and now - max(self._full_since, self._helped_at) >= help_after,
         )
-
-    def _free(self) -> int:
-        return min(self._reasons.slots.free(), self._claims.room())
 
 
 async def unmute(bell: BellSession, queue: str) -> None:

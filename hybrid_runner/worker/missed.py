@@ -16,6 +16,7 @@ from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.members import Members
 
+_SWEEP = Reason.SWEEP.way
 _MOST = 1000
 """So many of one poll are looked at; more would tell nothing new."""
 
@@ -55,7 +56,7 @@ class MissedRings:
 
     def searched(self, search: Search) -> None:
         """A look ended: if a fallback poll caused it, what it found may have been missed."""
-        if search.asleep_since is None or not search.claims or search.way != Reason.SWEEP.way:
+        if search.asleep_since is None or not search.claims or search.way != _SWEEP:
             return
         now = time.monotonic()
         rung = None if self._rung_at is None else now - self._rung_at

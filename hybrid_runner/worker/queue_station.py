@@ -114,7 +114,7 @@ class QueueStation:
 
     def _on_ring(self, reason: Reason, ringer: int) -> None:
         self.missed.heard(insert=True)
-        match self.members.part(ringer):
+        match self.members.part(ringer) if self.members.share_rings else Part.LOOK:
             case Part.LOOK:
                 self._look_or_pass_on(reason, ringer)
             case Part.LOOK_LATER:

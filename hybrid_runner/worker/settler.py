@@ -91,7 +91,7 @@ class Settler:
 
     def room(self) -> int:
         """How many more it takes; what is claimed beyond that would wait here when it ends."""
-        return max(0, self._most - self.pending)
+        return max(0, self._most - len(self._waiting) - len(self._in_flight) - len(self._set_aside))
 
     def claims(self) -> list[tuple[int, int]]:
         """The jobs and claims whose outcome Postgres does not have yet."""

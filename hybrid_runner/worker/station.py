@@ -85,7 +85,7 @@ class Station:
         """End the heartbeat, put back what was claimed and never came here, and take the worker's row away."""
         await self.presence.stop()
         for queue in self.queues.values():
-            await queue.claimer.reconciler.reconcile()
+            await queue.claimer.claims.reconcile()
         in_order = not self.executor.running and not self.settler.pending
         await self.presence.retire(self.links.claims, in_order=in_order)
 

@@ -22,14 +22,15 @@ from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.claimer import Claimer, Reasons
+from hybrid_runner.worker.claims import Claims
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.members import Members
 from hybrid_runner.worker.missed import MissedRings
+from hybrid_runner.worker.outcome_port import Outcomes
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.ports import Claims, Outcomes
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.publisher import Publisher
@@ -82,7 +83,7 @@ def wire(
     tally, counts, chronicle = reports
     publisher = Publisher(listener.send, tasks.soon)
     observers = Observers(
-        searched=[counts.searched, tracing.searched, publisher.searched],
+        searched=[counts.searched, *([tracing.searched] if tracing.on else []), publisher.searched],
         wrote=[tally.wrote, counts.wrote, chronicle.wrote, tracing.wrote, publisher.wrote],
         rescued=[counts.rescued, tracing.rescued, publisher.rescued],
     )
@@ -109,13 +110,14 @@ def wire(
     )  # fmt: skip
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
-    claims = Claims(links.claims, kinds, identity, executor, settler, presence.soon)
+    def in_hand() -> list[tuple[int, int]]:
+        return [*executor.claims, *settler.claims()]
 
     def wire_queue(queue: str, slots: int) -> QueueStation:
         wake = Wake()
         reasons = Reasons(
             wake,
-            Slots(slots, on_free=partial(wake.up, Reason.SLOT)),
+            Slots(slots, on_free=partial(wake.up, Reason.SLOT), room=settler.room),
             Timer(wake, furthest=settings.hybrid_poll_cap),
             Poller(
                 wake,
@@ -125,6 +127,7 @@ def wire(
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
+        claims = Claims(queue, links.claims, kinds, identity, settings.frontier_margin, presence.soon, in_hand, settler.settle)
         on_look = (missed.searched, observers.searched)
         claimer = Claimer(queue, settings, reasons, claims, listener, members, executor.start, on_look)
         return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, presence.soon, tasks.soon)

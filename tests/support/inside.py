@@ -15,6 +15,7 @@ from hybrid_runner.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.storage.connections import Rows
+from hybrid_runner.storage.queries import query
 from hybrid_runner.upkeep.gauges import Gauges
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
@@ -108,8 +109,13 @@ def has_slept(worker: Worker, seconds: float) -> None:
 
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
     """The statement that claims."""
-    claims: Any = _queue(worker).claimer._claims
-    claims.claim = wrap(claims.claim)
+    link: Any = worker._station.links.claims
+    fetch, claim, text = link.fetch, wrap(link.fetch), query("claim_jobs")
+
+    async def ask(asked: str, *arguments: Any) -> Any:
+        return await (claim if asked == text else fetch)(asked, *arguments)
+
+    link.fetch = ask
 
 
 def never_pause(claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]) -> None:

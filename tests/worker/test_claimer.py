@@ -12,14 +12,13 @@ import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.messages import Channel, QueueMessage
-from hybrid_runner.models import Claim, Taken
+from hybrid_runner.models import Claim
 from hybrid_runner.policy import doorbell
 from hybrid_runner.policy.doorbell import Doorbell, Mode, Reason, Stand, Woken
 from hybrid_runner.policy.looking import TOGETHER
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.queries import query
-from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.claimer import Claimer, Reasons
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.members import Members
@@ -29,8 +28,8 @@ from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.wake import Wake
 from tests.support import inside
 
-Look = Callable[[str, int, Lanes], Awaitable[Taken]]
-NOTHING = Taken([], datetime(2030, 1, 1, tzinfo=UTC))
+Look = Callable[[int], Awaitable[list[Claim]]]
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class QuietBell:
@@ -49,22 +48,16 @@ class QuietBell:
 class Answers:
     """What the database says to a claimer."""
 
-    session = 1
-
     def __init__(self, look: Look) -> None:
         self._look = look
 
-    def room(self) -> int:
-        return 10
+    async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:  # noqa: ARG002
+        return await self._look(slots)
 
-    async def claim(self, queue: str, slots: int, lanes: Lanes) -> Taken:
-        return await self._look(queue, slots, lanes)
-
-    async def release_lost(self, _queue: str) -> dict[int, bool]:
-        return {}
-
-    async def next_due(self, _queue: str) -> timedelta | None:
+    async def next_due(self) -> timedelta | None:
         return None
+
+    async def reconcile(self) -> None: ...
 
 
 @asynccontextmanager
@@ -96,11 +89,11 @@ async def test_a_ring_during_a_look_causes_another_look() -> None:
     """The flag is lowered before the look: what was inserted during it may not have been seen by it."""
     wake, looks = Wake(), asyncio.Queue[int]()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         looks.put_nowait(free)
         if looks.qsize() == 1:
             wake.up(Reason.RING)
-        return NOTHING
+        return []
 
     async with claiming(wake, look):
         await asyncio.wait_for(wake.resting.wait(), 5)
@@ -111,11 +104,11 @@ async def test_a_look_that_failed_is_repeated_after_a_pause_without_another_reas
     """A9: the ring that caused it is gone."""
     wake, looks, paused = Wake(), list[int](), list[Exception]()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         looks.append(free)
         if len(looks) == 1:
             raise DatabaseUnavailable("away")
-        return NOTHING
+        return []
 
     async def pause(error: Exception) -> None:
         paused.append(error)
@@ -146,9 +139,7 @@ class NotedWake(Wake):
 
 def due_job(known_for: timedelta) -> Claim:
     """A job that was put in so long before it was due."""
-    due = NOTHING.at
-    assert due is not None
-    return Claim(1, "default", "noop", 5, "{}", None, None, due, 5, None, None, None, 1, 1, due, due - known_for)
+    return Claim(1, "default", "noop", 5, "{}", None, None, DUE, 5, None, None, None, 1, 1, DUE, DUE - known_for)
 
 
 @pytest.mark.parametrize(("known_for", "pause"), [(timedelta(seconds=1), TOGETHER), (timedelta(0), 0.0)])
@@ -156,9 +147,9 @@ async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(k
     """Snoozed jobs come due one by one; a look for each costs more than they do. An insert that is due at once does not wait."""
     wake = NotedWake()
 
-    async def look(_queue: str, _free: int, _lanes: Lanes) -> Taken:
+    async def look(_free: int) -> list[Claim]:
         await asyncio.sleep(0.001)
-        return Taken([due_job(known_for)], NOTHING.at)
+        return [due_job(known_for)]
 
     async with claiming(wake, look, hearing=True) as claimer:
         await asyncio.wait_for(wake.enough.wait(), 10)
@@ -170,9 +161,9 @@ async def test_known_jobs_are_not_kept_waiting_while_more_are_due_than_fit() -> 
     """A thousand snoozed jobs that are due at once are claimed as fast as slots come free."""
     wake = NotedWake()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         await asyncio.sleep(0.001)
-        return Taken([due_job(timedelta(seconds=1))] * free, NOTHING.at)
+        return [due_job(timedelta(seconds=1))] * free
 
     async with claiming(wake, look, hearing=True):
         await asyncio.wait_for(wake.enough.wait(), 10)
