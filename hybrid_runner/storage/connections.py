@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
+from weakref import WeakSet
 
 import asyncpg
 
@@ -131,19 +134,24 @@ def check_dsn(dsn: str) -> None:
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
-    opened: Any = _for_pool  # its other arguments are of no use here
-    return Pool(await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0))
+    opened = WeakSet[Connection]()
 
+    async def remembered(dsn: str, **_: object) -> Connection:  # the driver's arguments are of no use here
+        connection = await connect(dsn)
+        opened.add(connection)
+        return connection
 
-async def _for_pool(dsn: str, **_: object) -> Connection:
-    return await connect(dsn)
+    opens: Any = remembered
+    pool = await asyncpg.create_pool(dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    return Pool(pool, opened)
 
 
 class Pool:
     """Connections for whoever asks, several at a time."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], opened: WeakSet[Connection]) -> None:
         self._pool = pool
+        self._opened = opened
 
     async def fetch(self, query: str, /, *args: Any, timeout: float | None = None) -> Rows:
         """Run one statement on a connection that is free."""
@@ -161,6 +169,15 @@ class Pool:
                 await self._pool.close()
         except TimeoutError:
             self._pool.terminate()
+
+    def abandon(self) -> None:
+        """Hang up where nothing can be awaited: the event loop of these connections is gone."""
+        for connection in self._opened:
+            transport: Any = getattr(connection, "_transport", None)
+            with contextlib.suppress(RuntimeError):  # a closed loop refuses the rest of it
+                connection.terminate()
+            with contextlib.suppress(OSError, AttributeError):
+                transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
 class Link:

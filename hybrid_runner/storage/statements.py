@@ -94,6 +94,12 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     return {row[0] for row in rows}
 
 
+async def completed_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of these ids and claims whose jobs are archived as completed under that claim."""
+    rows = await fetch(on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims])
+    return {(row[0], row[1]) for row in rows}
+
+
 async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
     """The last error of each of these ended jobs, as JSON text."""
     return {row[0]: row[1] for row in await fetch(on, "find_reasons", ids)}
@@ -164,15 +170,21 @@ async def register_worker(
 async def beat(
     on: Fetches,
     worker_id: str,
-    running: Sequence[int],
+    running: Sequence[tuple[int, int]],
     queues: Sequence[str],
     first_claim: int,
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
 ) -> list[HeartbeatNews]:
-    """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
-    rows = await fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
+    """Say that this worker lives, and hear what it may have missed.
+
+    `running` are ids and claims, `running_by_queue` is JSON text.
+    """
+    ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
+    rows = await fetch(
+        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims
+    )  # fmt: skip
     return [parse(*row) for row in rows]
 
 

@@ -7,12 +7,13 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
 
 from hybrid_runner.errors import NoAnswer
 from hybrid_runner.jsontext import encode
-from hybrid_runner.news import DutyGiven, EndsUnreported, JobHung, UpkeepNews, WorkerDied, WorkerNews, WorkerSilent
+from hybrid_runner.news import DutyGiven, EndsUnreported, JobHung, RowGone, UpkeepNews, WorkerDied, WorkerNews, WorkerSilent
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
@@ -143,7 +144,7 @@ class Presence:
         try:
             async with asyncio.timeout(self._patience):  # connecting included
                 news = await statements.beat(
-                    self._beats, worker_id, self._executor.running, self._queues, first_claim, self._listener.proof_channel,
+                    self._beats, worker_id, self._executor.claims, self._queues, first_claim, self._listener.proof_channel,
                     settings.overtime,
                     encode(self._executor.by_queue(), "running"),
                 )  # fmt: skip
@@ -190,30 +191,48 @@ class Presence:
         await self.gauges.close()
 
     async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
-        is_rescue_due, are_ends_unreported, hung = self._rescue_first, False, []
-        for one in news:
-            match one:
-                case WorkerDied():
-                    is_rescue_due = True
-                case DutyGiven(name):
-                    is_rescue_due = is_rescue_due or name == "lost"
-                case EndsUnreported():
-                    are_ends_unreported = True
-                case JobHung(job_id):
-                    hung.append(job_id)
-                case WorkerSilent():
-                    pass
-                case _:
-                    assert_never(one)
-        if is_rescue_due:
+        todo = _sorted(news)
+        if todo.rescue or self._rescue_first:
             await self._rescuer.rescue()
             self._rescue_first = False
-        if are_ends_unreported:
+        if todo.report_ends:
             await self._endings.tell()
+        if todo.gone:
+            completed = await statements.completed_claims(self._upkeep, todo.gone)  # by their handlers, which may go on
+            self._pass_on(lambda: self._executor.stop_without_rows({*todo.gone} - completed))
         # Both: what waits here for a process is claimed, and its time has not begun.
         overdue = self._executor.overdue(self._settings.overtime.total_seconds())
-        if hung := [job_id for job_id in hung if job_id in overdue]:
+        if hung := [job_id for job_id in todo.hung if job_id in overdue]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
+
+
+@dataclass
+class _Todo:
+    rescue: bool = False
+    report_ends: bool = False
+    hung: list[int] = field(default_factory=list)
+    gone: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _sorted(news: Iterable[UpkeepNews]) -> _Todo:
+    todo = _Todo()
+    for one in news:
+        match one:
+            case WorkerDied():
+                todo.rescue = True
+            case DutyGiven(name):
+                todo.rescue = todo.rescue or name == "lost"
+            case EndsUnreported():
+                todo.report_ends = True
+            case JobHung(job_id):
+                todo.hung.append(job_id)
+            case RowGone(job_id, claim):
+                todo.gone.append((job_id, claim))
+            case WorkerSilent():
+                pass
+            case _:
+                assert_never(one)
+    return todo
 
 
 def heard_within(settings: Settings) -> timedelta:
