@@ -22,8 +22,7 @@ from hybrid_runner.models import (
 from hybrid_runner.news import HeartbeatNews
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.beat_answer import parse
-from hybrid_runner.storage.connections import Fetches, Rows
-from hybrid_runner.storage.fetching import fetch, fetch_value
+from hybrid_runner.storage.connections import Fetches, Rows, fetch, fetch_value
 
 
 class Kinds:

@@ -73,8 +73,6 @@ class Counts:
         if claims:
             at = claims[0].started_at  # the same for all that one statement claims
             self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
-        if search.missed:  # by earlier searches: this one may have found nothing
-            self._missed.add((queue,), search.missed)
 
     def wrote(self, writing: Writing) -> None:
         """Outcomes were written."""
@@ -101,6 +99,10 @@ class Counts:
         """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted nowhere else."""
         for settlement in settled:
             self._rescues.add((settlement.claim.queue, word_of(settlement)))
+
+    def missed(self, queue: str, count: int) -> None:
+        """A fallback poll found jobs although a ring was due."""
+        self._missed.add((queue,), count)
 
     def lagged(self, seconds: float) -> None:
         """The event loop came so late to what it was asked to do at once."""

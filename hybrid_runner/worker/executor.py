@@ -122,6 +122,11 @@ class Executor:
             attempt.wind_down()
         return bool(attempts)
 
+    def cancel(self, job_id: int) -> None:
+        """Stop what runs of this job: somebody called `cancel` for it."""
+        if self.stop(job_id, Stopped.CANCEL):
+            log.info("cancelling was asked for", extra={"job": job_id})
+
     def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
         """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can be kept.
 
@@ -159,9 +164,10 @@ class Executor:
         """Wait until nothing runs."""
         await self._idle.wait()
 
-    def close(self) -> None:
-        """Nothing will run any more."""
+    async def close(self) -> None:
+        """Nothing will run any more: no time-outs are left, and processes end."""
         self._deadlines.close()
+        await self._callers.close()
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim

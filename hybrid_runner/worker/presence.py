@@ -1,4 +1,4 @@
-"""What a worker is to the others: a name, a range of claim numbers, a heartbeat, and help for those who have died."""
+"""What a worker is to the others: registered, with a heartbeat, and help for those who have died."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import asyncio
 import os
 import socket
 import time
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import count
 from typing import assert_never
 
 from hybrid_runner.errors import NoAnswer
@@ -28,11 +26,14 @@ from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.endings import Endings
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
+from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.identity import Identity, Name
+from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage
-from hybrid_runner.worker.watchdog import Stall, Watchdog
+from hybrid_runner.worker.watchdog import Watchdog
 
-_GLANCE = 0.05
+OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Presence:
@@ -45,33 +46,23 @@ class Presence:
         registry: Registry,
         queues: Iterable[str],
         kinds: str,
-        worker_id: str,
+        identity: Identity,
         *,
         contact: Contact,
-        running: Callable[[], list[tuple[int, int]]],
-        by_queue: Callable[[], dict[str, int]],
-        overdue: Callable[[float], set[int]],
-        rows_gone: Callable[[Iterable[tuple[int, int]]], None],
-        proof_channel: Callable[[], str | None],
-        told: Callable[[list[WorkerNews], float, int], None],
-        unheard: Callable[[], None],
-        stalled: Callable[[Stall], dict[str, object]],
+        executor: Executor,
+        listener: Listener,
         tracing: Tracing,
         rescued: Callable[[Sequence[Settlement]], None],
         lagged: Callable[[float], None],
     ) -> None:
-        self.id = worker_id
-        self._name = worker_id
+        self._identity = identity
         self._settings = settings
         self._queues = list(queues)
         self._kinds = kinds
-        self._running = running
-        self._by_queue = by_queue
-        self._overdue = overdue
-        self._rows_gone = rows_gone
-        self._proof_channel = proof_channel
-        self._told = told
-        self._unheard = unheard
+        self._executor = executor
+        self._listener = listener
+        self._on_news: OnNews | None = None
+        self._on_silence: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
         self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
         self._contact = contact
@@ -83,25 +74,11 @@ class Presence:
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._rescue_first = False
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
-        self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled, lagged)
+        self.watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, lagged)
         self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
         """Seconds between two beats."""
         others = (self.watchdog.run, self._act_on_news, *self._duty_runner.loops)
         self._heartbeat = Heartbeat(self.pause, self._beat, *others, closing=self._close)
-        self._first_claim = 0
-        self._numbers = count()
-        self.beaten_at = time.monotonic()
-
-    @property
-    def first_claim(self) -> int:
-        """Our claims count from here, until we are somebody else."""
-        return self._first_claim
-
-    async def confirmed(self) -> None:
-        """Return once a heartbeat of the last lease has said that we live: what we claim otherwise may be claimed by a dead one."""
-        while time.monotonic() - self.beaten_at > self._settings.lease.total_seconds():
-            self._heartbeat.soon()
-            await asyncio.sleep(_GLANCE)
 
     @property
     def rescued(self) -> int:
@@ -113,36 +90,37 @@ class Presence:
         """Whether the heartbeat goes on."""
         return self._heartbeat.alive
 
-    def claim_number(self) -> int:
-        """The next one."""
-        return next(self._numbers)
-
     async def register(self, on: Fetches, queues: str) -> None:
         """Become known; what an earlier worker of this name ran is put back at the first heartbeat."""
-        await self._register(on, queues, self.id)
+        await self._register(on, queues, self._identity.id)
 
     async def register_anew(self, on: Fetches, queues: str) -> None:
         """Under a new name: the others believe the old one dead."""
-        await self._register(on, queues, f"{self._name[:180]}~{uuid.uuid4().hex[:8]}")
+        await self._register(on, queues, self._identity.new_id())
 
     async def _register(self, on: Fetches, queues: str, worker_id: str) -> None:
         host, pid = socket.gethostname(), os.getpid()
         first, took_over = await statements.register_worker(
             on, worker_id, host, pid, VERSION, queues, self._settings.lease, self._kinds
         )
-        self.id, self._first_claim, self._numbers = worker_id, first, count(first)
+        self._identity.register(worker_id, first)
         self._rescue_first = self._rescue_first or took_over
 
     async def leave_queues(self, on: Fetches) -> None:
         """Nobody shall count on this worker any more."""
-        await statements.leave_queues(on, self.id, self._first_claim)
+        await statements.leave_queues(on, *self._identity.name)
 
     async def retire(self, on: Fetches, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
-        await statements.retire_worker(on, self.id, self._first_claim, in_order=in_order)
+        await statements.retire_worker(on, *self._identity.name, in_order=in_order)
 
-    def start(self) -> None:
-        """Beat from now on."""
+    def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
+        """Beat from now on.
+
+        In the worker's loop, `on_news` is given what each heartbeat brought, when it was sent, and under which name;
+        `on_silence` is called when one got no answer.
+        """
+        self._on_news, self._on_silence = on_news, on_silence
         self._heartbeat.start()
 
     def soon(self) -> None:
@@ -156,22 +134,24 @@ class Presence:
     # --- in the heartbeat's thread
 
     async def _beat(self) -> float | None:
-        settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
+        settings, name, began = self._settings, self._identity.name, time.monotonic()
+        worker_id, first_claim = name
         try:
             async with asyncio.timeout(self._patience):  # connecting included
                 news = await statements.beat(
-                    self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime,
-                    encode(self._by_queue(), "running"), self._duty_runner.names,
+                    self._beats, worker_id, self._executor.claims, self._queues, first_claim, self._listener.proof_channel,
+                    settings.overtime, encode(self._executor.by_queue(), "running"), self._duty_runner.names,
                 )  # fmt: skip
         except (NoAnswer, TimeoutError) as error:
-            self._pass_on(self._unheard)
+            self._pass_on(self._on_silence)
             failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
             self._contact.failed(failure)
             raise failure from None
-        self.beaten_at = time.monotonic()
+        self._identity.confirmed_at = time.monotonic()
         others = [one for one in news if isinstance(one, WorkerNews)]
         ours = [one for one in news if isinstance(one, UpkeepNews)]
-        self._pass_on(lambda: self._told(others, began, first_claim))
+        if (on_news := self._on_news) is not None:
+            self._pass_on(lambda: on_news(others, began, name))
         duties = [one.name for one in ours if isinstance(one, DutyGiven)]
         self._duty_runner.give(duties, f"{worker_id} {first_claim}")
         if self._news.empty():  # else those of the beat before are still being dealt with
@@ -210,9 +190,9 @@ class Presence:
             await self._endings.tell()
         if todo.gone:
             completed = await statements.completed_claims(self._upkeep, todo.gone)  # by their handlers, which may go on
-            self._pass_on(lambda: self._rows_gone({*todo.gone} - completed))
+            self._pass_on(lambda: self._executor.stop_without_rows({*todo.gone} - completed))
         # Both: what waits here for a process is claimed, and its time has not begun.
-        overdue = self._overdue(self._settings.overtime.total_seconds())
+        overdue = self._executor.overdue(self._settings.overtime.total_seconds())
         if hung := [job_id for job_id in todo.hung if job_id in overdue]:
             await self._rescuer.end_hung(self._upkeep, worker_id, hung, self._settings.overtime)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
-from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.outcomes import Settlement, word_of
+from hybrid_runner.happenings import Writing
+from hybrid_runner.outcomes import word_of
 
 
 class Tally:
@@ -14,17 +14,19 @@ class Tally:
 
     def __init__(self) -> None:
         self.settled: Counter[str] = Counter()
+        self._changed = asyncio.Event()
 
     def ended(self) -> int:
         """Jobs that have ended here, in whatever state."""
         return self.settled["completed"] + self.settled["failed"] + self.settled["cancelled"]
 
-    def searched(self, search: Search) -> None:
-        """What is found is the claimer's to count."""
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """What is rescued is the rescuer's to count."""
+    async def reached(self, count: int) -> None:
+        """Wait until so many jobs have ended here."""
+        while self.ended() < count:
+            self._changed.clear()
+            await self._changed.wait()
 
     def wrote(self, writing: Writing) -> None:
         """Postgres has them."""
         self.settled.update(map(word_of, writing.settled))
+        self._changed.set()

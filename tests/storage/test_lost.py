@@ -45,11 +45,11 @@ def duties(news: list[HeartbeatNews]) -> list[str]:
 @pytest.fixture
 def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
-    from hybrid_runner.storage import fetching, queries  # noqa: PLC0415
+    from hybrid_runner.storage import connections, queries  # noqa: PLC0415
 
     real = queries.query
     monkeypatch.setattr(
-        fetching, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
+        connections, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
     )
 
 
