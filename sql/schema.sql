@@ -101,7 +101,9 @@ BEGIN
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
-    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
+    -- It was cancelled before and retried, and somebody may be reporting that end.
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
 $$;
@@ -1388,7 +1390,8 @@ CREATE SEQUENCE hybrid_runner.stream_readers_until
 
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint NOT NULL,
-    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    taken_at timestamp with time zone
 );
 
 CREATE TABLE hybrid_runner.workers (

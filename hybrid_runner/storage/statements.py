@@ -17,6 +17,7 @@ from hybrid_runner.models import (
     Registered,
     State,
     Taken,
+    TakenEnds,
     Wanted,
 )
 from hybrid_runner.news import HeartbeatNews
@@ -213,10 +214,17 @@ def _lost(rows: Rows) -> list[Lost]:
     return [Lost(Claim(*row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
-async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
-    """Jobs that ended without a worker; nobody else is given them again."""
-    rows = await fetch(on, "take_unreported_ends", most, older_than)
-    return [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> TakenEnds:
+    """Jobs that ended without a worker; nobody else is given them for a minute."""
+    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
+    archived = [row[1:] for row in rows if row[2] is not None]
+    ends = [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
+    return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
+
+
+async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: datetime) -> None:
+    """Those that were taken at that time have been reported."""
+    await fetch(on, "delete_reported_ends", ids, taken_at)
 
 
 async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:

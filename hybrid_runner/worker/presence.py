@@ -23,8 +23,8 @@ from hybrid_runner.storage.contact import Contact
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.upkeep.duties import Duties
 from hybrid_runner.upkeep.duty_runner import DutyRunner
-from hybrid_runner.upkeep.endings import Endings
 from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.upkeep.unreported_ends import EndReporter
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.heartbeat import Heartbeat
@@ -69,7 +69,7 @@ class Presence:
         self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience, contact=contact)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(registry, rescued, tracing.kept)
-        self._endings = Endings(self._upkeep, tracing.ended if tracing.on else None)
+        self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
         self.duties = Duties(self._rescuer)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._rescue_first = False
@@ -187,7 +187,7 @@ class Presence:
             await self._rescuer.rescue(self._upkeep)
             self._rescue_first = False
         if todo.report_ends:
-            await self._endings.tell()
+            await self._end_reporter.report(self._upkeep)
         if todo.gone:
             completed = await statements.completed_claims(self._upkeep, todo.gone)  # by their handlers, which may go on
             self._pass_on(lambda: self._executor.stop_without_rows({*todo.gone} - completed))

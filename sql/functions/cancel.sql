@@ -34,7 +34,9 @@ BEGIN
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
-    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
+    -- It was cancelled before and retried, and somebody may be reporting that end.
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
 $$;

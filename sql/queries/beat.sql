@@ -69,7 +69,11 @@ HAVING count(*) > 0
 UNION ALL
 SELECT 'duty_given', '', t.name FROM taken AS t
 UNION ALL
-SELECT 'ends_unreported', '', '' WHERE EXISTS (SELECT FROM hybrid_runner.unreported_ends)
+SELECT 'ends_unreported', '', ''
+WHERE EXISTS (
+    SELECT FROM hybrid_runner.unreported_ends AS e
+    WHERE e.taken_at IS NULL OR e.taken_at < clock_timestamp() - interval '1 minute' -- as take_unreported_ends.sql has it
+)
 UNION ALL
 SELECT 'proof_sent', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
 UNION ALL
