@@ -208,13 +208,13 @@ class Claimer:
             case Mute(manner, rise):
                 return Muted(await self._mute(manner, rise=rise))
             case Open(lie_down):
-                await statements.open_bell(self._bell, self.queue, lie_down=lie_down)
+                await statements.open_bell(self._bell, self.queue, take_sleep_lock=lie_down)
                 self._renew_at = 0.0
                 self.budget.falls_anew()
                 return Opened()
             case Witness():
                 self.budget.falls_anew()
-                return Witnessed(await statements.witness_inserts(self._bell))
+                return Witnessed(await statements.mark_in_flight(self._bell))
             case Check(below):
                 return Checked(await statements.inserts_ended(self._bell, below))
             case _:
@@ -224,7 +224,7 @@ class Claimer:
         began = time.monotonic()
         if manner is Manner.SATURATED:
             self._helped_at = began
-        undone = await statements.mute_bell(self._bell, self.queue, self._settings.mute, manner.value, rise=rise)
+        undone = await statements.mute_bell(self._bell, self.queue, self._settings.mute, manner.value, drop_sleep_lock=rise)
         self._renew_at = began + self._settings.mute_renewal.total_seconds()
         if self._members.kinds_differ and manner is not Manner.FULL:
             await unmute(self._bell, self.queue)  # it has turned out meanwhile that others sleep who know other kinds
@@ -337,5 +337,5 @@ class Claimer:
 async def unmute(bell: BellSession, queue: str) -> None:
     """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
     with contextlib.suppress(RunnerError):
-        await statements.open_bell(bell, queue, lie_down=False)
+        await statements.open_bell(bell, queue, take_sleep_lock=False)
     await bell.send(channel_of(queue), HelpWanted())

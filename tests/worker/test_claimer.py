@@ -37,7 +37,7 @@ class QuietBell:
 
     def __init__(self, *, hearing: bool) -> None:
         self.hearing = hearing
-        self._answers = {query("witness_inserts"): 1, query("inserts_ended"): True, query("mute_bell"): False}
+        self._answers = {query("mark_in_flight"): 1, query("inserts_ended"): True, query("mute_bell"): False}
 
     async def fetch(self, text: str, /, *_args: Any) -> Any:
         return [[self._answers.get(text)]]
