@@ -176,14 +176,15 @@ async def beat(
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
+    duties: Sequence[str] = (),
 ) -> list[HeartbeatNews]:
     """Say that this worker lives, and hear what it may have missed.
 
-    `running` are ids and claims, `running_by_queue` is JSON text.
+    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be given to do.
     """
     ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
     rows = await fetch(
-        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims
+        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims, duties
     )  # fmt: skip
     return [parse(*row) for row in rows]
 

@@ -21,9 +21,9 @@ from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
 from hybrid_runner.storage.contact import Contact
 from hybrid_runner.telemetry.tracing import Tracing
-from hybrid_runner.upkeep.chores import Chores
+from hybrid_runner.upkeep.duties import Duties
+from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.endings import Endings
-from hybrid_runner.upkeep.gauges import Gauges
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.executor import Executor
@@ -68,16 +68,16 @@ class Presence:
         self._contact = contact
         self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience, contact=contact)
         self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(self._upkeep, registry, rescued, tracing.kept)
+        self._rescuer = Rescuer(registry, rescued, tracing.kept)
         self._endings = Endings(self._upkeep, tracing.ended if tracing.on else None)
-        self._chores = Chores(dsn)
-        self.gauges = Gauges(dsn)
+        self.duties = Duties(self._rescuer)
+        self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._rescue_first = False
-        self._duties: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
+        self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, lagged)
         self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
         """Seconds between two beats."""
-        others = (self.watchdog.run, self._do_duties, self._chores.run, self.gauges.run)
+        others = (self.watchdog.run, self._act_on_news, *self._duty_runner.loops)
         self._heartbeat = Heartbeat(self.pause, self._beat, *others, closing=self._close)
 
     @property
@@ -89,11 +89,6 @@ class Presence:
     def alive(self) -> bool:
         """Whether the heartbeat goes on."""
         return self._heartbeat.alive
-
-    @property
-    def pinned(self) -> tuple[str, ...]:
-        """Who keeps vacuum from cleaning up, if this worker was the last to look."""
-        return self._chores.pinned
 
     async def register(self, on: Fetches, queues: str) -> None:
         """Become known; what an earlier worker of this name ran is put back at the first heartbeat."""
@@ -146,7 +141,7 @@ class Presence:
                 news = await statements.beat(
                     self._beats, worker_id, self._executor.claims, self._queues, first_claim, self._listener.proof_channel,
                     settings.overtime,
-                    encode(self._executor.by_queue(), "running"),
+                    encode(self._executor.by_queue(), "running"), self._duty_runner.names,
                 )  # fmt: skip
         except (NoAnswer, TimeoutError) as error:
             self._pass_on(self._on_silence)
@@ -159,11 +154,9 @@ class Presence:
         if (on_news := self._on_news) is not None:
             self._pass_on(lambda: on_news(others, began, name))
         duties = [one.name for one in ours if isinstance(one, DutyGiven)]
-        self._chores.give(duties)
-        if "gauges" in duties:
-            self.gauges.give(f"{worker_id} {first_claim}")
-        if self._duties.empty():  # else those of the beat before are still being done
-            self._duties.put_nowait((worker_id, ours))
+        self._duty_runner.give(duties, f"{worker_id} {first_claim}")
+        if self._news.empty():  # else those of the beat before are still being dealt with
+            self._news.put_nowait((worker_id, ours))
         return min((one.dead_in.total_seconds() for one in ours if isinstance(one, WorkerSilent)), default=None)
 
     def _pass_on(self, call: Callable[[], None]) -> None:
@@ -172,11 +165,11 @@ class Presence:
         except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
             raise asyncio.CancelledError from None
 
-    async def _do_duties(self) -> None:
+    async def _act_on_news(self) -> None:
         """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
         outage = Outage("upkeep")
         while True:
-            worker_id, news = await self._duties.get()
+            worker_id, news = await self._news.get()
             try:
                 await self._do(news, worker_id)
             except Exception as error:
@@ -187,13 +180,12 @@ class Presence:
     async def _close(self) -> None:
         await self._beats.close()
         await self._upkeep.close()
-        await self._chores.close()
-        await self.gauges.close()
+        await self._duty_runner.close()
 
     async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
         todo = _sorted(news)
         if todo.rescue or self._rescue_first:
-            await self._rescuer.rescue()
+            await self._rescuer.rescue(self._upkeep)
             self._rescue_first = False
         if todo.report_ends:
             await self._endings.tell()
@@ -203,7 +195,7 @@ class Presence:
         # Both: what waits here for a process is claimed, and its time has not begun.
         overdue = self._executor.overdue(self._settings.overtime.total_seconds())
         if hung := [job_id for job_id in todo.hung if job_id in overdue]:
-            await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
+            await self._rescuer.end_hung(self._upkeep, worker_id, hung, self._settings.overtime)
 
 
 @dataclass
@@ -220,15 +212,13 @@ def _sorted(news: Iterable[UpkeepNews]) -> _Todo:
         match one:
             case WorkerDied():
                 todo.rescue = True
-            case DutyGiven(name):
-                todo.rescue = todo.rescue or name == "lost"
             case EndsUnreported():
                 todo.report_ends = True
             case JobHung(job_id):
                 todo.hung.append(job_id)
             case RowGone(job_id, claim):
                 todo.gone.append((job_id, claim))
-            case WorkerSilent():
+            case WorkerSilent() | DutyGiven():
                 pass
             case _:
                 assert_never(one)

@@ -14,9 +14,9 @@ from hybrid_runner.news import JobsOverdue
 from hybrid_runner.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.storage.connections import Rows
+from hybrid_runner.storage.connections import Connection, Rows
 from hybrid_runner.storage.queries import query
-from hybrid_runner.upkeep.gauges import Gauges
+from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker import loops, reactions, shutdown
@@ -339,14 +339,14 @@ def claim_number(job: Job) -> int:
 # --- what is done for others
 
 
-async def put_back(rescuer: Rescuer, jobs: list[Requeued]) -> int:
+async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued]) -> int:
     """Of a dead worker's jobs; how many were still there."""
-    return await rescuer._settle(jobs)
+    return await rescuer._settle(database, jobs)
 
 
-def measures(gauges: Gauges) -> bool:
-    """Whether the queues are its to measure."""
-    return gauges._holder is not None
+def holds(duty: HeldDuty) -> bool:
+    """Whether this worker believes that it holds the duty."""
+    return duty._holder is not None
 
 
 # --- time-outs of attempts

@@ -15,7 +15,7 @@ from hybrid_runner.cli.session import opened, run
 from hybrid_runner.errors import JobNotFound, RunnerError
 from hybrid_runner.models import State
 from hybrid_runner.runner import Runner
-from hybrid_runner.upkeep.pruner import size
+from hybrid_runner.upkeep.duties.prune import size
 
 _SAID: dict[CancelAnswer | RetryAnswer, str] = {
     "cancelled": "is cancelled",
