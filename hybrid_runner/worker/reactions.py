@@ -124,7 +124,7 @@ class Reactions:
         station.executor.stop_all()
         while not self._tasks.ending:
             try:
-                await station.register_anew()
+                await station.presence.register_anew()
             except RunnerError as error:
                 await outage.pause(error)
                 continue

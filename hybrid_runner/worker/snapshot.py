@@ -18,10 +18,10 @@ def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Seq
     return WorkerStatus(
         id=station.identity.id, hearing=listener.hearing, stopping=stopping,
         running=len(executor.running), waiting=executor.waiting, pending_settlements=settler.pending,
-        settled=dict(tally.settled), stale=settler.stale, rescued=presence.rescued,
+        settled=dict(tally.settled), stale=settler.stale, rescued=presence.upkeep.rescued,
         stalls=presence.watchdog.stalls, stalled=presence.watchdog.stalled,
         ended_loops=(*ended_loops, *heartbeat), queues=tuple(queue.status() for queue in station.queues.values()),
-        vitals=_vitals(station), listeners_lost=listener.lost, figures={**figures, **presence.duties.queue_depths.figures()},
+        vitals=_vitals(station), listeners_lost=listener.lost, figures={**figures, **presence.upkeep.duties.queue_depths.figures()},
     )  # fmt: skip
 
 
@@ -30,5 +30,5 @@ def _vitals(station: Station) -> Vitals:
     return Vitals(
         heartbeat_age=time.monotonic() - station.identity.confirmed_at, heartbeat_every=presence.pause, deaf=listener.deaf,
         doubted=listener.doubted, away=contact.away, complaint=contact.complaint, loop_lag=presence.watchdog.lag,
-        pinned=presence.duties.growth.pinned,
+        pinned=presence.upkeep.duties.growth.pinned,
     )  # fmt: skip

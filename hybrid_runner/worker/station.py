@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.jsontext import encode
 from hybrid_runner.models import State
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.storage import statements
@@ -43,21 +42,12 @@ class Station:
         self.settler = settler
         self.queues = queues
 
-    @property
-    def slots(self) -> dict[str, int]:
-        """How many jobs of each queue run at a time."""
-        return {name: queue.slots.total for name, queue in self.queues.items()}
-
     async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
         """Open the queues and become known to the others; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await statements.open_queue(self.links.claims, name, ring_within)
-        await self.presence.register(self.links.settles, encode(self.slots, "queues"))
+        await self.presence.register()
         await statements.keep_jobs(self.links.settles, keeps)
-
-    async def register_anew(self) -> None:
-        """Become known under a new name."""
-        await self.presence.register_anew(self.links.courtesies, encode(self.slots, "queues"))
 
     async def idle(self) -> None:
         """Wait until there is no reason to look, nothing runs and everything is written down."""
@@ -73,7 +63,7 @@ class Station:
     async def leave(self) -> None:
         """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
         try:
-            await self.presence.leave_queues(self.links.claims)
+            await self.presence.leave_queues()
             await self.listener.get_up()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
@@ -87,7 +77,7 @@ class Station:
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()
         in_order = not self.executor.running and not self.settler.pending
-        await self.presence.retire(self.links.claims, in_order=in_order)
+        await self.presence.retire(in_order=in_order)
 
     async def close(self) -> None:
         """Nothing of it will run any more, and nothing is asked of the database."""

@@ -31,7 +31,7 @@ from hybrid_runner.worker.members import Members
 from hybrid_runner.worker.missed import MissedRings
 from hybrid_runner.worker.outcome_port import Outcomes
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.presence import Presence, heard_within
+from hybrid_runner.worker.presence import Offer, Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.publisher import Publisher
 from hybrid_runner.worker.queue_station import QueueStation
@@ -42,7 +42,9 @@ from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 from hybrid_runner.worker.timers import Timer
+from hybrid_runner.worker.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.wake import Wake
+from hybrid_runner.worker.watchdog import Watchdog
 
 _MANY_OUTCOMES = 50
 
@@ -73,7 +75,7 @@ def wire(
     reports: Reports,
 ) -> Wired:
     """Make all parts; nothing is asked of the database yet."""
-    links = Links(dsn, flush_claims=settings.flush_claims)
+    links = Links(dsn, flush_claims=settings.flush_claims, lease=settings.lease)
     listener = Listener(settings.listen_dsn or dsn)
     kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
     tracing = make_tracing(lambda: identity.id)
@@ -103,11 +105,10 @@ def wire(
     executor = Executor(registry, callers, settler.settle, progress.report, tracing)
 
     # What it is to the others.
-    presence = Presence(
-        dsn, settings, registry, slots, kinds.number, identity,
-        contact=links.contact, executor=executor, listener=listener, tracing=tracing,
-        rescued=observers.rescued, lagged=counts.lagged,
-    )  # fmt: skip
+    upkeep = UpkeepLoop(dsn, registry, executor, settings.overtime, tracing, observers.rescued)
+    watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
+    offer = Offer(slots, kinds.number)
+    presence = Presence(links, settings, identity, offer, executor, listener, upkeep, watchdog)
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
     def in_hand() -> list[tuple[int, int]]:
