@@ -10,8 +10,8 @@ from tests.support.jobs import ended
 
 STRAY = (
     "INSERT INTO hybrid_runner.archive "
-    "(id, queue, kind, priority, payload, run_at, state, attempt, version, created_at, finished_at) "
-    "VALUES ($1, 'default', 'work', 5, '{}', now(), 'completed', 1, 1, now(), now() + make_interval(days => $2))"
+    "(id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at, finished_at) "
+    "VALUES ($1, 'default', 'work', 5, '{}', now(), 'completed', 1, 0, 1, now(), now() + make_interval(days => $2))"
 )
 PLACE = "SELECT c.relname FROM hybrid_runner.archive AS a JOIN pg_class AS c ON c.oid = a.tableoid WHERE a.id = $1"
 
