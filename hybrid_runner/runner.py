@@ -19,7 +19,7 @@ from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.models import Enqueued, JobView, Keep, NewJob, Pruned, State
+from hybrid_runner.models import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, Pruned, State
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
 from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
 from hybrid_runner.settings import SettingOptions, Settings
@@ -74,7 +74,7 @@ class Runner:
         name: str,
         *,
         queue: str = "default",
-        max_attempts: int = 5,
+        max_attempts: int = MAX_ATTEMPTS,
         timeout: Duration | None = _DEFAULT_TIMEOUT,
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
