@@ -8,11 +8,10 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from hybrid_runner.client import Client, JobHandle
 from hybrid_runner.durations import Duration, parse_duration
-from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
 from hybrid_runner.models import Enqueued, JobView, Keep, NewJob, OnConflict, Pruned, State
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
@@ -29,6 +28,9 @@ from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import WorkerStatus
+
+if TYPE_CHECKING:
+    from hybrid_runner.embedded import EmbeddedPostgres
 
 log = logging.getLogger("hybrid_runner")
 
@@ -333,6 +335,8 @@ class Runner:
         return self._pool
 
     async def _start_embedded(self) -> None:
+        from hybrid_runner.embedded import use_embedded  # noqa: PLC0415  # of use to nobody who has a DSN
+
         self.embedded = await asyncio.to_thread(use_embedded, self.settings.embedded_directory)
         self._dsn = self.embedded.dsn
         log.warning(
