@@ -4,7 +4,9 @@ TYPE_CHECKING = False
 """As in `typing`, which takes longer to import than all of this."""
 
 if TYPE_CHECKING:
-    from hybrid_runner.client import JobHandle
+    from hybrid_runner.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
+    from hybrid_runner.client.handle import JobHandle
+    from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
     from hybrid_runner.errors import (
         ConfigurationError,
         DatabaseError,
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
         JobFailed,
         JobNotFound,
         KeyTaken,
+        OpenInAnotherLoop,
         RunnerError,
         SchemaMissing,
         SchemaTooNew,
@@ -26,29 +29,59 @@ if TYPE_CHECKING:
     from hybrid_runner.policy.pace import RetryPolicy
     from hybrid_runner.registry import JobKind
     from hybrid_runner.runner import Runner
-    from hybrid_runner.settings import Settings
+    from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
     from hybrid_runner.worker.service import Worker
     from hybrid_runner.worker.status import QueueStatus, WorkerStatus
 
 __all__ = [
-    "Cancel", "ConfigurationError", "DatabaseError", "DatabaseUnavailable", "EnqueueError", "Enqueued", "Fail", "Job",
-    "JobCancelled", "JobFailed", "JobHandle", "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob",
-    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "Settings", "Snooze",
-    "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
+    "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",
+    "DatabaseUnavailable", "EnqueueAnswer", "EnqueueError", "EnqueueManyOptions",
+    "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
+    "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
+    "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
+    "SchemaMissing", "SchemaTooNew", "SettingOptions", "Settings", "Snooze", "StaleClaim",
+    "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip
 
 _MODULES = {
-    "client": ("JobHandle",),
-    "job": ("Job",),
-    "models": ("Enqueued", "JobStatus", "JobView", "NewJob", "State"),
-    "outcomes": ("Cancel", "Fail", "Retry", "Snooze"),
-    "policy.pace": ("RetryPolicy",),
-    "registry": ("JobKind",),
-    "runner": ("Runner",),
-    "settings": ("Settings",),
-    "worker.service": ("Worker",),
-    "worker.status": ("QueueStatus", "WorkerStatus"),
+    "hybrid_runner.answers": (
+        "AmendAnswer",
+        "CancelAnswer",
+        "EnqueueAnswer",
+        "RetryAnswer",
+    ),
+    "hybrid_runner.client.handle": ("JobHandle",),
+    "hybrid_runner.client.options": (
+        "EnqueueManyOptions",
+        "EnqueueOptions",
+    ),
+    "hybrid_runner.job": ("Job",),
+    "hybrid_runner.models": (
+        "Enqueued",
+        "JobStatus",
+        "JobView",
+        "NewJob",
+        "State",
+    ),
+    "hybrid_runner.outcomes": (
+        "Cancel",
+        "Fail",
+        "Retry",
+        "Snooze",
+    ),
+    "hybrid_runner.policy.pace": ("RetryPolicy",),
+    "hybrid_runner.registry": ("JobKind",),
+    "hybrid_runner.runner": ("Runner",),
+    "hybrid_runner.settings": (
+        "SettingOptions",
+        "Settings",
+    ),
+    "hybrid_runner.worker.service": ("Worker",),
+    "hybrid_runner.worker.status": (
+        "QueueStatus",
+        "WorkerStatus",
+    ),
 }
 """Where the public names are that are not errors. A module is imported when a name of it is first asked for: together they
 take a quarter of a second, and the command line seldom needs all."""
@@ -64,8 +97,8 @@ if not TYPE_CHECKING:  # type checkers would take any name for one of ours
         if name == "__version__":
             value = import_module("hybrid_runner.version").VERSION
         else:
-            module = next((module for module, names in _MODULES.items() if name in names), "errors")
-            value = getattr(import_module(f"hybrid_runner.{module}"), name)
+            module = next((module for module, names in _MODULES.items() if name in names), "hybrid_runner.errors")
+            value = getattr(import_module(module), name)
         globals()[name] = value
         return value
 

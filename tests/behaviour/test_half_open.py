@@ -11,8 +11,8 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.worker import service
 from tests.cli.running import ROOT, worker
+from tests.support import inside
 from tests.support.bells import seen, until
 from tests.support.busy import INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.proxy import Proxy
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("short_pauses", "short_patience")
 
 SHORT_LEASE: dict[str, Any] = {"lease": "3s"} | QUICK_BEATS
 """A beat without an answer is given up after a second."""
+PATIENCE = 1.5
 BEATEN = "SELECT max(heartbeat_at) FROM hybrid_runner.workers"
 LIVE = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
 
@@ -29,8 +30,7 @@ LIVE = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds would be waited for in full."""
-    monkeypatch.setattr(service, "_SWALLOWED", 1.5)
-    monkeypatch.setattr(service, "_OVERRUN", 1.5)
+    inside.make_patience_short(monkeypatch, PATIENCE)
 
 
 async def freeze_at(moment: str, proxy: Proxy, app: App, database: Connection, *, newcomers: bool) -> None:
@@ -182,8 +182,8 @@ async def test_a_stop_ends_on_a_frozen_network(moment: str, grace: float, dsn: s
             await app.runner.close()
             closed = time.monotonic() - began
             proxy.thaw()
-        assert took < grace + service._OVERRUN + 2
-        assert closed < grace + service._OVERRUN + 5
+        assert took < grace + PATIENCE + 2
+        assert closed < grace + PATIENCE + 5
         assert worker.status().running == 0
 
 

@@ -22,7 +22,8 @@ from hybrid_runner.web import health
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker import listener
 from tests.cli.running import worker as worker_process
-from tests.support.bells import INSERT, until_asleep, until_mode
+from tests.support import inside
+from tests.support.bells import INSERT, seen, until_asleep, until_mode
 from tests.support.faults import own_server
 from tests.support.pages import Browser, browser, free_port
 from tests.support.proxy import Proxy
@@ -134,8 +135,7 @@ async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(dsn: 
 async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, database: Connection) -> None:
     """A11: it goes on where it was: jobs are found and written down."""
     async with a_worker_with_a_page(dsn) as (running, client):
-        [task] = running._tasks.named(name)
-        task.cancel()
+        inside.loop_of(running, name).cancel()
         assert name in await until_ill(client, "loops")
         await until_well(client)
         await until_mode(running, "asleep")
@@ -147,19 +147,12 @@ async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> 
     """A11: nothing has ended, and no poll comes."""
     goes_on = asyncio.Event()
     async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (running, client):
-        poller = running._work["default"].poller
-        poll = poller._poll
-
-        async def hang() -> None:
-            await goes_on.wait()
-            await poll()
-
-        poller._poll = hang  # type: ignore[method-assign]
+        inside.hold_polls(running, goes_on)
         assert "the fallback poll of default is" in await until_ill(client, "polling")
-        polls = poller.polls
+        polls = seen(running).polls
         goes_on.set()
         await until_well(client)
-        assert poller.polls > polls
+        assert seen(running).polls > polls
 
 
 @pytest.mark.parametrize("processes", [1, 2])

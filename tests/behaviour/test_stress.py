@@ -23,6 +23,7 @@ import pytest
 from hybrid_runner import Worker
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
 from tests.support.stress import STYLES, Series, add_nap, producing
 from tests.support.working import runner
 
@@ -62,13 +63,10 @@ class Fleet:
 
     def fill_the_first(self) -> None:
         """As if it ran as many jobs as it may; all of them know the same kinds, so jobs could not choose it."""
-        work = self.here[0]._work["default"]
-        work.slots.take(SLOTS)
-        work.wake.up(Reason.RING)
+        inside.fill(self.here[0], SLOTS, Reason.RING)
 
     def free_the_first(self) -> None:
-        for _ in range(SLOTS):
-            self.here[0]._work["default"].slots.release()
+        inside.free(self.here[0], SLOTS)
 
 
 @contextmanager
@@ -98,7 +96,7 @@ async def fleet(
             await stack.enter_async_context(app)
             workers.append(await stack.enter_async_context(app.worker({"default": SLOTS})))
         async with asyncio.timeout(20):
-            while await database.fetchval(SLEEPERS) < 3 or any(worker._work["default"].mixed for worker in workers):
+            while await database.fetchval(SLEEPERS) < 3 or any(inside.is_mixed(worker) for worker in workers):
                 await asyncio.sleep(0.01)
         yield Fleet(workers, process)
 

@@ -12,6 +12,7 @@ from typing import Any
 from hybrid_runner import Job, Runner, Worker
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker.status import QueueStatus
+from tests.support import inside
 from tests.support.working import runner
 
 FAR_POLLS: dict[str, Any] = {
@@ -94,8 +95,8 @@ async def until_asleep(database: Connection, *workers: Worker, mixed: bool = Fal
     Who knows the others already is not put in doubt when one of them says, a moment later perhaps, that it is here.
     """
     ids = {worker.id for worker in workers}
-    for work in [worker._work["default"] for worker in workers]:
-        await until(lambda work=work: work.mixed is mixed and work.members.keys() >= ids)  # type: ignore[misc]
+    for worker in workers:
+        await until(lambda worker=worker: inside.is_mixed(worker) is mixed and inside.members(worker) >= ids)  # type: ignore[misc]
     for worker in workers:
         await until_mode(worker, "asleep")
     assert await database.fetchval(BELL) == 0
@@ -103,7 +104,7 @@ async def until_asleep(database: Connection, *workers: Worker, mixed: bool = Fal
 
 
 async def listeners_pid(worker: Worker) -> int:
-    return int((await worker._listener.fetch("SELECT pg_backend_pid()"))[0][0])
+    return int((await inside.ask_listener(worker, "SELECT pg_backend_pid()"))[0][0])
 
 
 def found_without_poll(*workers: Worker) -> set[str]:

@@ -23,6 +23,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.identity import low_half
+from tests.support import inside
 from tests.support.drawn import Drawn, drawing, ids, told, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
 from tests.support.working import outcome, working
@@ -139,7 +140,7 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn:
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1, 'a change of mind')", job) == "cancelled"
         for each in (worker, other):
-            each._presence.soon()
+            inside.beat_soon(each)
         async with asyncio.timeout(15):
             while not drawn.named("job note"):
                 await asyncio.sleep(0.01)
@@ -179,7 +180,7 @@ async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(ds
             await database.execute("SELECT hybrid_runner.cancel($1)", job)
             await database.execute("UPDATE hybrid_runner.endings SET ended_at = now() - $2::interval WHERE id = $1", job,
                                    timedelta(seconds=0 if age == "0 s" else 120))  # fmt: skip
-        worker._presence.soon()
+        inside.beat_soon(worker)
         async with asyncio.timeout(15):
             while await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") > 1:
                 await asyncio.sleep(0.05)

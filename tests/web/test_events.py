@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hybrid_runner import Worker
+from hybrid_runner import Worker, messages
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import changes, events, reader, stream
 from hybrid_runner.worker import publisher
+from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
 
@@ -21,7 +22,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
 LAMP = "SELECT hybrid_runner.lamp_left()"
-CHANGES = f"hybrid_runner.{publisher.CHANGES}"
+CHANGES = messages.CHANGES.name
 REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
@@ -34,7 +35,7 @@ async def until(database: Connection, query: str, value: object) -> None:
 
 async def until_dark(worker: Worker) -> None:
     """It has forgotten that somebody read."""
-    while worker._publisher.lit:
+    while inside.knows_of_readers(worker):
         await asyncio.sleep(0.01)
 
 
@@ -99,7 +100,7 @@ async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) 
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.next()
-            while not worker._publisher.lit:
+            while not inside.knows_of_readers(worker):
                 await asyncio.sleep(0.01)
             await steps.app.resume("default")
             await seen.until("running")
@@ -214,8 +215,8 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
-        listening(dsn, publisher.CHANGES) as said,
-        listening(dsn, publisher.LAMP) as lit,
+        listening(dsn, messages.CHANGES) as said,
+        listening(dsn, messages.READERS) as lit,
         served(steps.app) as (client, worker),
     ):
         for turn in (1, 2):
@@ -233,7 +234,7 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
                 async with client.events("/events") as seen:
                     await until(database, f"{LAMP} > 0", value=True)
                     assert await database.fetchval(OF_THE_STREAM) == 3
-                    while not worker._publisher.lit:
+                    while not inside.knows_of_readers(worker):
                         await asyncio.sleep(0.01)
                     job = await database.fetchval(INSERT, "steps", "default")
                     await seen.until("running")
@@ -246,8 +247,7 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
                 await until_dark(worker)
                 await said.so_far()
                 await lit.so_far()
-                worker._tally.settled.clear()
-                worker._tally.settled["completed"] = 21
+                inside.set_settled(worker, completed=21)
 
 
 async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
@@ -335,7 +335,7 @@ async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_to
     async with served(steps.app) as (client, worker):
         await database.execute(PAUSED)
         async with client.events("/events?queue=default") as many:
-            while not worker._publisher.lit:
+            while not inside.knows_of_readers(worker):
                 await asyncio.sleep(0.01)
             for _ in range(5):
                 job = await database.fetchval(INSERT, "steps", "default")

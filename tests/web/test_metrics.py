@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -14,11 +13,10 @@ import pytest
 
 from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version__
 from hybrid_runner.job import Job
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
 from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.worker import loops
+from tests.support import inside
 from tests.support.pages import free_port
 from tests.support.prometheus import Promtool
 from tests.support.proxy import Proxy
@@ -199,7 +197,7 @@ async def test_what_a_stop_gives_back_is_released(dsn: str, database: Connection
 
 async def test_a_lost_listener_and_looks_that_fail_are_counted(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A3 A10"""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=5), timedelta(milliseconds=5), 1))
+    inside.make_outages_short(monkeypatch)
     async with Proxy(dsn) as proxy, served(app_of(proxy.dsn, poll_base="20ms", poll_cap="20ms")) as (_, port):
         await proxy.cut()
         while (families := await scrape(port))["consecutive_errors"].of() < 3:

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker import publisher
+from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
 from tests.support.working import working
@@ -34,7 +35,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.until("queued")
-            while not worker._publisher.lit:
+            while not inside.knows_of_readers(worker):
                 await asyncio.sleep(0.01)
             await database.execute(LOST, job)
             await database.execute(LOOKED_FOR)
@@ -44,7 +45,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
 async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: str, database: Connection) -> None:
     """A5 B6: by the functions themselves; the worker here does not know that the lamp shines."""
     steps = Stepwise(dsn)
-    async with listening(dsn, publisher.CHANGES) as said, working(steps.app) as worker:
+    async with listening(dsn, messages.CHANGES) as said, working(steps.app) as worker:
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")
@@ -63,7 +64,7 @@ async def test_a_new_worker_asks_whether_somebody_reads(dsn: str, database: Conn
     """It has not heard when the lamp was lit."""
     await database.fetchval(LIT, 60_000)
     async with working(Stepwise(dsn).app) as worker:
-        while not worker._publisher.lit:
+        while not inside.knows_of_readers(worker):
             await asyncio.sleep(0.01)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.job import Job, Reported
+from hybrid_runner.job import Job
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
@@ -18,7 +18,9 @@ from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.progress import stored_elsewhere
 from hybrid_runner.worker.slots import Slots
+from tests.support import inside
 
 HOUR = 3600.0
 SHORT = timedelta(milliseconds=20)
@@ -125,7 +127,7 @@ async def test_attempts_that_end_long_before_their_time_outs_keep_no_memory(dead
         timed = Timed(str(number), expired)
         deadlines.add(HOUR, timed)
         end(deadlines, timed)
-        most = max(most, len(deadlines._heap))
+        most = max(most, inside.remembered(deadlines))
     assert most < 100
     assert expired == []
 
@@ -136,7 +138,7 @@ async def test_many_that_run_at_once_leave_no_memory_behind(deadlines: Deadlines
         deadlines.add(HOUR, timed)
     for number, timed in enumerate(crowd, 1):
         end(deadlines, timed)
-        assert len(deadlines._heap) <= 2 * (len(crowd) - number) + 100
+        assert inside.remembered(deadlines) <= 2 * (len(crowd) - number) + 100
 
 
 async def test_those_that_still_run_outlive_the_throwing_out(deadlines: Deadlines) -> None:
@@ -164,7 +166,7 @@ class Running:
         registry.add(
             make_kind(handler, name="odd", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy())
         )
-        report = lambda _claim, _said: Reported()  # noqa: E731
+        report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
         self.executor = Executor(
             registry, Callers(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
         )
@@ -318,5 +320,4 @@ async def test_an_attempt_that_ends_in_time_leaves_no_time_out_behind() -> None:
     running = Running(quick, timeout=timedelta(hours=1))
     settlement = await running.end()
     assert isinstance(settlement, Finished)
-    assert running.executor._deadlines._alarm is None
-    assert running.executor._deadlines._living == 0
+    assert inside.awaits_no_time_out(running.executor)

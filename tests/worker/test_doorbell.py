@@ -12,6 +12,7 @@ import pytest
 from hybrid_runner import Worker
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
 from tests.support.bells import (
     BELL,
     EASILY_AWAKE,
@@ -199,11 +200,11 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
 async def test_a_listener_that_is_kept_away_makes_it_deaf(dsn: str, database: Connection) -> None:
     jobs = Handlers(dsn)
     async with working(jobs.app) as worker:
-        opened, worker._listener._dsn = worker._listener._dsn, "postgresql://nobody@127.0.0.1:1/nowhere"
+        opened = inside.send_listener_to(worker, "postgresql://nobody@127.0.0.1:1/nowhere")
         await database.execute("SELECT pg_terminate_backend($1)", await listeners_pid(worker))
         await until_mode(worker, "deaf")
         assert not await database.fetch(SLEEPERS)
-        worker._listener._dsn = opened
+        inside.send_listener_to(worker, opened)
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
 
@@ -274,9 +275,8 @@ async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, d
         await until(lambda: seen(sleeper).looks > looks[sleeper.id])  # the ring was for both
         await until_mode(sleeper, "asleep")
         quiet = await database.fetchval(INSERT, "note")
-        work = full._work["default"]
-        work.claimer._fresh_until = 0.0  # as when it has been full for that minute
-        work.wake.up(Reason.SLOT)
+        inside.was_full_for_long(full)
+        inside.wake(full, Reason.SLOT)
         assert await jobs.next() == quiet
         assert seen(full).mode == "full"
         assert found_without_poll(sleeper) == {"help"}

@@ -18,6 +18,7 @@ from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Spread
 from hybrid_runner.upkeep import gauges
 from hybrid_runner.upkeep.gauges import Gauges, as_figures
+from tests.support import inside
 from tests.support.working import runner, working
 
 HOLDER = "SELECT holder FROM hybrid_runner.chores WHERE name = 'gauges'"
@@ -184,7 +185,7 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
         await held_again(database, 3)
         assert len(tries) == 1
         await database.execute("UPDATE hybrid_runner.chores SET holder = 'another' WHERE name = 'gauges'")
-        while ours._holder is not None:
+        while inside.measures(ours):
             await asyncio.sleep(0.01)
         await database.execute("UPDATE hybrid_runner.chores SET holder = 'us' WHERE name = 'gauges'")
         ours.give("us")  # nor by giving it up in between

@@ -20,6 +20,7 @@ from hybrid_runner import (
     WaitTimeout,
 )
 from hybrid_runner.storage.connections import Connection, connect
+from tests.support import inside
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -64,9 +65,7 @@ async def test_a_process_that_died_while_it_had_nothing_to_do_costs_no_attempt(d
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         await outcome(app, "add_in_process", {"left": 1, "right": 1})
-        [idle] = worker._callers._processes._free
-        idle.process.kill()
-        idle.process.join(10)
+        inside.kill_idle_process(worker)
         again = await outcome(app, "add_in_process", {"left": 2, "right": 2})
     assert (again.result["sum"], again.attempt) == (4, 1)
 

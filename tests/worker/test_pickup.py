@@ -1,13 +1,14 @@
 import asyncio
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from hybrid_runner import DatabaseUnavailable, Job, Runner
-from hybrid_runner.models import Claim, Taken
+from hybrid_runner.models import Claim
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.storage.statements import Lanes
+from tests.support import inside
 from tests.support.proxy import Proxy
 from tests.support.working import runner, working
 
@@ -239,17 +240,19 @@ async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, databas
     async with working(app) as worker:
         other = await app.enqueue(held, {})
         await started.wait()
-        claimer = worker._work["default"].claimer
-        claim, lost = claimer._claim, list[Claim]()
+        lost: list[Claim] = []
 
-        async def lose_the_answer(queue: str, free: int, lanes: Lanes) -> Taken:
-            taken = await claim(queue, free, lanes)
-            if taken.claims and not lost:
-                lost.extend(taken.claims)
-                raise DatabaseUnavailable("the connection was lost")
-            return taken
+        def losing_one_answer(claim: inside.Call) -> inside.Call:
+            async def lose_the_answer(*arguments: Any) -> Any:
+                taken = await claim(*arguments)
+                if taken.claims and not lost:
+                    lost.extend(taken.claims)
+                    raise DatabaseUnavailable("the connection was lost")
+                return taken
 
-        claimer._claim = lose_the_answer
+            return lose_the_answer
+
+        inside.replace_claim(worker, losing_one_answer)
         job_id = (await app.enqueue("note", {})).id
         assert await asyncio.wait_for(noted.get(), 10) == job_id
         assert [claim.id for claim in lost] == [job_id]

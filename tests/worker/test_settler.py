@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RowLocked
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settler import Settler
+from tests.support import inside
 
 
 def claim(number: int) -> Claim:
@@ -25,7 +25,7 @@ def claim(number: int) -> Claim:
 
 async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is started again, and what it had in its hands is written then."""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=1), timedelta(milliseconds=1), 1))
+    inside.make_outages_short(monkeypatch, 0.001, 0.001)
     surprises = [KeyError("nobody expected this"), KeyError("nor this")]
     written: list[int] = []
 
