@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RunnerError,
         SchemaMissing,
         SchemaTooNew,
+        SchemaUnreleased,
         StaleClaim,
         WaitTimeout,
     )
@@ -40,7 +41,7 @@ __all__ = [
     "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
     "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
     "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
-    "SchemaMissing", "SchemaTooNew", "SettingOptions", "Settings", "Snooze", "StaleClaim",
+    "SchemaMissing", "SchemaTooNew", "SchemaUnreleased", "SettingOptions", "Settings", "Snooze", "StaleClaim",
     "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip
 
