@@ -24,6 +24,7 @@ from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.queue_work import QueueWork
+from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
     import pytest  # programs of tests import this too
@@ -238,8 +239,7 @@ async def prove(listener: Listener) -> None:
     assert ear is not None
     assert listener.proof_channel is not None
     await ear.ring(listener.proof_channel, "proof")
-    while listener._proved_at == proved:
-        await asyncio.sleep(0.001)
+    await until(lambda: listener._proved_at, differs_from(proved))
 
 
 async def prove_in_vain(listener: Listener) -> None:

@@ -19,6 +19,7 @@ from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries, find_binaries
 from tests.support.accounts import as_account
 from tests.support.server import ENOUGH, MEMORY
+from tests.support.waiting import wait_until
 
 STANDBY = "standby"
 _SETTINGS = {"fsync": "off", "max_connections": "100", "wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "100ms"}
@@ -109,15 +110,13 @@ class Pair:
     def until_replayed(self) -> None:
         """Return once the standby has all that the primary has."""
         position = self.primary.ask("SELECT pg_current_wal_lsn()::text")
-        while not self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'"):
-            time.sleep(0.01)
+        wait_until(lambda: self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'"))
 
     def cut(self) -> None:
         """From now on the standby gets nothing more."""
         self.standby.ask("ALTER SYSTEM SET primary_conninfo = ''")
         self.standby.ask("SELECT pg_reload_conf()")
-        while self.standby.ask("SELECT count(*) FROM pg_stat_wal_receiver"):
-            time.sleep(0.01)
+        wait_until(lambda: not self.standby.ask("SELECT count(*) FROM pg_stat_wal_receiver"))
 
     def rejoin(self) -> None:
         """The old primary comes back, as the standby of the new one."""

@@ -173,3 +173,8 @@ async def served(
 
 
 __all__ = ["BEARER", "TOKEN", "Event", "Events", "Pages", "Stepwise", "browser", "pages", "served"]
+
+
+async def status_of(client: Pages, path: str) -> int:
+    async with client.session.get(path) as response:
+        return response.status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.ranking import place
@@ -20,12 +21,12 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 
@@ -86,7 +87,7 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, 
         first, second, *others = workers.ranked(ringer)
         for worker in (first, second):
             inside.fill(worker, 1)
-            await until(lambda worker=worker: inside.is_full(worker))  # type: ignore[misc]
+            await until(partial(inside.is_full, worker))
         await until_asleep(database, *others)
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
