@@ -1,6 +1,8 @@
 """A job runner that lives in Postgres: INSERT a row, a worker runs it."""
 
-from hybrid_runner.client import JobHandle
+from hybrid_runner.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
+from hybrid_runner.client.handle import JobHandle
+from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.errors import (
     ConfigurationError,
     DatabaseError,
@@ -10,6 +12,7 @@ from hybrid_runner.errors import (
     JobFailed,
     JobNotFound,
     KeyTaken,
+    OpenInAnotherLoop,
     RunnerError,
     SchemaMissing,
     SchemaTooNew,
@@ -22,14 +25,17 @@ from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.registry import JobKind
 from hybrid_runner.runner import Runner
-from hybrid_runner.settings import Settings
+from hybrid_runner.settings import SettingOptions, Settings
 from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import QueueStatus, WorkerStatus
 
 __all__ = [
-    "Cancel", "ConfigurationError", "DatabaseError", "DatabaseUnavailable", "EnqueueError", "Enqueued", "Fail", "Job",
-    "JobCancelled", "JobFailed", "JobHandle", "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob",
-    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "Settings", "Snooze",
-    "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
+    "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",
+    "DatabaseUnavailable", "EnqueueAnswer", "EnqueueError", "EnqueueManyOptions",
+    "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
+    "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
+    "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
+    "SchemaMissing", "SchemaTooNew", "SettingOptions", "Settings", "Snooze", "StaleClaim",
+    "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from hybrid_runner.answers import EnqueueAnswer
+
 OnConflict = Literal["exists", "replace", "error"]
 LARGEST_ID = 2**63 - 1
 _LONGEST_ID = len(str(LARGEST_ID))
@@ -44,7 +46,8 @@ class NewJob:
 
     kind: str
     payload: str = "{}"
-    queue: str = "default"
+    queue: str | None = None
+    """None: the queue of the kind's handler where its code is at hand, else `default`."""
     key: str | None = None
     priority: int = 5
     run_at: datetime | None = None
@@ -57,10 +60,11 @@ class NewJob:
 
 
 class Enqueued(NamedTuple):
-    """What became of a job on its way in: `inserted`, or the live job under its key that `exists` or was `replaced`."""
+    """What became of a job on its way in."""
 
     id: int
-    outcome: str
+    enqueued: EnqueueAnswer
+    """`inserted`; or what became of the live job that has its key: `exists` or `replaced`."""
 
 
 class JobTrace(NamedTuple):
@@ -156,17 +160,21 @@ class Keep:
         return [(state, kind, keep) for state, keep in said if keep is not None]
 
 
-class Pruned(NamedTuple):
-    """What one call did to one partition of the archive: see sql/queries/prune.sql."""
+PruneAnswer = Literal["dropped", "emptied", "rewritten", "merged", "kept", "blocked", "busy"]
+"""What became of one partition of the archive: see sql/queries/prune.sql."""
 
-    what: str
+
+class Pruned(NamedTuple):
+    """What one call did to one partition of the archive."""
+
+    what: PruneAnswer
     partition: str
     bytes: int
 
     @property
     def in_vain(self) -> bool:
         """Whether somebody was in the way."""
-        return self.what in ("blocked", "busy")
+        return self.what == "blocked" or self.what == "busy"  # noqa: PLR1714  # of a set mypy checks nothing
 
 
 class Culprit(NamedTuple):
@@ -199,14 +207,6 @@ class Wanted(NamedTuple):
     slots: int
     workers: int
     wanted: int
-
-
-class Told(NamedTuple):
-    """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
-
-    what: str
-    queue: str
-    value: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,11 +275,18 @@ class JobStatus:
     progress: Any
     errors: Any
     result: str | None
+    attempt: int = 0
 
     @property
-    def last_error(self) -> str:
-        """The newest error message, or a word that says there is none."""
-        if not self.errors:
-            return "no reason was recorded"
-        newest = self.errors[-1]
-        return str(newest.get("message") or newest.get("kind") or "no reason was recorded")
+    def error_type(self) -> str:
+        """The type of the newest error, such as an exception's class; empty without one."""
+        return self._newest("type")
+
+    @property
+    def error_message(self) -> str:
+        """The message of the newest error; empty without one."""
+        return self._newest("message")
+
+    def _newest(self, name: str) -> str:
+        newest = self.errors[-1] if isinstance(self.errors, list) and self.errors else None
+        return str(newest.get(name) or "") if isinstance(newest, dict) else ""

@@ -39,7 +39,8 @@ class Stopwatch:
         self._expected = count
         if len(self.at) < count:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._reached.wait(), patience)
+                async with asyncio.timeout(patience):
+                    await self._reached.wait()
         return self.report()
 
     def report(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from hybrid_runner.cli.output import clip, one_line
-from hybrid_runner.errors import JobFailed
 from hybrid_runner.models import JobStatus
 
 _BAR = 24
@@ -31,18 +30,6 @@ def waiting(stream: TextIO, seen: list[JobStatus]) -> Iterator[Callable[[JobStat
         if on_terminal:
             stream.write("\r\x1b[K")
             stream.flush()
-
-
-def explain(error: BaseException, status: JobStatus | None) -> str:
-    """What the error says, with the exception's type where its message alone (`'x'`, `4`) says nothing."""
-    text = str(error) or "interrupted"
-    newest = status.errors[-1] if isinstance(error, JobFailed) and status and status.errors else None
-    if not isinstance(newest, dict) or not newest.get("kind"):
-        return text
-    kind, message = str(newest["kind"]), str(newest.get("message") or "")
-    if not message or len(message.split()) > 1 or kind in text or not text.endswith(message):
-        return text
-    return f"{text.removesuffix(message)}{kind}: {message}"
 
 
 def describe(status: JobStatus) -> str:

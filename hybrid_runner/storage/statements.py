@@ -17,10 +17,11 @@ from hybrid_runner.models import (
     Registered,
     State,
     Taken,
-    Told,
     Wanted,
 )
+from hybrid_runner.news import HeartbeatNews
 from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.storage.beat_answer import parse
 from hybrid_runner.storage.connections import Fetches, Rows
 from hybrid_runner.storage.fetching import fetch, fetch_value
 
@@ -169,10 +170,10 @@ async def beat(
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
-) -> list[Told]:
+) -> list[HeartbeatNews]:
     """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
     rows = await fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
-    return [Told(*row) for row in rows]
+    return [parse(*row) for row in rows]
 
 
 async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hybrid_runner.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.models import JobView, Standing, id_in
 from hybrid_runner.storage import client_statements, standings
@@ -20,7 +21,13 @@ CARRIED = ("payload", "data", "result", "errors")
 """What only the token reveals: it may be anything that an application knows."""
 _ANYTHING = (*CARRIED, "progress")
 """What SQL may have put anything into that JSON can hold, and Python cannot."""
-_STATUSES = {"unknown": 404, "finished": 409, "running": 409, "key_taken": 409, "requested": 202}
+_STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
+    "unknown": 404,
+    "finished": 409,
+    "running": 409,
+    "key_taken": 409,
+    "requested": 202,
+}
 
 
 class JobPages:
@@ -109,7 +116,7 @@ def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
     return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
 
 
-def _said(job_id: int, outcome: str) -> web.Response:
+def _said(job_id: int, outcome: CancelAnswer | RetryAnswer) -> web.Response:
     if outcome == "unknown":
         raise unknown(job_id)
     return _json({"id": job_id, "outcome": outcome}, _STATUSES.get(outcome, 200))

@@ -19,10 +19,11 @@ from typing import Any
 import orjson
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.messages import JobsChanged
 from hybrid_runner.models import Standing
 from hybrid_runner.storage import standings
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, named
-from hybrid_runner.web.changes import Change, Changes
+from hybrid_runner.web.changes import Changes
 from hybrid_runner.web.happening import happening
 from hybrid_runner.web.newcomers import Newcomers
 from hybrid_runner.web.reader import Reader, event
@@ -269,7 +270,7 @@ class JobStream:
 
     # --- what is heard
 
-    def _on_change(self, change: Change) -> None:
+    def _on_change(self, change: JobsChanged) -> None:
         watched = self._watched()
         many = [reader for reader in self._readers if reader.wish.covers(change.queue, change.kind)]
         theirs = [job_id for job_id in change.ids if job_id not in watched] if many else []

@@ -13,6 +13,7 @@ import pytest
 
 from hybrid_runner import Job
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.news import DeclaredDead, WorkerDied, WorkerSilent
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
@@ -266,10 +267,9 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     connection = await connect(asynchronous.dsn)
     first = await living(connection, "new")
     told = await statements.beat(connection, "new", [], ["default"], first)
-    assert [t for t in told if t.what in ("dead", "lost")] == []
-    [silent] = [t for t in told if t.what == "silent"]
-    assert silent.value is not None
-    assert timedelta(0) < timedelta(seconds=float(silent.value)) <= lease
+    assert [one for one in told if isinstance(one, WorkerDied | DeclaredDead)] == []
+    [silent] = [one for one in told if isinstance(one, WorkerSilent)]
+    assert timedelta(0) < silent.dead_in <= lease
     await connection.close()
 
 

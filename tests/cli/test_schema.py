@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from hybrid_runner.storage.queries import migrations
+from hybrid_runner.storage.queries import functions, migrations
 from tests.cli.running import COMMAND, NOBODY, environment, fails, hybrid_runner, succeeds
 
 NEWEST = migrations()[-1].version
@@ -17,7 +17,7 @@ NEWEST = migrations()[-1].version
 
 def test_migrate_says_what_it_applied_and_the_second_time_that_there_was_nothing(empty_dsn: str) -> None:
     first = succeeds("migrate", "--dsn", empty_dsn).splitlines()
-    assert first[0] == "applied 0001 jobs"
+    assert first[0] == "applied 0001 baseline"
     assert first[-1] == f"now at version {NEWEST}"
     assert succeeds("migrate", "--dsn", empty_dsn) == f"already at version {NEWEST}\n"
     assert json.loads(succeeds("migrate", "--json", "--dsn", empty_dsn)) == {"version": NEWEST, "applied": []}
@@ -48,8 +48,8 @@ def test_sql_without_a_dsn_prints_everything_and_starts_nothing(tmp_path: Path) 
 
 
 def test_sql_goes_on_from_the_databases_version(dsn: str, empty_dsn: str) -> None:
-    titles = [line for line in succeeds("sql", "--dsn", dsn).splitlines() if line.startswith("-- ----")]
-    assert titles == ["-- ---- bootstrap", "-- ---- grants"]
+    titles = [line.removeprefix("-- ---- ") for line in succeeds("sql", "--dsn", dsn).splitlines() if line.startswith("-- ---- ")]
+    assert titles == ["lock", "bootstrap", "functions", *(f"function {name}" for name, _ in functions()), "partitions", "grants"]
     assert succeeds("sql", "--dsn", empty_dsn) == succeeds("sql")
 
 

@@ -26,7 +26,7 @@ async def enqueue_work(connection: Connection, on_conflict: OnConflict, priority
 async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> None:
     first = await client_statements.enqueue_job(database, NewJob("work"), "error")
     second = await client_statements.enqueue_job(database, NewJob("work"), "error")
-    assert (first.outcome, second.outcome) == ("inserted", "inserted")
+    assert (first.enqueued, second.enqueued) == ("inserted", "inserted")
     assert second.id > first.id
 
 
@@ -150,7 +150,7 @@ async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Co
     waiting = await enqueue(database, key="there")
     batch = [NewJob("work", key="new"), NewJob("work", key="there"), NewJob("work"), NewJob("work", key="new")]
     first, second, third, fourth = await client_statements.enqueue_many(database, batch, "exists")
-    assert [e.outcome for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
+    assert [e.enqueued for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
         await client_statements.enqueue_many(database, batch, "error")

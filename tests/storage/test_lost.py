@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import State, Told
+from hybrid_runner.models import State
+from hybrid_runner.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.registry import Registry
 from hybrid_runner.storage import client_statements, statements
@@ -21,7 +22,7 @@ from tests.support.jobs import KINDS, claim, enqueue, living, running
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def beat(database: Connection, worker_id: str, first: int) -> list[Told]:
+async def beat(database: Connection, worker_id: str, first: int) -> list[HeartbeatNews]:
     return await statements.beat(database, worker_id, [], [], first)
 
 
@@ -33,8 +34,12 @@ async def silent_for(database: Connection, worker_id: str, seconds: float) -> No
     )  # fmt: skip
 
 
-def dead(told: list[Told]) -> list[str | None]:
-    return [t.value for t in told if t.what == "dead"]
+def dead(news: list[HeartbeatNews]) -> list[str]:
+    return [one.worker_id for one in news if isinstance(one, WorkerDied)]
+
+
+def duties(news: list[HeartbeatNews]) -> list[str]:
+    return sorted(one.name for one in news if isinstance(one, DutyGiven))
 
 
 @pytest.fixture
@@ -55,7 +60,7 @@ async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_i
     await silent_for(database, "dies", 29)
     told = await beat(database, "lives", first)
     assert dead(told) == []
-    [left] = [float(t.value or "nan") for t in told if t.what == "silent"]
+    [left] = [one.dead_in.total_seconds() for one in told if isinstance(one, WorkerSilent)]
     assert 0 < left < 2
     await silent_for(database, "dies", 31)
     assert dead(await beat(database, "lives", first)) == ["dies"]
@@ -113,24 +118,23 @@ async def test_the_dead_are_told_so(database: Connection) -> None:
     first, dies = await living(database, "lives"), await living(database, "dies")
     await silent_for(database, "dies", 31)
     await beat(database, "lives", first)
-    assert await beat(database, "dies", dies) == [("lost", "", None)]
-    assert (await beat(database, "unknown", 1)) == [("lost", "", None)]
+    assert await beat(database, "dies", dies) == [DeclaredDead()]
+    assert (await beat(database, "unknown", 1)) == [DeclaredDead()]
 
 
 async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(database: Connection) -> None:
     older = await living(database, "same")
     newer = await living(database, "same")
-    assert [t.what for t in await beat(database, "same", older)] == ["lost"]
-    assert "lost" not in [t.what for t in await beat(database, "same", newer)]
+    assert await beat(database, "same", older) == [DeclaredDead()]
+    assert DeclaredDead() not in await beat(database, "same", newer)
 
 
 async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
-    chores = [[t.value for t in await beat(database, name, firsts[name]) if t.what == "chore"] for name in ("a", "b")]
-    assert sorted(filter(None, chores[0])) == ["gauges", "growth", "lost", "partitions", "prune"]
-    assert chores[1] == []
+    given = [duties(await beat(database, name, firsts[name])) for name in ("a", "b")]
+    assert given == [["gauges", "growth", "lost", "partitions", "prune"], []]
     await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
-    assert [t.value for t in await beat(database, "b", firsts["b"]) if t.what == "chore"] == ["lost"]
+    assert duties(await beat(database, "b", firsts["b"])) == ["lost"]
 
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:

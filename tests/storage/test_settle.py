@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.models import Claim, JobView, State
+from hybrid_runner.news import CancelRequested, DeclaredDead
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
@@ -167,8 +168,8 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await client_statements.cancel_job(database, first.id, None)
     told = await statements.beat(database, "worker-1", [first.id, second.id], [], numbered)
-    assert [t for t in told if t.what == "cancel"] == [("cancel", "default", str(first.id))]
-    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [("lost", "", None)]
+    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
+    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [DeclaredDead()]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 

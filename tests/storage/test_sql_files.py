@@ -69,6 +69,29 @@ def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None
     assert [found.what for found in sql_lint.check_file(path)] == [complaint]
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "it is one CREATE OR REPLACE"),
+        (
+            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nAS $$\n$$;\n",
+            "it is one CREATE OR REPLACE",
+        ),
+        (
+            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\nLOCK x;\n",
+            "nothing comes after",
+        ),
+        ("-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "the first line is"),
+    ],
+)
+def test_a_function_file_makes_that_function_and_nothing_else(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "functions" / "look.sql"
+    path.parent.mkdir()
+    path.write_text(text)
+    [found] = sql_lint.check_file(path)
+    assert found.what.startswith(complaint)
+
+
 def test_the_linter_ignores_words_in_comments_and_literals(tmp_path: Path) -> None:
     path = tmp_path / "queries" / "look.sql"
     path.parent.mkdir()

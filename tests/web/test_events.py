@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import changes, events, reader, stream
 from hybrid_runner.worker import publisher
@@ -22,7 +23,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
 LAMP = "SELECT hybrid_runner.lamp_left()"
-CHANGES = f"hybrid_runner.{publisher.CHANGES}"
+CHANGES = messages.CHANGES.name
 REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
@@ -202,8 +203,8 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
-        listening(dsn, publisher.CHANGES) as said,
-        listening(dsn, publisher.LAMP) as lit,
+        listening(dsn, messages.CHANGES) as said,
+        listening(dsn, messages.READERS) as lit,
         served(steps.app) as (client, worker),
     ):
         for turn in (1, 2):

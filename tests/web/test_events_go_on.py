@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.web import stream
-from hybrid_runner.worker import publisher
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server
 from tests.support.outside import missing
@@ -150,7 +150,7 @@ async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connec
         async with client.events(f"/jobs/{job}/events") as seen, client.events("/events"):
             await seen.until("running")
             shout = await connect(dsn)
-            for channel in (CHANGES, f"hybrid_runner.{publisher.LAMP}"):
+            for channel in (CHANGES, messages.READERS.name):
                 for payload in ("", "x", "a b c d", "-1", "9" * 30, "a b 0 " + "9" * 25, "\u0664"):
                     await shout.execute("SELECT pg_notify($1, $2)", channel, payload)
             await shout.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hybrid_runner.messages import CHANGES, JobsChanged
 from hybrid_runner.models import Standing, State
-from hybrid_runner.web.changes import Change, parse
 from hybrid_runner.web.happening import happening
 from hybrid_runner.web.reader import BUFFER, Reader, Wish, event
 
@@ -56,7 +56,7 @@ def test_an_event_is_named_by_what_has_happened(before: Standing | None, now: St
 
 
 def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
-    assert parse("images thumb 3 7 8") == Change("images", "thumb", 3, (7, 8))
+    assert CHANGES.read("images thumb 3 7 8") == JobsChanged("images", "thumb", 3, (7, 8))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
     ],
 )  # fmt: skip
 def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
-    assert parse(payload) is None
+    assert CHANGES.read(payload) is None
 
 
 def reader(seen: int | None = None, job_id: int | None = 1) -> Reader:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker import publisher
 from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
@@ -43,7 +43,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
 async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: str, database: Connection) -> None:
     """A5 B6: by the functions themselves; the worker here does not know that the lamp shines."""
     steps = Stepwise(dsn)
-    async with listening(dsn, publisher.CHANGES) as said, working(steps.app) as worker:
+    async with listening(dsn, messages.CHANGES) as said, working(steps.app) as worker:
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")

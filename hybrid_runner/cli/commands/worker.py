@@ -80,7 +80,7 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
     start_logs(arguments, app.settings)
-    return app, {queue: count or app.settings.slots for queue, count in queues.items()}
+    return app, {queue: count or app.usual_slots(queue) for queue, count in queues.items()}
 
 
 # --- one process

@@ -1,0 +1,46 @@
+-- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or unknown.
+CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+BEGIN
+    -- Locked first: between a claim and this call there is one order.
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+    END IF;
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    IF job.state = 'running' AND EXISTS (
+        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+    ) THEN
+        UPDATE hybrid_runner.jobs AS j SET
+            cancel_requested_at = clock_timestamp(),
+            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
+            version = j.version + 1
+        WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
+        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
+        RETURN 'requested';
+    END IF;
+    WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
+    INSERT INTO hybrid_runner.archive
+        (id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
+        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at)
+    SELECT
+        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
+        'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
+        coalesce(g.errors, '[]') || jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
+        g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
+    FROM gone AS g;
+    PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
+    -- No worker was there: one of them tells of it at its next heartbeat.
+    INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    RETURN 'cancelled';
+END
+$$;
