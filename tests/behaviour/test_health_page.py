@@ -25,7 +25,8 @@ from tests.cli.running import worker as worker_process
 from tests.support import inside
 from tests.support.bells import INSERT, seen, until_asleep, until_mode
 from tests.support.faults import own_server
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.waiting import until
 from tests.support.working import runner, working

@@ -18,7 +18,8 @@ from hybrid_runner.storage.connections import Connection
 from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
 from tests.support.collector import Collector
 from tests.support.outside import missing
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.waiting import until, until_fetched
 
 LEASE = 2.0

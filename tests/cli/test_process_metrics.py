@@ -11,7 +11,8 @@ import pytest
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
 from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.scraping import scrape
 from tests.support.waiting import until, until_fetched
 

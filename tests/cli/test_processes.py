@@ -13,7 +13,8 @@ from hybrid_runner.embedded import use_embedded
 from hybrid_runner.storage.connections import Connection, connect
 from tests.cli.fleets import ARCHIVED, INSERT, RESULTS, TASKS, fleet, pids, send
 from tests.cli.running import NOBODY, fails
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.server import Server
 from tests.support.waiting import until_fetched
 

@@ -18,7 +18,8 @@ from typing import Any
 import aiohttp
 
 from tests.support import telemetry_programs
-from tests.support.outside import answers, first_program, free_ports, running
+from tests.support.outside import answers, first_program, running
+from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 VARIABLE = "HYBRID_RUNNER_TEST_JAEGER"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -48,10 +47,3 @@ async def browser(port: int) -> AsyncIterator[Browser]:
     """A browser of that port on this host."""
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         yield Browser(session)
-
-
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

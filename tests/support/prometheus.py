@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import yaml
 
-from tests.support.outside import answers, cache, first_program, free_ports, running
+from tests.support.outside import answers, cache, first_program, running
+from tests.support.ports import free_ports
 from tests.support.waiting import PATIENCE, until
 
 VARIABLE = "HYBRID_RUNNER_TEST_PROMETHEUS"

@@ -13,7 +13,8 @@ import aiohttp
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.web.serving import HealthServer
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.working import runner, working
 
 TOKEN = "a-token-of-this-test"

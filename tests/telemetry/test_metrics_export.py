@@ -20,7 +20,7 @@ from hybrid_runner.telemetry.instruments import NAMED
 from hybrid_runner.telemetry.metrics_export import exporting_metrics, interval
 from hybrid_runner.telemetry.variables import exporters, protocol
 from tests.cli.running import worker
-from tests.support.pages import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import at_least, until
 
 TASKS = """

@@ -17,7 +17,7 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
 from hybrid_runner.web.serving import HealthServer
 from tests.support import inside
-from tests.support.pages import free_port
+from tests.support.ports import free_port
 from tests.support.prometheus import Promtool
 from tests.support.proxy import Proxy
 from tests.support.scraping import Family, page_of, parsed, scrape

@@ -18,7 +18,8 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.serving import HealthServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.waiting import until_fetched
 from tests.support.working import runner, working

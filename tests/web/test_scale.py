@@ -16,7 +16,8 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import scale
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.waiting import until, until_fetched
 from tests.support.working import runner, working
