@@ -16,6 +16,7 @@ from hybrid_runner.errors import (
     RunnerError,
     SchemaMissing,
     SchemaTooNew,
+    SchemaUnreleased,
     StaleClaim,
     WaitTimeout,
 )
@@ -36,6 +37,6 @@ __all__ = [
     "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
     "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
     "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
-    "SchemaMissing", "SchemaTooNew", "SettingOptions", "Settings", "Snooze", "StaleClaim",
+    "SchemaMissing", "SchemaTooNew", "SchemaUnreleased", "SettingOptions", "Settings", "Snooze", "StaleClaim",
     "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip

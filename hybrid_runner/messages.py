@@ -212,7 +212,7 @@ class Channel(Generic[M]):
 _PREFIX = "hybrid_runner."
 
 # No queue can have such a name.
-READERS: Channel[JobsRead] = Channel(_PREFIX + "~lamp", _jobs_read)
+READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
 CHANGES: Channel[JobsChanged] = Channel(_PREFIX + "~changes", _jobs_changed)
 
 

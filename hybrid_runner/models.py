@@ -240,7 +240,7 @@ class JobView:
 
 
 class Standing(NamedTuple):
-    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/see_jobs.sql."""
+    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
 
     id: int
     queue: str

@@ -1,4 +1,4 @@
-"""Hears which jobs have changed, and keeps the lamp lit by which workers say so; on one connection, while somebody reads."""
+"""Hears which jobs have changed, and keeps telling workers that somebody reads; on one connection, while somebody reads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hybrid_runner.storage import standings
 from hybrid_runner.worker.listener import Listener
 
 LEASE = timedelta(seconds=6)
-"""How long the lamp shines when nobody lights it again: that long workers speak to nobody after a page server has died."""
+"""For how long each announcement of readers is good: that long workers speak to nobody after a page server has died."""
 RENEWAL = 2.0
 """Seconds between two renewals; a worker that comes new, or missed one, hears the next."""
 SPREADING = 1.0
-"""Seconds after the lamp was lit in which some workers may not have heard of it."""
+"""Seconds after the first announcement in which some workers may not have heard of it."""
 _PROOF = 2.0
 
 
@@ -42,13 +42,13 @@ class Changes:
         await self._listener.run(self._on_turn)
 
     async def keep_lit(self) -> None:
-        """Light the lamp again if it is time; a ring to ourselves shows that we still hear."""
+        """Announce the readers again if it is time; a ring to ourselves shows that we still hear."""
         now = time.monotonic()
         if not self._listener.hearing or now < self._renew_at:
             return
         self._renew_at = now + RENEWAL
         try:
-            await standings.light_lamp(self._listener, LEASE)
+            await standings.announce_readers(self._listener, LEASE)
         except RunnerError:
             return  # the listener knows, and connects again
         if now > self._lit_until:

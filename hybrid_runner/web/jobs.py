@@ -79,7 +79,7 @@ class JobPages:
     async def standing(self, job_id: int) -> Standing:
         """Where it stands now."""
         try:
-            found = await standings.see_jobs(self._questions, [job_id])
+            found = await standings.job_snapshots(self._questions, [job_id])
         except RunnerError as error:
             raise unavailable(error) from None
         if not found:

@@ -2,7 +2,7 @@
 
 What readers are sent was read from the database, in the order of the reads; a message only says where to look. With nobody
 reading there is no connection, no task and no timer. While nothing can be heard (a pooler, a lost connection) and in the first
-second after the lamp was lit, all that is watched is asked for every POLL seconds; otherwise every RECHECK seconds.
+second after readers were announced, all that is watched is asked for every POLL seconds; otherwise every RECHECK seconds.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class JobStream:
             self._checked_at, self._recheck_at = now, now + (RECHECK if changes.complete else POLL)
         try:
             fresh = await self._newcomers.find(link) if self._newcomers.wanted else set()
-            seen = await standings.see_jobs(link, list(ids | fresh)) if ids or fresh else []
+            seen = await standings.job_snapshots(link, list(ids | fresh)) if ids or fresh else []
         except RunnerError as error:
             self._go_away()
             for reader in self._readers:

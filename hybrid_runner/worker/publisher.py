@@ -1,4 +1,4 @@
-"""Tells those who read how jobs move which ones have, while the lamp says that somebody does; else it costs a look at the clock.
+"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at the clock.
 
 What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
 """
@@ -49,9 +49,9 @@ class Publisher:
         self._lit_until = time.monotonic() + message.milliseconds / 1000
 
     async def look(self, on: Fetches) -> None:
-        """Whoever comes new has not heard when it was lit."""
+        """Whoever comes new has not heard who reads."""
         with contextlib.suppress(RunnerError):
-            left = await standings.lamp_left(on)
+            left = await standings.readers_left(on)
             self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
 
     def searched(self, search: Search) -> None:

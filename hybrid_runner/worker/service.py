@@ -290,7 +290,7 @@ class Worker:
 
         async def open_and_ring() -> None:
             with contextlib.suppress(RunnerError):
-                await statements.open_bell(self._listener, queue, lie_down=False)
+                await statements.open_bell(self._listener, queue, take_sleep_lock=False)
             await self._listener.send(channel_of(queue), HelpWanted())
 
         self._tasks.soon(open_and_ring())

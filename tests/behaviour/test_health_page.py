@@ -178,7 +178,7 @@ async def test_a_stalled_loop_is_503_and_turning_again_is_200(
         assert await process.ends() == 0
 
 
-DUE = "UPDATE hybrid_runner.chores SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+DUE = "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
 
 
 async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:

@@ -75,7 +75,6 @@ AWAITING_RENAME = {
     "docs/metrics.md",
     "docs/settings.md",
     "docs/sql.md",
-    "docs/performance.md",
 }
 """Pages that still name code, settings or tables which are to be renamed. None should be left."""
 

@@ -245,6 +245,16 @@ async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None
     assert await first_answer(database, await enqueue(database)) == ("", {})
 
 
+@pytest.mark.parametrize("title", [title for title in SECTIONS if statements_of(title)])
+async def test_a_reader_may_ask_and_an_administrator_mend(database: Connection, title: str) -> None:
+    job = await enqueue(database)
+    await database.execute("SET ROLE hybrid_runner_reader" if title[0] != "8" else "SET ROLE hybrid_runner_admin")
+    await asked(database, title, job)
+    await database.execute("SET ROLE hybrid_runner_admin")
+    for advice in statements_of(title, mend=True):
+        await database.execute(advice.replace(":job", str(job)))
+
+
 async def test_psql_takes_the_page_as_it_is(dsn: str, database: Connection) -> None:
     job = await enqueue(database)
     found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)

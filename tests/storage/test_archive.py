@@ -41,11 +41,11 @@ async def test_hours_and_days_start_on_the_hour_of_utc_wherever_the_session_is(d
     await database.execute("SET timezone = 'Asia/Kathmandu'; SET datestyle = 'SQL, DMY'")
     await statements.make_archive_partitions(database, 7)
     await database.execute("SET timezone = 'UTC'; RESET datestyle")
-    bounds = await database.fetch("SELECT shelf, lower, upper FROM hybrid_runner.archive_partitions WHERE NOT is_default")
+    bounds = await database.fetch("SELECT half, lower, upper FROM hybrid_runner.archive_partitions WHERE NOT is_default")
     assert len(bounds) == 11
-    for shelf, lower, upper in bounds:
+    for half, lower, upper in bounds:
         assert (lower.minute, upper.minute) == (0, 0)
-        assert (lower.hour, upper.hour) == (0, 0) or shelf == "archive_completed"
+        assert (lower.hour, upper.hour) == (0, 0) or half == "archive_completed"
     assert await statements.make_archive_partitions(database, 7) == 0
 
 

@@ -80,10 +80,10 @@ async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection
 
 async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(database: Connection) -> None:
     rows = await database.fetch(
-        "SELECT shelf, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
+        "SELECT half, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
     )
-    for shelf, partition in [(row[0], row[1]) for row in rows]:
-        left = [row[1] for row in rows if row[0] == shelf]
+    for half, partition in [(row[0], row[1]) for row in rows]:
+        left = [row[1] for row in rows if row[0] == half]
         if left.index(partition) < len(left) - 1:  # all but the first
             await database.execute(f"DROP TABLE hybrid_runner.{partition}")
     await aged(database, 500)
@@ -195,7 +195,7 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
                 "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for longer "
             )
         caught_up = (
-            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_transaction) FROM hybrid_runner.horizons AS h) "
+            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_xid) FROM hybrid_runner.xid_history AS h) "
             "FROM pg_stat_replication AS r"
         )
         await until(lambda: own_server.fetchval(caught_up))

@@ -29,7 +29,7 @@ EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fal
 MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
 """So that a slow machine cannot let a mute run out."""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
-BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 SLEEPERS = """
 SELECT pid FROM pg_locks

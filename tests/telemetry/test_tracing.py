@@ -141,7 +141,7 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn:
         for each in (worker, other):
             inside.beat_soon(each)
         await until(lambda: drawn.named("job note"))
-        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") == 0
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.unreported_ends") == 0
     root = drawn.one("job note")
     assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
     assert "a change of mind" in str(told(root)["hybrid_runner.reason"])
@@ -175,11 +175,11 @@ async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(ds
                 "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', now() + '1 hour') RETURNING id"
             )
             await database.execute("SELECT hybrid_runner.cancel($1)", job)
-            await database.execute("UPDATE hybrid_runner.endings SET ended_at = now() - $2::interval WHERE id = $1", job,
+            await database.execute("UPDATE hybrid_runner.unreported_ends SET ended_at = now() - $2::interval WHERE id = $1", job,
                                    timedelta(seconds=0 if age == "0 s" else 120))  # fmt: skip
         inside.beat_soon(worker)
-        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.endings", 1)
-    assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.endings")
+        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.unreported_ends", 1)
+    assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.unreported_ends")
 
 
 async def test_a_job_that_was_overdue_when_it_was_inserted_waits_from_then_on(dsn: str, database: Connection, drawn: Drawn) -> None:

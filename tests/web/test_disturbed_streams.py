@@ -18,7 +18,7 @@ from hybrid_runner.web import events, newcomers, reader, stream
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
 from tests.support.waiting import equals, until, until_fetched
-from tests.web.test_events import CHANGES, INSERT, LAMP, PAUSED
+from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
 
 MANY = "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM generate_series(1, $1)"
 WITH_A_FEW = """
@@ -30,7 +30,7 @@ ODD = ("1e400", "-1e400", "[" * 300 + "]" * 300, "[" * 1010 + "]" * 1010, "1" * 
 
 async def looked_at(seen: Events, database: Connection) -> None:
     """From here on it misses nothing."""
-    await until_fetched(database, f"{LAMP} > 0", value=True)
+    await until_fetched(database, f"{READERS} > 0", value=True)
     job = await database.fetchval(INSERT, "first", "images")
     while (await seen.next()).data["id"] != job:
         pass
@@ -50,7 +50,7 @@ async def test_an_id_that_no_job_can_have_disturbs_no_reader(dsn: str, database:
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await until_fetched(database, f"{LAMP} > 0", value=True)
+            await until_fetched(database, f"{READERS} > 0", value=True)
             stranger = await connect(dsn)
             for _ in range(5):
                 await stranger.execute("SELECT pg_notify($1, $2)", CHANGES, "default x 9223372036854775807 9223372036854775808")

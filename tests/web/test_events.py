@@ -22,7 +22,7 @@ OF_THE_STREAM = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
-LAMP = "SELECT hybrid_runner.lamp_left()"
+READERS = "SELECT hybrid_runner.readers_left_ms()"
 CHANGES = messages.CHANGES.name
 REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
@@ -109,7 +109,7 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
         job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k')")
         async with client.events(f"/jobs/{job}/events") as seen:
             assert (await seen.next()).data["priority"] == 5
-            await until_fetched(database, f"{LAMP} > 0", value=True)
+            await until_fetched(database, f"{READERS} > 0", value=True)
             for version in (1, 2):
                 assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
                 assert (await seen.next()).data["priority"] == version
@@ -198,7 +198,7 @@ async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(dsn: str, data
 
 
 async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B13: no NOTIFY, no connection, a dark lamp; all of it while somebody reads; none of it a while after."""
+    """B13: no NOTIFY, no connection, no announcement; all of it while somebody reads; none of it a while after."""
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
@@ -216,11 +216,11 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
             await worker.settled(turn * 21)
             assert await said.so_far() == []
             assert await lit.so_far() == []
-            assert await database.fetchval(LAMP) == 0
+            assert await database.fetchval(READERS) == 0
             assert await database.fetchval(OF_THE_STREAM) == 1, "the worker's own listener"
             if turn == 1:
                 async with client.events("/events") as seen:
-                    await until_fetched(database, f"{LAMP} > 0", value=True)
+                    await until_fetched(database, f"{READERS} > 0", value=True)
                     assert await database.fetchval(OF_THE_STREAM) == 3
                     await until(lambda: inside.knows_of_readers(worker))
                     job = await database.fetchval(INSERT, "steps", "default")
@@ -229,7 +229,7 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
                     await seen.until("completed")
                     await worker.settled(22)
                 assert any(str(job) in message.split(" ") for message in await said.so_far())
-                await until_fetched(database, LAMP, 0)
+                await until_fetched(database, READERS, 0)
                 await until_fetched(database, OF_THE_STREAM, 1)
                 await until(lambda: not inside.knows_of_readers(worker))
                 await said.so_far()

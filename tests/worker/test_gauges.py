@@ -22,7 +22,7 @@ from tests.support import inside
 from tests.support.waiting import differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
 
-HOLDER = "SELECT holder FROM hybrid_runner.chores WHERE name = 'gauges'"
+HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'gauges'"
 INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM generate_series(1, $1::int)"
 
 
@@ -89,7 +89,7 @@ async def test_who_stops_hands_it_on_at_once(dsn: str, database: Connection) -> 
 async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str, database: Connection) -> None:
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
         await until_shown(first, None)
         assert await database.fetchval(HOLDER) == "another 1"
 
@@ -97,12 +97,12 @@ async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str
 async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be_given_it(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pause = await database.fetchval("SELECT extract(epoch FROM pause)::float8 FROM hybrid_runner.chores WHERE name = 'gauges'")
+    pause = await database.fetchval("SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'")
     assert pause > gauges.SHOWN > 2 * 10
     monkeypatch.setattr(gauges, "SHOWN", 0.5)
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
-        await database.execute("BEGIN; SELECT FROM hybrid_runner.chores WHERE name = 'gauges' FOR UPDATE")
+        await database.execute("BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE")
         await until_shown(first, None)
         await database.execute("COMMIT")
         await until_shown(first, 0)
@@ -135,7 +135,7 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
 @asynccontextmanager
 async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[Gauges]:
     """The office, without a worker and its heartbeats."""
-    await database.execute("UPDATE hybrid_runner.chores SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
+    await database.execute("UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
     ours = Gauges(dsn)
     ours.give("us")
     running = asyncio.ensure_future(ours.run())
@@ -163,7 +163,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def held_again(database: Connection, times: int) -> None:
     """Wait until who measures has said so many times more that it still does."""
-    taken = "SELECT taken_at FROM hybrid_runner.chores WHERE name = 'gauges'"
+    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'gauges'"
     for _ in range(times):
         before = await database.fetchval(taken)
         await until(lambda: database.fetchval(taken), differs_from(before))
@@ -179,9 +179,9 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
         await until(lambda: tries)
         await held_again(database, 3)
         assert len(tries) == 1
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another' WHERE name = 'gauges'")
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'")
         await until(lambda: not inside.measures(ours))
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'us' WHERE name = 'gauges'")
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'")
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
         assert (len(tries), ours.figures()) == (1, {})

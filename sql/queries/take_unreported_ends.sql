@@ -1,10 +1,10 @@
--- take_endings: jobs that ended without a worker, as claims, for one worker to tell of; they are given once.
+-- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report; they are given once.
 -- $1 int8 most, $2 interval older_than
 -- odd: those that were retried or forgotten meanwhile are taken too, and bring no row.
 WITH taken AS (
-    DELETE FROM hybrid_runner.endings AS e
+    DELETE FROM hybrid_runner.unreported_ends AS e
     WHERE e.id IN (
-        SELECT due.id FROM hybrid_runner.endings AS due
+        SELECT due.id FROM hybrid_runner.unreported_ends AS due
         WHERE due.ended_at <= clock_timestamp() - $2::interval
         ORDER BY due.id
         LIMIT $1

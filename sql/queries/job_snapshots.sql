@@ -1,4 +1,4 @@
--- see_jobs: where these jobs stand, live or archived; nothing of what they carry.
+-- job_snapshots: where these jobs stand, live or archived; nothing of what they carry.
 -- $1 int8[] ids
 SELECT
     j.id, j.queue, j.kind, j.state::text AS state, j.version, j.priority, j.attempt, j.max_attempts, j.run_at, j.worker_id,
