@@ -28,6 +28,7 @@ from tests.support.stress import STYLES, Series, add_nap, producing
 from tests.support.waiting import at_least, until
 from tests.support.working import runner
 
+pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 FAR = "5m"
 SETTINGS: dict[str, Any] = {

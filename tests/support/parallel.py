@@ -21,10 +21,14 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.support.server import is_shared
 
 ALONE = "alone"
+OUTSIDE = "outside"
+PROGRAMS = {"jaeger", "otel_collector", "prometheus", "promtool", "docker_engine"}
+"""Fixtures for what is not Python's nor Postgres."""
+ENGINE = "engine"
 GROUPS = {
-    "jaeger": "outside",
-    "otel_collector": "outside",
-    "docker_engine": "engine",
+    "jaeger": "jaeger",
+    "otel_collector": "jaeger",
+    "docker_engine": ENGINE,
     "version_dsn": "version",
     "deep_backlog": "backlog",
 }
@@ -35,6 +39,15 @@ FILE = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{ALONE}: wants the machine for itself, when tests run in several processes")
+    config.addinivalue_line("markers", f"{OUTSIDE}: needs one of the programs around us (has the mark by its fixtures)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Before pytest looks at marks."""
+    for item in items:
+        if PROGRAMS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(OUTSIDE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,7 +93,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class AloneLast(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """The largest groups first; at the end all processes but one are ended, and that one runs what wants to be alone."""
+    """What takes longest comes first, then large groups.
+
+    At the end all processes but one are ended, and that one runs what wants to be alone.
+    """
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
@@ -94,8 +110,9 @@ class AloneLast(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
         return self._groups.get(nodeid, nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
-        if ALONE in self.workqueue:
-            self.workqueue.move_to_end(ALONE)
+        for group, last in ((ENGINE, False), (ALONE, True)):
+            if group in self.workqueue:
+                self.workqueue.move_to_end(group, last=last)
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:

@@ -189,6 +189,17 @@ async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connecti
         assert not inside.is_mixed(worker)
 
 
+async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(dsn: str, database: Connection) -> None:
+    """That heartbeat runs in another thread, and one that was asked before the doubt does not end it."""
+    jobs = Handlers(dsn, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker:
+        await until(lambda: not inside.is_mixed(worker))
+        doubted = inside.notes_when_it_beats_for_a_newcomer(worker, lambda: inside.is_mixed(worker))
+        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here somebody')")
+        await listeners_pid(worker)  # what was rung before has arrived
+        assert doubted == [True]
+
+
 @asynccontextmanager
 async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
     """One worker that hears."""
