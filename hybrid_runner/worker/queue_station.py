@@ -103,10 +103,10 @@ class QueueStation:
 
     def _on_newcomer(self, worker_id: str) -> None:
         if not self.members.knows(worker_id):
-            self._ask_for_heartbeat()
             differed = self.members.kinds_differ
             self.members.add_newcomer(worker_id)
             self._open_if_they_differ_now(differed=differed)
+            self._ask_for_heartbeat()  # only now: one that was sent before is no answer
 
     def _open_if_they_differ_now(self, *, differed: bool) -> None:
         if self.members.kinds_differ and not differed and self.claimer.is_muting:

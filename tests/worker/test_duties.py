@@ -20,6 +20,7 @@ from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.docs.blocks import ROOT
 from tests.support.archive import aged, exists, partition
+from tests.support.waiting import differs_from, equals, until
 from tests.support.working import runner, working
 
 POLICY = "SELECT state::text, kind, keep FROM hybrid_runner.retention ORDER BY 1, 2"
@@ -81,10 +82,8 @@ async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog:
     part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
     await aged(database, 130)
     async with working(with_handler(dsn), deaf=True):
-        while await exists(database, part):
-            await asyncio.sleep(0)
-        while not any(part in message for message in caplog.messages):
-            await asyncio.sleep(0)
+        await until(lambda: exists(database, part), equals(value=False))
+        await until(lambda: any(part in message for message in caplog.messages))
     [line] = [message for message in caplog.messages if part in message]
     assert line.startswith(f"archive: dropped {part} (")
 
@@ -96,12 +95,10 @@ async def test_a_duty_that_waits_for_a_lock_holds_up_no_beat(
     await holder.execute("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))")
     async with working(with_handler(dsn, heartbeat=0.2), deaf=True) as worker:
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while not await database.fetchval(waiting):
-            await asyncio.sleep(0)
+        await until(lambda: database.fetchval(waiting))
         beaten = "SELECT heartbeat_at FROM hybrid_runner.workers WHERE id = $1"
         first = await database.fetchval(beaten, worker.id)
-        while await database.fetchval(beaten, worker.id) == first:
-            await asyncio.sleep(0)
+        await until(lambda: database.fetchval(beaten, worker.id), differs_from(first))
         await holder.execute("COMMIT")
 
 
@@ -112,8 +109,7 @@ async def test_a_duty_that_fails_does_not_keep_the_next_from_its_turn(
     await database.execute("ALTER FUNCTION hybrid_runner.make_archive_partitions RENAME TO gone")
     async with a_runner(dsn) as duties:
         duties.give(["partitions", "prune"], "us")
-        while await exists(database, part):
-            await asyncio.sleep(0)
+        await until(lambda: exists(database, part), equals(value=False))
     [line] = [message for message in caplog.messages if "partitions" in message]
     assert line.endswith("again at its next turn")
 
@@ -125,8 +121,7 @@ async def test_a_duty_that_this_version_does_not_know_is_named_once_and_does_no_
     async with a_runner(dsn) as duties:
         for _ in range(3):
             duties.give(["of tomorrow", "prune"], "us")
-        while await exists(database, part):
-            await asyncio.sleep(0)
+        await until(lambda: exists(database, part), equals(value=False))
     assert [message for message in caplog.messages if "of tomorrow" in message] == [
         "the duty 'of tomorrow' is not known here: left to workers of another version"
     ]
