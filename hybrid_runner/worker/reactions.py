@@ -74,7 +74,7 @@ class Reactions:
         listener, worker_id = self._station.listener, self._station.identity.id
         for name in self._station.queues:
             await listener.send(channel_of(name), WorkerCame(worker_id))
-        self._station.presence.soon()
+        self._station.membership.soon()
         await self._publisher.look(listener)
 
     # --- the heartbeat
@@ -124,7 +124,7 @@ class Reactions:
         station.executor.stop_all()
         while not self._tasks.ending:
             try:
-                await station.presence.register_anew()
+                await station.membership.register_anew()
             except RunnerError as error:
                 await outage.pause(error)
                 continue

@@ -67,7 +67,7 @@ class Worker:
             start_loop(f"claimer of {name}", queue.claimer.run)
             start_loop(f"poller of {name}", queue.poller.run)
         self._identity.allow_claims()
-        station.presence.start(reactions.on_news, reactions.on_silence)
+        station.membership.start(reactions.on_news, reactions.on_silence)
         described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._slots.items())
         log.info("worker %s runs %s for %d kinds", self.id, described, len(registry))
 

@@ -14,7 +14,7 @@ from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.presence import Presence
+from hybrid_runner.worker.membership import Membership
 from hybrid_runner.worker.queue_station import QueueStation
 from hybrid_runner.worker.settler import Settler
 
@@ -29,7 +29,7 @@ class Station:
         identity: Identity,
         links: Links,
         listener: Listener,
-        presence: Presence,
+        membership: Membership,
         executor: Executor,
         settler: Settler,
         queues: Mapping[str, QueueStation],
@@ -37,7 +37,7 @@ class Station:
         self.identity = identity
         self.links = links
         self.listener = listener
-        self.presence = presence
+        self.membership = membership
         self.executor = executor
         self.settler = settler
         self.queues = queues
@@ -46,7 +46,7 @@ class Station:
         """Open the queues and become known to the others; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await statements.open_queue(self.links.claims, name, ring_within)
-        await self.presence.register()
+        await self.membership.register()
         await statements.keep_jobs(self.links.settles, keeps)
 
     async def idle(self) -> None:
@@ -63,7 +63,7 @@ class Station:
     async def leave(self) -> None:
         """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
         try:
-            await self.presence.leave_queues()
+            await self.membership.leave_queues()
             await self.listener.get_up()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
@@ -73,11 +73,11 @@ class Station:
 
     async def sign_off(self) -> None:
         """End the heartbeat, put back what was claimed and never came here, and take the worker's row away."""
-        await self.presence.stop()
+        await self.membership.stop()
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()
         in_order = not self.executor.running and not self.settler.pending
-        await self.presence.retire(in_order=in_order)
+        await self.membership.retire(in_order=in_order)
 
     async def close(self) -> None:
         """Nothing of it will run any more, and nothing is asked of the database."""

@@ -269,7 +269,7 @@ def _listener(of: Listener | Worker) -> Listener:
 
 
 def beat_soon(worker: Worker) -> None:
-    worker._station.presence.soon()
+    worker._station.membership.soon()
 
 
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
@@ -286,7 +286,7 @@ def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) ->
 
 
 async def stop_beating(worker: Worker) -> None:
-    await worker._station.presence.stop()
+    await worker._station.membership.stop()
 
 
 def beaten_at(worker: Worker) -> float:
