@@ -40,7 +40,10 @@ OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Presence:
-    """Made and registered in the worker's loop; the heartbeat and what runs beside it live in a thread of their own."""
+    """Made and registered in the worker's loop.
+
+    The heartbeat, and what runs beside it, live in a thread of their own.
+    """
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class Presence:
         return self._heartbeat.alive
 
     async def register(self) -> None:
-        """Become known; what an earlier worker of this name ran is put back at the first heartbeat."""
+        """Become known. What an earlier worker of this name ran is put back by the first heartbeat."""
         await self._register(self._links.settles, self._identity.id)
 
     async def register_anew(self) -> None:
@@ -121,10 +124,16 @@ class Presence:
         try:
             async with asyncio.timeout(self._links.patience):  # connecting included
                 news = await statements.beat(
-                    self._links.heartbeat, name.worker_id, self._executor.claims, [*self._offer.slots], name.first_claim,
-                    self._listener.proof_channel, self._settings.overtime, encode(self._executor.by_queue(), "running"),
+                    self._links.heartbeat,
+                    name.worker_id,
+                    self._executor.claims,
+                    [*self._offer.slots],
+                    name.first_claim,
+                    self._listener.proof_channel,
+                    self._settings.overtime,
+                    encode(self._executor.by_queue(), "running"),
                     self.upkeep.duty_names,
-                )  # fmt: skip
+                )
         except (NoAnswer, TimeoutError) as error:
             self._pass_on(self._on_silence)
             failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")

@@ -1,4 +1,4 @@
-"""What a worker does for the others and for its own jobs when heartbeats ask for it, in the heartbeat's thread."""
+"""Does what heartbeats ask for, for others and for its own jobs, in the heartbeat's thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from hybrid_runner.worker.loops import Outage
 
 
 class UpkeepLoop:
-    """Made in the worker's loop. Beside the heartbeat, on connections of its own: what takes long must not keep it from beating."""
+    """Made in the worker's loop.
+
+    It has connections of its own: what takes long must not keep the heartbeat from beating.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,8 @@ class UpkeepLoop:
         if todo.report_ends:
             await self._endings.tell()
         if todo.gone:
-            completed = await statements.completed_claims(self._link, todo.gone)  # by their handlers, which may go on
+            # By their handlers, which may go on.
+            completed = await statements.completed_claims(self._link, todo.gone)
             with contextlib.suppress(RuntimeError):  # the worker's loop was closed
                 self._loop.call_soon_threadsafe(self._executor.stop_without_rows, {*todo.gone} - completed)
         # Both: what waits here for a process is claimed, and its time has not begun.
