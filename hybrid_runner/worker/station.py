@@ -22,7 +22,7 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Station:
-    """The parts, and what concerns several of them. `wiring.py` makes it, `reactions.py` says what it does when."""
+    """The parts, and what concerns several of them. Made in `wiring.py`; see also `reactions.py`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Station:
         self.queues = queues
 
     async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
-        """Open the queues and become known to the others; `keeps` says how long ended jobs are kept."""
+        """Open the queues and become known; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await statements.open_queue(self.links.claims, name, ring_within)
         await self.membership.register()
@@ -61,7 +61,10 @@ class Station:
                 return
 
     async def leave(self) -> None:
-        """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
+        """Tell the others that they cannot count on this worker any more.
+
+        What its mute kept quiet, or a ring asked of it alone, is for them.
+        """
         try:
             await self.membership.leave_queues()
             await self.listener.get_up()
@@ -72,7 +75,7 @@ class Station:
             log.info("worker %s could not say that it leaves its queues: %s", self.identity.id, error)
 
     async def sign_off(self) -> None:
-        """End the heartbeat, put back what was claimed and never came here, and take the worker's row away."""
+        """End the heartbeat, put back claims that got no answer, take the worker's row away."""
         await self.membership.stop()
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()

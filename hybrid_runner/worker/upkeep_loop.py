@@ -1,4 +1,4 @@
-"""What a worker does for the others and for its own jobs when heartbeats ask for it, in the heartbeat's thread."""
+"""Does what heartbeats ask for, for others and for its own jobs, in the heartbeat's thread."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class UpkeepLoop:
         if todo.report_ends:
             await self._end_reporter.report(self._link)
         if todo.gone:
-            completed = await statements.completed_claims(self._link, todo.gone)  # by their handlers, which may go on
+            # By their handlers, which may go on.
+            completed = await statements.completed_claims(self._link, todo.gone)
             self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
         # Both: what waits here for a process is claimed, and its time has not begun.
         overdue = self._executor.overdue(self._overtime.total_seconds())

@@ -1,7 +1,7 @@
 """What a worker is made of, and who is next: the architecture on one page.
 
-Parts are made from the bottom up, and each is given the parts that it uses. Who is told what happens in a part is
-said when its loop is started: see `Worker.start`.
+Parts are made from the bottom up, and each is given the parts that it uses. Who is told what
+happens in a part is said when its loop is started: see `Worker.start`.
 """
 
 from __future__ import annotations
