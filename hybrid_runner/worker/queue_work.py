@@ -123,9 +123,9 @@ class QueueWork:
 
     def _on_newcomer(self, worker_id: str) -> None:
         if worker_id not in self.members:
-            self._beat()
             if worker_id != self._worker_id():  # our own comes back to us
                 self._doubt()
+            self._beat()  # only now: a heartbeat from before the doubt does not end it
 
     def told(self, news: QueueNews) -> None:
         """Do what the heartbeat's answer asks for."""

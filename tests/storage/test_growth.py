@@ -21,6 +21,7 @@ from hybrid_runner.upkeep.growth import Growth
 from tests.support.archive import aged
 from tests.support.jobs import enqueue
 from tests.support.server import QUICK
+from tests.support.waiting import until, until_fetched
 
 Another = Callable[[], Awaitable[Connection]]
 AT_ONCE = timedelta(0)
@@ -161,8 +162,7 @@ async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: C
     await own_server.execute("ROLLBACK PREPARED 'forgotten'")
     await own_server.execute("ALTER SYSTEM SET autovacuum = off")
     await own_server.execute("SELECT pg_reload_conf()")
-    while await own_server.fetchval("SHOW autovacuum") == "on":
-        pass
+    await until_fetched(own_server, "SHOW autovacuum", "off")
     assert [name for name, _ in await culprits(own_server)] == ["setting autovacuum"]
 
 
@@ -185,8 +185,7 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
     try:
         async with reader.transaction(isolation="repeatable_read"):
             await reader.execute("SELECT")
-            while not await own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"):
-                pass
+            await until(lambda: own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"))
             await enqueue(own_server)
             assert await culprits(own_server, timedelta(minutes=10)) == []
             await enqueue(own_server)
@@ -199,8 +198,7 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
             "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_xid) FROM hybrid_runner.xid_history AS h) "
             "FROM pg_stat_replication AS r"
         )
-        while not await own_server.fetchval(caught_up):
-            pass
+        await until(lambda: own_server.fetchval(caught_up))
         assert await culprits(own_server) == []
     finally:
         await reader.close()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
 from hybrid_runner.happenings import Search
@@ -26,10 +26,12 @@ from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.queue_work import QueueWork
+from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
     import pytest  # programs of tests import this too
 
+T = TypeVar("T")
 Call = Callable[..., Awaitable[Any]]
 Wrap = Callable[[Call], Call]
 """Makes of a statement's call what a test wants in its place."""
@@ -246,8 +248,7 @@ async def prove(listener: Listener) -> None:
     assert listener.proof_channel is not None
     assert listener._proof is not None
     await ear.send(listener._proof, Proof())
-    while listener._proved_at == proved:
-        await asyncio.sleep(0.001)
+    await until(lambda: listener._proved_at, differs_from(proved))
 
 
 async def prove_in_vain(listener: Listener) -> None:
@@ -268,6 +269,19 @@ def _listener(of: Listener | Worker) -> Listener:
 
 def beat_soon(worker: Worker) -> None:
     worker._presence.soon()
+
+
+def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
+    """What is seen each time when it asks for a heartbeat because somebody came."""
+    work, seen = _work(worker), list[T]()
+    beat = work._beat
+
+    def noted() -> None:
+        seen.append(look())
+        beat()
+
+    work._beat = noted
+    return seen
 
 
 async def stop_beating(worker: Worker) -> None:

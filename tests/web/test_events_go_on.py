@@ -16,8 +16,8 @@ from hybrid_runner.web import stream
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server
 from tests.support.outside import missing
-from tests.support.pages import free_port
 from tests.support.pgbouncer import find, pgbouncer, why_absent
+from tests.support.ports import free_port
 from tests.support.streams import BEARER, TOKEN, Event, Stepwise, pages, served
 from tests.support.working import runner, working
 from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from hybrid_runner import messages
@@ -11,6 +9,7 @@ from hybrid_runner.storage.connections import Connection
 from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 from tests.web.test_events import INSERT, PAUSED, READERS, told_only
 
@@ -35,8 +34,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.until("queued")
-            while not inside.knows_of_readers(worker):
-                await asyncio.sleep(0.01)
+            await until(lambda: inside.knows_of_readers(worker))
             await database.execute(LOST, job)
             await database.execute(LOOKED_FOR)
             assert (await seen.until("retried")).data["attempt"] == 1
@@ -49,8 +47,7 @@ async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: s
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")
-        while await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", running) != "running":
-            await asyncio.sleep(0.01)
+        await until_fetched(database, "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", "running", running)
         assert await said.so_far() == []
         await database.execute(PAUSED)
         await database.fetchval(SET, 60_000)
@@ -64,8 +61,7 @@ async def test_a_new_worker_asks_whether_somebody_reads(dsn: str, database: Conn
     """It has not heard the announcement."""
     await database.fetchval(SET, 60_000)
     async with working(Stepwise(dsn).app) as worker:
-        while not inside.knows_of_readers(worker):
-            await asyncio.sleep(0.01)
+        await until(lambda: inside.knows_of_readers(worker))
 
 
 @pytest.mark.parametrize(("ahead", "read"), [(50_000, True), (0, False), (-1000, False), (3_600_000, False), (2**61, False)])

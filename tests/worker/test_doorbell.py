@@ -24,13 +24,13 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_looking_as_it_falls,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
@@ -188,9 +188,7 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        async with asyncio.timeout(15):
-            while lost in [row["pid"] for row in await database.fetch(SLEEPERS)] or not await database.fetch(SLEEPERS):
-                await asyncio.sleep(0.001)
+        await until(lambda: database.fetch(SLEEPERS), lambda rows: rows and lost not in [row["pid"] for row in rows])
         assert await listeners_pid(worker) != lost
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()

@@ -21,6 +21,7 @@ from hybrid_runner import (
 )
 from hybrid_runner.storage.connections import Connection, connect
 from tests.support import inside
+from tests.support.waiting import until
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -369,5 +370,4 @@ async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(d
             assert worker.status().queues[0].running == 1
         finally:
             release.set()
-        while worker.status().queues[0].running:
-            await asyncio.sleep(0.001)
+        await until(lambda: not worker.status().queues[0].running)
