@@ -31,6 +31,8 @@ def _parse(value: Duration) -> timedelta:
         raise ConfigurationError(f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta")
     if isinstance(value, (int, float)):
         return _from_seconds(float(value))
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta")
     text = value.strip()
     try:
         return _from_seconds(float(text))

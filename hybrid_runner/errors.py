@@ -6,7 +6,8 @@ RunnerError
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
 │   ├── ValueRefused        this value cannot be stored, whoever asks
 │   ├── SchemaMissing       run `hybrid-runner migrate`
-│   └── SchemaTooNew        upgrade hybrid-runner
+│   ├── SchemaTooNew        upgrade hybrid-runner
+│   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            nothing was said in time: the network may have swallowed it
 │   └── RowLocked           somebody holds a lock on what was to be written
@@ -53,6 +54,10 @@ class SchemaMissing(DatabaseError):
 
 class SchemaTooNew(DatabaseError):
     """The database was migrated by a newer hybrid-runner."""
+
+
+class SchemaUnreleased(DatabaseError):
+    """The database was migrated by a checkout that was never released, so there is no way from there to here."""
 
 
 class DatabaseUnavailable(RunnerError):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from hybrid_runner.errors import ConfigurationError, StaleClaim
-from hybrid_runner.jsontext import NotStorable, decode, encode, printable
+from hybrid_runner.jsontext import NotStorable, decode, printable
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage.connections import Fetches
@@ -18,22 +18,15 @@ from hybrid_runner.storage.statements import finish_jobs
 Report = Callable[[Claim, str], Awaitable[None]]
 
 
-class Reported:
-    """An awaitable that has nothing to wait for, for handlers that run outside the loop."""
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """Return at once."""
-        yield from ()
-
-
 class Job:
     """One attempt of one job, seen from its handler."""
 
-    __slots__ = ("_claim", "_data", "_report", "cancel_requested")
+    __slots__ = ("_claim", "_data", "_encode_result", "_report", "cancel_requested")
 
-    def __init__(self, claim: Claim, report: Report) -> None:
+    def __init__(self, claim: Claim, report: Report, encode_result: Callable[[Any], str]) -> None:
         self._claim = claim
         self._report = report
+        self._encode_result = encode_result
         self._data: Any = None
         self.cancel_requested = False
         """True once somebody wants this attempt to stop; for handlers that cannot be cancelled from outside."""
@@ -62,6 +55,11 @@ class Job:
     def attempt(self) -> int:
         """Which attempt this is, from 1."""
         return self._claim.attempt
+
+    @property
+    def snoozes(self) -> int:
+        """How often it was put back because its handler said `Snooze`."""
+        return self._claim.snoozes
 
     @property
     def max_attempts(self) -> int:
@@ -95,7 +93,7 @@ class Job:
     async def complete(self, result: Any = None, *, connection: Fetches) -> None:
         """Complete the job within the caller's transaction: the work and its completion commit together."""
         try:
-            text = encode(result, "the result")
+            text = self._encode_result(result)
         except NotStorable as error:
             raise ConfigurationError(str(error)) from None
         if not await finish_jobs(connection, [Finished(self._claim, State.COMPLETED, result=text)]):

@@ -37,6 +37,9 @@ class State(StrEnum):
         return self in _FINAL
 
 
+MAX_ATTEMPTS = 5
+"""How often a job may be tried when neither it nor its handler says so."""
+
 _FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 
 
@@ -98,6 +101,7 @@ class Claim:
     claim: int
     started_at: datetime
     created_at: datetime | None = None
+    snoozes: int = 0
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
     began: float = 0.0
@@ -160,17 +164,21 @@ class Keep:
         return [(state, kind, keep) for state, keep in said if keep is not None]
 
 
-class Pruned(NamedTuple):
-    """What one call did to one partition of the archive: see sql/queries/prune.sql."""
+PruneAnswer = Literal["dropped", "emptied", "rewritten", "merged", "kept", "blocked", "busy"]
+"""What became of one partition of the archive: see sql/queries/prune.sql."""
 
-    what: str
+
+class Pruned(NamedTuple):
+    """What one call did to one partition of the archive."""
+
+    what: PruneAnswer
     partition: str
     bytes: int
 
     @property
     def in_vain(self) -> bool:
         """Whether somebody was in the way."""
-        return self.what in ("blocked", "busy")
+        return self.what == "blocked" or self.what == "busy"  # noqa: PLR1714  # of a set mypy checks nothing
 
 
 class Culprit(NamedTuple):
@@ -223,6 +231,7 @@ class JobView:
     traceparent: str | None
     state: State
     attempt: int
+    snoozes: int
     claim: int | None
     worker_id: str | None
     started_at: datetime | None
@@ -236,7 +245,7 @@ class JobView:
 
 
 class Standing(NamedTuple):
-    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/see_jobs.sql."""
+    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
 
     id: int
     queue: str
@@ -245,6 +254,7 @@ class Standing(NamedTuple):
     version: int
     priority: int
     attempt: int
+    snoozes: int
     max_attempts: int | None
     run_at: datetime
     worker_id: str | None

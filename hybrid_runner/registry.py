@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,14 +19,15 @@ from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.job import Job
 from hybrid_runner.jsontext import NotStorable, check, decode, encode
 from hybrid_runner.models import Keep, State
-from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
+from hybrid_runner.outcomes import Completed, Fail, HandlerOutcome
 from hybrid_runner.policy.pace import RetryPolicy
 
 Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}")
-_OUTCOMES = (Snooze, Retry, Fail, Cancel)
-Said = Snooze | Retry | Fail | Cancel
+_OUTCOMES = typing.get_args(HandlerOutcome)
+_PLAIN = (type(None), bool, int, float, str, dict, list)
+"""Types whose values, as JSON, can be read back as the same type."""
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -47,6 +49,8 @@ class JobKind(Generic[P, R]):
     result: TypeAdapter[Any] | None
     keep: Keep
     plain: bool = field(default=False)  # the payload needs no validation: any JSON will do
+    fitting: frozenset[type] = frozenset()  # results of these types fit the annotation without a look at them
+    returns: str = "Any"  # the return annotation, without outcomes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the handler directly, as in a unit test."""
@@ -73,11 +77,27 @@ class JobKind(Generic[P, R]):
         except (NotStorable, ValueError, TypeError) as error:
             raise ConfigurationError(f"{self.name}: {error}") from None
 
+    def as_outcome(self, said: object) -> Completed | HandlerOutcome:
+        """What the handler returned, as an outcome."""
+        if isinstance(said, HandlerOutcome):
+            return said
+        try:
+            return Completed(self.encode_result(said))
+        except NotStorable as error:  # again would end the same way
+            return Fail(f"{self.name} ran, but {error}")
+
     def encode_result(self, value: Any) -> str:
-        """What the handler returned as JSON text; NotStorable when JSON cannot hold it."""
-        if value is None:
-            return "null"
-        return encode(value, "the result")
+        """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the return annotation."""
+        text = "null" if value is None else encode(value, "the result")
+        if self.result is None or type(value) in self.fitting:
+            return text
+        try:
+            self.result.validator.validate_json(text)  # as whoever waits for the job will read it
+        except ValidationError as error:
+            raise NotStorable(
+                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, 'it')}"
+            ) from None
+        return text
 
     def decode_result(self, text: str | None) -> Any:
         """A stored result as the handler's return type."""
@@ -86,20 +106,22 @@ class JobKind(Generic[P, R]):
         try:
             return self.result.validate_json(text)
         except ValidationError as error:
-            raise ConfigurationError(f"the stored result does not fit the return type of {self.name}: {explain(error)}") from None
+            raise ConfigurationError(
+                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, 'it')}"
+            ) from None
 
 
 class JobDecorator(Protocol):
     """What `Runner.job(...)` returns: takes (payload) or (payload, job), `async def` or `def`; outcomes are no part of R."""
 
     @overload
-    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R | Said]], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R | HandlerOutcome]], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R | Said]], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R | HandlerOutcome]], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P], R | Said], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P], R | HandlerOutcome], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], R | Said], /) -> JobKind[P, R]: ...
+    def __call__(self, function: Callable[[P, Job], R | HandlerOutcome], /) -> JobKind[P, R]: ...
 
 
 class Registry:
@@ -158,6 +180,7 @@ def make_kind(
     executor = executor or ("async" if is_async else "thread")
     if executor not in ("async", "thread", "process"):
         raise ConfigurationError(f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}")
+    _check_place(function, name, executor)
     if is_async != (executor == "async"):
         wanted = "async def" if executor == "async" else "plain def"
         raise ConfigurationError(f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}")
@@ -165,7 +188,9 @@ def make_kind(
     return JobKind(
         name=name, function=function, queue=queue, executor=executor, max_attempts=max_attempts, timeout=timeout,
         retry=retry, keep=keep, wants_job=wants_job, payload=_adapter(payload, name, "payload"),
-        result=None if result is Any else _adapter(result, name, "result"), plain=payload is Any or payload is object,
+        result=None if result is Any or result is object else _adapter(result, name, "result"),
+        plain=payload is Any or payload is object, fitting=_fitting(result),
+        returns="None" if result is type(None) else inspect.formatannotation(result),
     )  # fmt: skip
 
 
@@ -175,9 +200,9 @@ def check_queue(queue: str) -> None:
         raise ConfigurationError(f"{queue[:60]!r} is not a queue: use 1 to 48 letters, digits and . _ : / -")
 
 
-def explain(error: ValidationError) -> str:
-    """All that does not fit, in one line."""
-    parts = [f"{'.'.join(map(str, e['loc'])) or 'payload'}: {e['msg']}" for e in error.errors(include_input=False)[:5]]
+def explain(error: ValidationError, whole: str = "payload") -> str:
+    """All that does not fit, in one line; what does not fit as a whole is called so."""
+    parts = [f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg']}" for e in error.errors(include_input=False)[:5]]
     more = error.error_count() - len(parts)
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
@@ -196,6 +221,43 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
     if not 1 <= len(parameters) <= 2 or named:
         raise ConfigurationError(f"kind {name!r}: a handler takes (payload) or (payload, job)")
     return hints.get(parameters[0].name, Any), _without_outcomes(hints.get("return", Any)), len(parameters) == 2
+
+
+def _check_place(function: Callable[..., Any], name: str, executor: Executor) -> None:
+    """A method has no `self` when a worker calls it, and a process can only run what it can import."""
+    path = getattr(function, "__qualname__", "").split(".")
+    first = next(iter(inspect.signature(function).parameters), "")
+    if len(path) > 1 and path[-2] != "<locals>" and first in ("self", "cls"):
+        raise ConfigurationError(
+            f"kind {name!r}: {'.'.join(path[-2:])} is a method, and a worker has no {first} to call it with: "
+            "use a function outside the class, or a staticmethod"
+        )
+    if executor != "process":
+        return
+    what = (
+        "has no name" if not path[-1]
+        else "is a lambda" if path[-1] == "<lambda>"
+        else "is defined inside a function" if "<locals>" in path
+        else "is in a program without a file" if _is_without_file(function)
+        else ""
+    )  # fmt: skip
+    if what:
+        raise ConfigurationError(
+            f'kind {name!r}: its handler {what}, and executor="process" imports handlers by name: '
+            "define it with def at the top of a module"
+        )
+
+
+def _is_without_file(function: Callable[..., Any]) -> bool:
+    return function.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
+
+
+def _fitting(result: Any) -> frozenset[type]:
+    """The plain types among those of a return annotation."""
+    parts = typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
+    known = {part for part in parts if part in _PLAIN}
+    known |= {typing.get_origin(part) for part in parts if part in (list[Any], dict[Any, Any], dict[str, Any])}
+    return frozenset(known)
 
 
 def _without_outcomes(result: Any) -> Any:

@@ -61,6 +61,9 @@ class Settings(BaseModel):
     slots: Annotated[
         int, Field(ge=1, le=100_000, description="Jobs that one worker runs at a time, per queue, unless said there.")
     ] = 200
+    thread_slots: Annotated[
+        int, Field(ge=1, le=10_000, description="Threads for handlers written as plain `def`; jobs beyond wait for one.")
+    ] = 20
     process_slots: Annotated[int, Field(ge=1, le=1024, description='Processes for handlers with executor="process".')] = max(
         1, os.cpu_count() or 1
     )

@@ -35,17 +35,15 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             return Finished(claim, State.FAILED, error=error_text(claim, now, "Fail", reason))
         case Cancel(reason):
             return Finished(claim, State.CANCELLED, error=error_text(claim, now, "Cancel", reason))
-        case Snooze(delay, data):
-            try:
-                memory = None if data is None else encode(data, "the data of Snooze")
-            except NotStorable as error:
-                return Finished(claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error)))
-            return _later(Requeued(claim, parse_duration(delay), charged=False, data=memory, why="snooze"), now)
+        case Snooze():
+            return _snoozed(claim, outcome, now)
         case Retry(after, reason):
             pause = None if after is None else parse_duration(after)
-            return _again(claim, error_text(claim, now, "Retry", reason), pause, policy, now, chance)
-        case Raised(kind, message, traceback):
-            return _again(claim, error_text(claim, now, kind, message, traceback), None, policy, now, chance)
+            failed = Finished(claim, State.FAILED, error=error_text(claim, now, "Retry", reason))
+            return _again(failed, pause, policy, now, chance)
+        case Raised(kind, message, traceback, exception):
+            error = error_text(claim, now, kind, message, traceback)
+            return _again(Finished(claim, State.FAILED, error=error, exception=exception), None, policy, now, chance)
         case Stopped.SHUTDOWN:
             return Requeued(claim, timedelta(0), charged=False, why="release")
         case Stopped.CANCEL:
@@ -54,11 +52,26 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             assert_never(outcome)
 
 
-def _again(claim: Claim, error: str, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float) -> Settlement:
+def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
+    try:
+        memory = None if snooze.data is None else encode(snooze.data, "the data of Snooze")
+    except NotStorable as error:
+        return Finished(claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error)))
+    if snooze.until is not None:
+        delay = max(timedelta(0), snooze.until - now)
+    else:
+        assert snooze.delay is not None  # noqa: S101  # it has one or the other
+        delay = parse_duration(snooze.delay)
+    return _later(Requeued(claim, delay, charged=False, data=memory, why="snooze"), now)
+
+
+def _again(failed: Finished, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float) -> Settlement:
+    """One more attempt, if there is one left; else the job has failed."""
+    claim = failed.claim
     if claim.attempt >= claim.max_attempts:
-        return Finished(claim, State.FAILED, error=error)
+        return failed
     delay = policy.delay(claim.attempt, chance) if pause is None else pause
-    return _later(Requeued(claim, delay, charged=True, error=error), now)
+    return _later(Requeued(claim, delay, charged=True, error=failed.error), now)
 
 
 def _later(requeued: Requeued, now: datetime) -> Settlement:
@@ -69,12 +82,12 @@ def _later(requeued: Requeued, now: datetime) -> Settlement:
     return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
 
 
-def error_text(claim: Claim, now: datetime, kind: str, message: str, traceback: str = "") -> str:
+def error_text(claim: Claim, now: datetime, error_type: str, message: str, traceback: str = "") -> str:
     """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler raised."""
     entry: dict[str, object] = {
         "at": now.isoformat(),
         "attempt": claim.attempt,
-        "kind": printable(kind, 200),
+        "type": printable(error_type, 200),
         "message": printable(str(message)),
     }
     if traceback:

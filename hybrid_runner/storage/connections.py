@@ -16,6 +16,7 @@ from weakref import WeakSet
 import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
+from hybrid_runner.messages import Channel, M, Proof
 from hybrid_runner.storage import hosts, pooled
 from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.failures import translate
@@ -290,17 +291,17 @@ class Link:
             connection.terminate()
 
 
-async def ring_once(dsn: str, channel: str) -> None:
-    """Ring a channel from a session of its own."""
+async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
+    """Send a proof from a session of its own."""
     connection = await connect(dsn)
     try:
-        await _translated(connection.execute("SELECT pg_notify($1, 'proof')", channel, timeout=BELL_TIMEOUT))
+        await _translated(connection.execute("SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT))
     finally:
         connection.terminate()
 
 
 class Ear:
-    """A connection that listens, and moves doorbells; `heard(channel, payload, pid)` is called for every ring until `lost`."""
+    """A connection that listens, and moves doorbells; messages come until `lost`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -318,22 +319,23 @@ class Ear:
         """Whether the session may be somebody else's at the next statement."""
         return pooled.is_pooled(self._connection)
 
-    async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
-        """Subscribe to one channel."""
+    async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
+        """Subscribe to one channel; `heard` is given each message and the server process that sent it."""
 
-        def on_ring(_connection: object, pid: int, channel: str, payload: object) -> None:
-            heard(channel, str(payload), pid)
+        def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
+            if (message := channel.read(str(payload))) is not None:
+                heard(message, pid)
 
         async def subscribe() -> None:
             async with asyncio.timeout(BELL_TIMEOUT):
-                await self._connection.add_listener(channel, on_ring)
+                await self._connection.add_listener(channel.name, on_ring)
 
         async with self._busy:
             await _translated(subscribe())
 
-    async def ring(self, channel: str, payload: str) -> None:
-        """Ring a channel from this very connection."""
-        await self.fetch("SELECT pg_notify($1, $2)", channel, payload)
+    async def send(self, channel: Channel[M], message: M) -> None:
+        """Send a message from this very connection."""
+        await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one short statement; when it fails the connection is given up: what locks it holds is then certain."""

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import asyncpg
 
-from hybrid_runner.errors import SchemaMissing, SchemaTooNew
+from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.storage.connections import Connection, Fetches
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 
 # Everyone who migrates waits here; the number only has to be the same everywhere.
 LOCK = "SELECT pg_advisory_xact_lock(7220483551)"
-RECORD = "INSERT INTO hybrid_runner.migrations (version, name) VALUES ({version}, '{name}')"
+RECORD = "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES ({version}, '{name}', '{checksum}')"
 UNCHECKED = "SET LOCAL check_function_bodies = off"
 """Functions come in the order of their names, so one may name another that comes after it."""
 _UNDEFINED = ("3F000", "42P01")
+
+
+class Applied(NamedTuple):
+    """A migration that a database has. Columns in the order of sql/queries/applied_migrations.sql."""
+
+    version: int
+    name: str
+    checksum: str | None
 
 
 async def migrate(connection: Connection) -> list[Migration]:
@@ -23,7 +33,7 @@ async def migrate(connection: Connection) -> list[Migration]:
         async with connection.transaction():
             await connection.execute(LOCK)
             await connection.execute(script("bootstrap"))
-            at = await connection.fetchval(query("applied_migrations"))
+            at = _version_of(await _applied(connection))
             refuse_newer(at)
             for _, sql in _steps(at):
                 await connection.execute(sql)
@@ -35,7 +45,7 @@ async def migrate(connection: Connection) -> list[Migration]:
 async def schema_version(on: Fetches) -> int:
     """The newest migration in the database; 0 when there is no schema."""
     try:
-        rows = await on.fetch(query("applied_migrations"))
+        return _version_of(await _applied(on))
     except SchemaMissing:
         return 0
     except asyncpg.PostgresError as error:
@@ -44,8 +54,10 @@ async def schema_version(on: Fetches) -> int:
         raise translate(error) from error
     except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
         raise translate(error) from error
-    version: int = rows[0][0]
-    return version
+
+
+async def _applied(on: Fetches) -> list[Applied]:
+    return [Applied(*row) for row in await on.fetch(query("applied_migrations"))]
 
 
 async def require_schema(on: Fetches) -> None:
@@ -57,6 +69,19 @@ async def require_schema(on: Fetches) -> None:
         raise SchemaMissing(
             f"the database's schema is version {at}, this version needs {needed}: run `hybrid-runner migrate` with the same DSN"
         )
+
+
+def _version_of(applied: list[Applied]) -> int:
+    """The newest; SchemaUnreleased when one of them is not what this version has under its number."""
+    ours = {step.version: (step.name, step.checksum) for step in migrations()}
+    for theirs in applied:
+        if ours.get(theirs.version, theirs[1:]) != theirs[1:]:
+            raise SchemaUnreleased(
+                f"the database was made by an unreleased hybrid-runner (its migration {theirs.version} is another one): "
+                "start anew with DROP SCHEMA hybrid_runner CASCADE, which deletes its jobs, or, if it is the embedded one, "
+                "remove the folder that holds it"
+            )
+    return applied[-1].version if applied else 0
 
 
 def refuse_newer(at: int) -> None:
@@ -78,7 +103,7 @@ def _steps(at: int) -> list[tuple[str, str]]:
     steps = []
     for step in _missing(at):
         title = f"{step.version:04d} {step.name}"
-        steps += [(title, step.sql), (f"{title}, recorded", RECORD.format(version=step.version, name=step.name))]
+        steps += [(title, step.sql), (f"{title}, recorded", _record(step))]
     steps.append(("functions", UNCHECKED))
     steps += [(f"function {name}", sql) for name, sql in functions()]
     return [*steps, ("partitions", script("partitions")), ("grants", script("grants"))]
@@ -86,3 +111,7 @@ def _steps(at: int) -> list[tuple[str, str]]:
 
 def _missing(at: int) -> list[Migration]:
     return [step for step in migrations() if step.version > at]
+
+
+def _record(step: Migration) -> str:
+    return RECORD.format(version=step.version, name=step.name, checksum=step.checksum)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,11 @@ class Migration(NamedTuple):
     version: int
     name: str
     sql: str
+
+    @property
+    def checksum(self) -> str:
+        """Of its text: a migration that was released is never changed, one that was not may have been."""
+        return sha256(self.sql.encode()).hexdigest()[:16]
 
 
 @cache

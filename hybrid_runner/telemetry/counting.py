@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never, get_args
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import Settlement, word_of
+from hybrid_runner.outcomes import RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Figures, Labels
 from hybrid_runner.telemetry.series import Counter, Histogram
@@ -32,9 +33,7 @@ class Counts:
         self._pickup = Histogram(table.PICKUP)
         self._missed = Counter(table.MISSED_RINGS)
         self._runs = Histogram(table.RUN_DURATION)
-        self._requeued = {
-            "retry": Counter(table.RETRIES), "snooze": Counter(table.SNOOZES), "release": Counter(table.RELEASES),
-        }  # fmt: skip
+        self._requeued = {why: Counter(_instrument(why)) for why in get_args(RequeueReason)}
         self._rescues = Counter(table.RESCUES)
         self._settle_lag = Histogram(table.SETTLE_LAG)
         self._settle_duration = Histogram(table.SETTLE_DURATION)
@@ -112,3 +111,16 @@ class Counts:
     def figures(self) -> Figures:
         """A copy of all; from any thread."""
         return {each.instrument.name: each.read() for each in self._all} | {table.SPANS_DROPPED.name: {(): self._spans_dropped()}}
+
+
+def _instrument(why: RequeueReason) -> table.Instrument:
+    """What counts jobs that are put back."""
+    match why:
+        case "retry":
+            return table.RETRIES
+        case "snooze":
+            return table.SNOOZES
+        case "release":
+            return table.RELEASES
+        case _:
+            assert_never(why)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
@@ -15,7 +15,20 @@ from opentelemetry.trace import SpanKind, StatusCode
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.jsontext import decode, printable
 from hybrid_runner.models import Claim, Ended, JobTrace, State
-from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, word_of
+from hybrid_runner.outcomes import (
+    Cancel,
+    Completed,
+    Fail,
+    Finished,
+    Outcome,
+    Raised,
+    Requeued,
+    Retry,
+    Settlement,
+    Snooze,
+    Stopped,
+    word_of,
+)
 from hybrid_runner.telemetry.identity import Context as Parsed
 from hybrid_runner.telemetry.identity import trace_of
 from hybrid_runner.telemetry.observers import harmless
@@ -73,8 +86,8 @@ class Drawing(Tracing):
         if not sampled:
             return
         began, ended = _wall(writing.began), _wall(writing.ended)
-        for settlement in sampled:  # a delay is counted by the database, from somewhere between the two
-            self._send_settlement(settlement, ended if isinstance(settlement, Finished) else began)
+        for settlement in sampled:  # a delay is counted by the database, from between the two
+            self._send_settlement(settlement, began, ended)
         queues = Counter(map(_QUEUE, writing.settled))
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
@@ -86,7 +99,8 @@ class Drawing(Tracing):
         for settlement in settled:
             if self._sampling.picked(settlement.claim):
                 settlement.claim.trace = trace_of(settlement.claim)
-                self._send_settlement(settlement, time.time_ns(), rescued=True)
+                now = time.time_ns()
+                self._send_settlement(settlement, now, now, rescued=True)
 
     # --- what else happens to jobs
 
@@ -124,8 +138,10 @@ class Drawing(Tracing):
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
             case Fail(reason) | Retry(_, reason):
                 span.set_status(StatusCode.ERROR, str(reason))
-            case _:
+            case Completed() | Snooze() | Cancel() | Stopped():
                 pass
+            case _:
+                assert_never(outcome)
         self._send(span.over())
 
     @harmless
@@ -171,13 +187,17 @@ class Drawing(Tracing):
             f"{word} {queue}", SpanKind.CLIENT, *ids, None, _wall(began), _wall(ended), attributes | (more or {}), (), links,
         ))  # fmt: skip
 
-    def _send_settlement(self, settlement: Settlement, now: int, *, rescued: bool = False) -> None:
+    def _send_settlement(self, settlement: Settlement, began: int, ended: int, *, rescued: bool = False) -> None:
         claim = settlement.claim
-        assert claim.trace is not None  # noqa: S101  # the callers look
-        if isinstance(settlement, Finished):
-            self._send(_root(claim, claim.trace, now, settlement.state, settlement.error, rescued=rescued))
-        else:
-            self._send(_delay(settlement, claim.trace, now, rescued=rescued))
+        own = claim.trace
+        assert own is not None  # noqa: S101  # the callers look
+        match settlement:
+            case Finished(state=state, error=error):
+                self._send(_root(claim, own, ended, state, error, rescued=rescued))
+            case Requeued():
+                self._send(_delay(settlement, own, began, rescued=rescued))
+            case _:
+                assert_never(settlement)
 
 
 def sender(tracer: Tracer) -> Callable[[Recorded], None]:
@@ -239,7 +259,7 @@ def _reason(error: str | None) -> str:
     if error is None:
         return ""
     entry = decode(error)
-    return printable(f"{entry.get('kind')}: {entry.get('message')}", _LONGEST_TEXT)
+    return printable(f"{entry.get('type')}: {entry.get('message')}", _LONGEST_TEXT)
 
 
 def _wall(monotonic: float) -> int:

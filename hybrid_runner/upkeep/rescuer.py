@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.models import Lost, State
-from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement
+from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement, split
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settling import decide
 from hybrid_runner.registry import Registry
@@ -88,8 +88,7 @@ class Rescuer:
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
     async def _write(self, settlements: Sequence[Settlement]) -> list[Settlement]:
-        requeues = [s for s in settlements if isinstance(s, Requeued)]
-        finishes = [s for s in settlements if isinstance(s, Finished)]
+        requeues, finishes = split(settlements)
         back = await statements.requeue_jobs(self._on, requeues, self._traces(requeues)) if requeues else set()
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
         finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]

@@ -75,6 +75,7 @@ def figures(status: WorkerStatus) -> Body:
         "hearing": status.hearing,
         "slots": sum(queue.slots for queue in queues),
         "running": status.running,
+        "waiting": status.waiting,
         "looks": sum(queue.looks for queue in queues),
         "empty_looks": sum(queue.empty_looks for queue in queues),
         "found": dict(found),

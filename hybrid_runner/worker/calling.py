@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.job import Job, Report
@@ -19,12 +20,26 @@ class Callers:
 
     def __init__(self, *, threads: int, processes: int, report: Report) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
+        self._free_threads = asyncio.Semaphore(threads)
         self._processes = ProcessPool(processes, report)
         self._lingering: dict[int, asyncio.Future[Any]] = {}
 
-    def place(self, kind: JobKind[Any, Any]) -> AbstractAsyncContextManager[None]:
-        """What a handler that runs in a process has to wait for."""
-        return self._processes.place(kind)
+    @asynccontextmanager
+    async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
+        """In here a thread or a process is there for the handler: an attempt that waits for one has not begun."""
+        if kind.executor == "process":
+            async with self._processes.place(kind):
+                yield
+            return
+        await self._free_threads.acquire()
+        try:
+            yield
+        finally:
+            lingering = self._lingering.get(claim.id)
+            if lingering is None:
+                self._free_threads.release()
+            else:
+                lingering.add_done_callback(lambda _: self._free_threads.release())
 
     async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
         """What the handler says: its return value, or from a process its Outcome."""
@@ -62,6 +77,9 @@ class Callers:
             if thread.running():
                 self._lingering[job_id] = asyncio.wrap_future(thread)
             raise
-        if error is not None:
+        if error is None:
+            return value
+        try:
             raise error
-        return value
+        finally:
+            del error  # it holds this frame, which would hold it

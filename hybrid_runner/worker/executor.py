@@ -7,7 +7,6 @@ import logging
 import math
 import random
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 
 from hybrid_runner.job import Job, Report
 from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped
+from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped, outcome_of_exception
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.current import current_claim
@@ -25,7 +24,6 @@ from hybrid_runner.telemetry.spans import RunSpan
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
-from hybrid_runner.worker.naming import name_outcome
 from hybrid_runner.worker.slots import Slots
 from hybrid_runner.worker.watchdog import Stall
 
@@ -37,6 +35,7 @@ class Attempt:
 
     __slots__ = (
         "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task",
+        "waits",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots) -> None:
@@ -46,6 +45,8 @@ class Attempt:
         self.slots = slots
         self.stop: Stopped | None = None
         self.entered = self.limited = self.expired = self.ended = False
+        self.waits = False
+        """For a thread or a process: until then it has not begun."""
         self.task: asyncio.Task[None] | None = None
         self.span: RunSpan | None = None
         self.due_at = math.inf
@@ -86,6 +87,11 @@ class Executor:
         """The ids of the jobs that run now."""
         return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
 
+    @property
+    def waiting(self) -> int:
+        """How many of them wait for a thread or a process; from any thread."""
+        return sum(attempt.waits for attempt in list(self._running.values()))
+
     def by_queue(self) -> dict[str, int]:
         """How many jobs run now; from any thread."""
         return dict(Counter(attempt.claim.queue for attempt in list(self._running.values())))
@@ -102,7 +108,7 @@ class Executor:
         create_task = asyncio.get_running_loop().create_task
         for claim in claims:
             kind = self._registry[claim.kind]
-            job = Job(claim, self._report) if kind.wants_job else None
+            job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
             attempt = Attempt(claim, kind, job, slots)
             self._running[claim.id, claim.claim] = attempt
             attempt.task = create_task(self._run(attempt), context=self._context.copy())
@@ -182,8 +188,8 @@ class Executor:
         claim, kind = attempt.claim, attempt.kind
         if attempt.stop is not None:
             return attempt.stop
-        if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
-            return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+        if (late := _too_late(claim)) is not None:
+            return late
         try:
             payload = kind.decode(claim.payload)
         except ValidationError as error:
@@ -198,22 +204,33 @@ class Executor:
         kind = attempt.kind
         try:
             attempt.entered = True
-            if kind.executor != "process":
-                return name_outcome(kind, await self._call_in_time(attempt, payload))
-            async with self._callers.place(kind):  # waiting for a process is no part of the attempt's time
-                outcome: Outcome = await self._call_in_time(attempt, payload)
-                return outcome
+            if kind.executor == "async":
+                return kind.as_outcome(await self._call_in_time(attempt, payload))
+            return await self._call_outside_the_loop(attempt, payload)
         except asyncio.CancelledError as error:
             if attempt.stop is not None or attempt.expired:
                 _uncancel(attempt.task)
                 return attempt.stop or _out_of_time(attempt.claim)
             _uncancel(asyncio.current_task())  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
-            return _raised(error)
+            return _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             # A handler that was stopped and raised while it cleaned up was stopped all the same.
-            return _raised(error) if attempt.stop is None else attempt.stop
+            return _outcome_of(error) if attempt.stop is None else attempt.stop
         finally:
             attempt.entered = False
+
+    async def _call_outside_the_loop(self, attempt: Attempt, payload: object) -> Outcome:
+        """Waiting for a thread or a process is no part of the attempt's time."""
+        kind, claim = attempt.kind, attempt.claim
+        attempt.waits = True
+        async with self._callers.place(kind, claim):
+            attempt.waits = False
+            claim.began = time.monotonic()
+            if (late := _too_late(claim)) is not None:
+                return late
+            said = await self._call_in_time(attempt, payload)
+        outcome: Outcome = said if kind.executor == "process" else kind.as_outcome(said)
+        return outcome
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
         claim = attempt.claim
@@ -236,12 +253,20 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
         task.uncancel()
 
 
+def _too_late(claim: Claim) -> Fail | None:
+    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+    return None
+
+
 def _out_of_time(claim: Claim) -> Raised | Fail:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
         return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
     return Raised("TimeoutError", f"ran longer than its time-out of {claim.seconds or 0:g} s")
 
 
-def _raised(error: BaseException) -> Raised:
-    log.debug("the handler raised %s", type(error).__name__, exc_info=error)
-    return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+def _outcome_of(error: BaseException) -> Outcome:
+    outcome = outcome_of_exception(error)
+    if isinstance(outcome, Raised):
+        log.debug("the handler raised %s", type(error).__name__, exc_info=error)
+    return outcome

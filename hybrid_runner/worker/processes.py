@@ -10,21 +10,20 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from hybrid_runner.job import Job, Report, Reported
+from hybrid_runner.job import Job, Report
 from hybrid_runner.models import Claim
-from hybrid_runner.outcomes import Fail, Outcome, Raised
+from hybrid_runner.outcomes import Fail, Outcome, Raised, outcome_of_exception
 from hybrid_runner.registry import JobKind
 from hybrid_runner.telemetry.current import current_claim
 from hybrid_runner.telemetry.logs import Logs, configure_logs, configured_logs
 from hybrid_runner.telemetry.publishing import carried_on, current_traceparent
-from hybrid_runner.worker.naming import name_outcome
+from hybrid_runner.worker.progress import stored_elsewhere
 
 log = logging.getLogger("hybrid_runner.worker")
 _GROUP = (signal.SIGINT, signal.SIGTERM)
@@ -161,9 +160,9 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
-    def report(_claim: Claim, said: str) -> Reported:
+    def report(_claim: Claim, said: str) -> Awaitable[None]:
         pipe.send(("progress", said))
-        return Reported()
+        return stored_elsewhere()
 
     with contextlib.suppress(Exception):  # the attempt will say so
         importlib.import_module(module)
@@ -201,6 +200,7 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
         return Fail(f"{module}.{name} is not a job handler: define it at the top of its module, under its own name")
     try:
         payload = kind.decode(claim.payload)
-        return name_outcome(kind, kind.function(*((payload, Job(claim, report)) if kind.wants_job else (payload,))))
+        job = (Job(claim, report, kind.encode_result),) if kind.wants_job else ()
+        return kind.as_outcome(kind.function(payload, *job))
     except BaseException as error:
-        return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+        return outcome_of_exception(error)

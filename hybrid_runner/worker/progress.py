@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import types
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.job import Reported
 from hybrid_runner.models import Claim
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
+
+
+@types.coroutine
+def stored_elsewhere() -> Generator[Any, None, None]:
+    """For handlers outside the loop: awaited it returns at once, and left alone it warns of nothing."""
+    yield from ()
 
 
 class ProgressWriter:
@@ -36,7 +43,7 @@ class ProgressWriter:
             in_loop = False
         if not in_loop:
             self._loop.call_soon_threadsafe(self._take, claim, said)
-            return Reported()
+            return stored_elsewhere()
         self._take(claim, said)
         waiter = self._loop.create_future()
         self._waiters.append(waiter)

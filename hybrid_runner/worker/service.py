@@ -14,9 +14,10 @@ from typing import Self, assert_never
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, Taken, id_in
+from hybrid_runner.messages import READERS, HelpWanted, QueueMessage, WorkerCame, WorkerLeft, channel_of
+from hybrid_runner.models import Keep, Taken
 from hybrid_runner.news import CancelRequested, DeclaredDead, JobsOverdue, MuteExpired, NextDue, ProofSent, QueueMember, WorkerNews
-from hybrid_runner.outcomes import Requeued, Stopped
+from hybrid_runner.outcomes import Requeued, Stopped, split
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
 from hybrid_runner.registry import Registry
@@ -38,7 +39,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
-from hybrid_runner.worker.publisher import LAMP, Publisher
+from hybrid_runner.worker.publisher import Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.snapshot import snapshot
@@ -87,7 +88,7 @@ class Worker:
             raise
         for name, run in {"settler": self._settler.run, "progress": self._progress.run, "chronicle": self._chronicle.run}.items():
             self._tasks.loop(name, run)
-        self._tasks.loop("listener", self._listener.run)
+        self._tasks.loop("listener", partial(self._listener.run, self._on_hearing))
         for work in self._work.values():
             self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
             self._tasks.loop(f"poller of {work.queue}", work.poller.run)
@@ -197,11 +198,11 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
         self._tracing = make_tracing(lambda: self.id)
-        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
-        self._publisher = Publisher(self._listener.ring, self._tasks.soon)
+        self._listener = Listener(settings.listen_dsn or dsn)
+        self._publisher = Publisher(self._listener.send, self._tasks.soon)
         self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
-        self._callers = Callers(threads=total, processes=settings.process_slots, report=self._progress.report)
+        self._callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
             finish=partial(statements.finish_jobs, self._settles),
             requeue=lambda batch: statements.requeue_jobs(self._settles, batch, self._tracing.kept(batch)),
@@ -223,7 +224,9 @@ class Worker:
                 open_bell=self._open_bell,
                 bell=Bell(self._listener, settings.mute),
                 hearing=lambda: self._listener.hearing,
-                ring=self._ring,
+                send=self._send,
+                cancel=self._cancel,
+                beat=lambda: self._presence.soon(),  # noqa: PLW0108  # it is made below
                 claim=self._claim,
                 session=lambda: self._claims.session,
                 release_lost=self._release_lost,
@@ -238,6 +241,10 @@ class Worker:
             )
             for queue, slots in self._totals.items()
         }  # fmt: skip
+        for queue, work in self._work.items():
+            self._listener.hear(channel_of(queue), work.heard)
+        self._listener.hear(READERS, self._publisher.heard)
+
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
             contact=self._contact,
@@ -271,34 +278,22 @@ class Worker:
     async def _introduce(self) -> None:
         """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
         for queue in self._totals:
-            await self._listener.ring(queue, f"here {self.id}")
+            await self._listener.send(channel_of(queue), WorkerCame(self.id))
         self._presence.soon()
         await self._publisher.look(self._listener)
 
-    def _ring(self, queue: str, payload: str) -> None:
-        self._tasks.soon(self._listener.ring(queue, payload))
+    def _send(self, queue: str, message: QueueMessage) -> None:
+        self._tasks.soon(self._listener.send(channel_of(queue), message))
 
     def _open_bell(self, queue: str) -> None:
         """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
 
         async def open_and_ring() -> None:
             with contextlib.suppress(RunnerError):
-                await statements.open_bell(self._listener, queue, lie_down=False)
-            await self._listener.ring(queue, "help")
+                await statements.open_bell(self._listener, queue, take_sleep_lock=False)
+            await self._listener.send(channel_of(queue), HelpWanted())
 
         self._tasks.soon(open_and_ring())
-
-    def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
-        word, _, number = payload.partition(" ")
-        if queue == LAMP:
-            self._publisher.light(payload)
-        elif word == "cancel":
-            if (job_id := id_in(number)) is not None:
-                self._cancel(job_id)
-        elif queue in self._work:
-            self._work[queue].heard(payload, ringer)
-            if word == "here" and number not in self._work[queue].members:
-                self._presence.soon()
 
     def _on_hearing(self) -> None:
         hearing = self._listener.hearing
@@ -313,7 +308,7 @@ class Worker:
     def _on_wrote(self, writing: Writing) -> None:
         self._observers.wrote(writing)
         if not self._listener.hearing:  # nobody will ring us for what was put back
-            for queue in {s.claim.queue for s in writing.settled if isinstance(s, Requeued)} & self._work.keys():
+            for queue in {s.claim.queue for s in split(writing.settled)[0]} & self._work.keys():
                 self._work[queue].wake.up(Reason.LATER)
 
     def _on_written(self) -> None:
@@ -377,7 +372,7 @@ class Worker:
             self._known.set()
             log.warning("worker %s goes on as %s", old, self.id)
             for queue in self._totals:
-                await self._listener.ring(queue, f"gone {old}")
+                await self._listener.send(channel_of(queue), WorkerLeft(old))
             await self._introduce()
             return
 

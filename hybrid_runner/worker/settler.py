@@ -9,12 +9,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.happenings import Writing
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.outcomes import Finished, Requeued, Settlement, split
 from hybrid_runner.policy.looking import Recent
 from hybrid_runner.policy.settling import error_text
 from hybrid_runner.telemetry.about import about
@@ -132,8 +132,7 @@ class Settler:
     def _next_batch(self) -> list[Settlement]:
         batch, text = [self._waiting.popleft()], 0
         while self._waiting and len(batch) < LARGEST_BATCH:
-            newest = batch[-1]
-            text += len((newest.result if isinstance(newest, Finished) else newest.data) or "")
+            text += _length(batch[-1])
             if text > MOST_TEXT:
                 break
             batch.append(self._waiting.popleft())
@@ -161,8 +160,7 @@ class Settler:
 
     async def _write_once(self, batch: list[Settlement], *, again: bool) -> None:
         began = time.monotonic()
-        requeues = [s for s in batch if isinstance(s, Requeued)]
-        finishes = [s for s in batch if isinstance(s, Finished)]
+        requeues, finishes = split(batch)
         if requeues:
             put_back, left = _parted(requeues, await self._requeue(requeues))
             self._tell(put_back, [], began)
@@ -230,7 +228,7 @@ class Settler:
                 await self._write([settlement])
             return True
         (refused,) = batch
-        if isinstance(refused, Finished) and refused.result is None and refused.state is State.FAILED:
+        if _is_smallest(refused):
             await self._outage.pause(error)  # nothing of ours left to blame: a right is missing, a schema is gone
             return False
         log.error("what became of it was refused: %s", error, extra=about(refused.claim))
@@ -251,6 +249,28 @@ class Settler:
             )  # fmt: skip
         if len(stale) > _MOST_LINES:
             log.warning("dropped in the same way: %d more outcomes", len(stale) - _MOST_LINES)
+
+
+def _length(settlement: Settlement) -> int:
+    """Of what it carries."""
+    match settlement:
+        case Finished():
+            return len(settlement.result or "")
+        case Requeued():
+            return len(settlement.data or "")
+        case _:
+            assert_never(settlement)
+
+
+def _is_smallest(settlement: Settlement) -> bool:
+    """Nothing of the handler's is in it that Postgres could refuse."""
+    match settlement:
+        case Finished():
+            return settlement.result is None and settlement.state is State.FAILED
+        case Requeued():
+            return False
+        case _:
+            assert_never(settlement)
 
 
 def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:

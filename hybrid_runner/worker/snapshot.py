@@ -33,7 +33,7 @@ def snapshot(
     heartbeat = () if presence.alive or stopping else ("heartbeat",)
     return WorkerStatus(
         id=worker_id, hearing=listener.hearing, stopping=stopping,
-        running=len(executor.running), pending_settlements=settler.pending,
+        running=len(executor.running), waiting=executor.waiting, pending_settlements=settler.pending,
         settled=dict(tally.settled), stale=settler.stale, rescued=presence.rescued,
         stalls=presence.watchdog.stalls, stalled=presence.watchdog.stalled,
         ended_loops=(*ended_loops, *heartbeat), queues=tuple(queues),

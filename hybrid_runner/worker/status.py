@@ -87,3 +87,5 @@ class WorkerStatus:
     figures: Figures = field(default_factory=dict)
     """What was counted, and what this worker measured for all: see telemetry/instruments.py."""
     vitals: Vitals = Vitals()
+    waiting: int = 0
+    """How many of `running` wait for a thread or a process, and have not begun."""

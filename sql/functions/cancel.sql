@@ -18,7 +18,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = coalesce(j.errors, '[]') || jsonb_build_object(
-                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
@@ -26,21 +26,15 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
-    WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
-    INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at)
-    SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
-        'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
-        coalesce(g.errors, '[]') || jsonb_build_object(
-            'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
-            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
-        g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
-    FROM gone AS g;
+    PERFORM hybrid_runner.end_jobs(
+        ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
+        ARRAY[jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
+        cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
-    -- No worker was there: one of them tells of it at its next heartbeat.
-    INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
 END
 $$;

@@ -6,9 +6,9 @@ AS $$
 DECLARE
     known bigint;
 BEGIN
-    SELECT max(h.next_transaction) INTO known FROM hybrid_runner.horizons AS h WHERE h.looked_at <= clock_timestamp() - longer_than;
-    DELETE FROM hybrid_runner.horizons AS h WHERE h.looked_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
-    INSERT INTO hybrid_runner.horizons (next_transaction) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h WHERE h.noted_at <= clock_timestamp() - longer_than;
+    DELETE FROM hybrid_runner.xid_history AS h WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+    INSERT INTO hybrid_runner.xid_history (next_xid) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
     RETURN QUERY
     SELECT
@@ -69,23 +69,23 @@ BEGIN
 
     RETURN QUERY
     SELECT
-        'ahead ' || s.shelf, format(
+        'ahead ' || s.half, format(
             'hybrid_runner.%s has no partition from %s on: see why make_archive_partitions fails',
-            s.shelf, coalesce(newest.upper::text, 'now'))
-    FROM hybrid_runner.archive_shelves AS s
+            s.half, coalesce(newest.upper::text, 'now'))
+    FROM hybrid_runner.archive_halves AS s
     LEFT JOIN LATERAL (
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
-        WHERE p.shelf = s.shelf AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
+        WHERE p.half = s.half AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
     WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
-    ORDER BY s.shelf;
+    ORDER BY s.half;
 
     RETURN QUERY
     SELECT
-        'strays ' || s.shelf, format(
-            'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.shelf)
+        'strays ' || s.half, format(
+            'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.half)
     FROM (
-        SELECT 'archive_completed_default' AS shelf WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
+        SELECT 'archive_completed_default' AS half WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
         UNION ALL
         SELECT 'archive_failed_default' WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;

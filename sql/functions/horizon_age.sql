@@ -12,14 +12,14 @@ AS $$
         UNION ALL
         SELECT p.prepared FROM pg_prepared_xacts AS p WHERE p.database = current_database()
         UNION ALL
-        SELECT min(h.looked_at)
-        FROM hybrid_runner.horizons AS h
+        SELECT min(h.noted_at)
+        FROM hybrid_runner.xid_history AS h
         JOIN (
             SELECT s.xmin::text::bigint AS id FROM pg_replication_slots AS s
             UNION ALL
             SELECT s.catalog_xmin::text::bigint FROM pg_replication_slots AS s
             UNION ALL
             SELECT r.backend_xmin::text::bigint FROM pg_stat_replication AS r
-        ) AS kept ON ((h.next_transaction - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
+        ) AS kept ON ((h.next_xid - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
     ) AS held (since)
 $$;

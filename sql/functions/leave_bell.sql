@@ -5,7 +5,7 @@ AS $$
 BEGIN
     PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
-        PERFORM setval(q.bell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
         PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     END IF;
 END

@@ -4,25 +4,25 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET lock_timeout = '2s'
 AS $$
 DECLARE
-    half record;
+    wanted record;
     opens timestamptz;
     closes timestamptz;
     made integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
-    FOR half IN
+    FOR wanted IN
         -- As fine as what is forgotten first needs, and no finer: each partition costs whoever looks for an id.
-        SELECT s.shelf, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
-        FROM hybrid_runner.archive_shelves AS s
+        SELECT s.half, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
+        FROM hybrid_runner.archive_halves AS s
         JOIN (VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')) AS w (unit, ahead)
             ON w.unit = CASE WHEN s.shortest < '12 hours' THEN 'hour' WHEN s.shortest < '60 days' THEN 'day' ELSE 'month' END
     LOOP
-        SELECT coalesce(max(p.upper), date_trunc(half.unit, now())) INTO opens
+        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
         FROM hybrid_runner.archive_partitions AS p
-        WHERE p.shelf = half.shelf AND p.upper > date_trunc(half.unit, now());
-        WHILE opens <= half.until LOOP
-            closes := date_trunc(half.unit, opens) + ('1 ' || half.unit)::interval;
-            PERFORM hybrid_runner.add_archive_partition(half.shelf, opens, closes);
+        WHERE p.half = wanted.half AND p.upper > date_trunc(wanted.unit, now());
+        WHILE opens <= wanted.until LOOP
+            closes := date_trunc(wanted.unit, opens) + ('1 ' || wanted.unit)::interval;
+            PERFORM hybrid_runner.add_archive_partition(wanted.half, opens, closes);
             opens := closes;
             made := made + 1;
         END LOOP;

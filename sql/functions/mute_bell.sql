@@ -1,25 +1,25 @@
--- mute_bell: mute the bell for so many milliseconds, after giving the sleeper's lock back if `rise`.
+-- mute_bell: mute the bell for so many milliseconds, after giving the sleep lock back if told to.
 -- True: somebody sleeps and was rung for help; a worker that looks itself keeps its mute even so, a full one does not.
--- manner: 'looking' (let them sleep), 'saturated' (ring for help), 'full' (undo the mute and ring for help)
--- The lock of those who sleep is advisory and shared: 1212371538, which means nothing else, and the queue's number.
-CREATE OR REPLACE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) RETURNS boolean
+-- mode: 'looking' (let them sleep), 'saturated' (ring for help), 'full' (undo the mute and ring for help)
+-- The sleep lock is explained in open_bell.sql.
+CREATE OR REPLACE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
         PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     END IF;
-    IF rise THEN
+    IF drop_sleep_lock THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: whoever lies down in between opens the bell after us.
-    IF manner = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
+    -- Muted first, asked afterwards: whoever falls asleep in between opens the bell after us.
+    IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
     END IF;
     -- Another worker that asks at this moment holds it too: look closely.
@@ -31,7 +31,7 @@ BEGIN
     ) THEN
         RETURN false;
     END IF;
-    IF manner = 'full' THEN
+    IF mode = 'full' THEN
         PERFORM setval(its_bell, 0);
     END IF;
     PERFORM pg_notify('hybrid_runner.' || queue, 'help');

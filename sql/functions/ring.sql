@@ -8,7 +8,7 @@ DECLARE
     within interval;
 BEGIN
     -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL; its value would be an error.)
-    SELECT CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END, q.ring_within
+    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
     -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.

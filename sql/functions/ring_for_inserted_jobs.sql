@@ -10,7 +10,7 @@ BEGIN
     WHERE (
         -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
         abs(
-            CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END
+            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END
             - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
         ) < 30000
     ) IS NOT TRUE

@@ -24,6 +24,7 @@ CREATE TABLE hybrid_runner.jobs (
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
+    snoozes integer NOT NULL DEFAULT 0,
     claim bigint,
     worker_id text,
     started_at timestamptz,
@@ -88,6 +89,7 @@ CREATE TABLE hybrid_runner.archive (
     traceparent text,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamptz,
@@ -111,30 +113,23 @@ CREATE TABLE hybrid_runner.archive_failed PARTITION OF hybrid_runner.archive FOR
 CREATE TABLE hybrid_runner.archive_completed_default PARTITION OF hybrid_runner.archive_completed DEFAULT;
 CREATE TABLE hybrid_runner.archive_failed_default PARTITION OF hybrid_runner.archive_failed DEFAULT;
 
+-- The archive has the columns of jobs in the same order; a test compares them.
 CREATE VIEW hybrid_runner.all_jobs AS
-SELECT
-    id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-    claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at,
-    NULL::timestamptz AS finished_at, NULL::jsonb AS result
-FROM hybrid_runner.jobs
+SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result FROM hybrid_runner.jobs AS j
 UNION ALL
-SELECT
-    id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-    claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at,
-    finished_at, result
-FROM hybrid_runner.archive;
+SELECT a.* FROM hybrid_runner.archive AS a;
 
 CREATE VIEW hybrid_runner.archive_partitions AS
 SELECT
-    shelf.relname::text AS shelf, part.relname::text AS partition, bound.text = 'DEFAULT' AS is_default,
+    half.relname::text AS half, part.relname::text AS partition, bound.text = 'DEFAULT' AS is_default,
     coalesce(substring(bound.text FROM 'FROM \(''([^'']+)''\)')::timestamptz, '-infinity') AS lower,
     substring(bound.text FROM 'TO \(''([^'']+)''\)')::timestamptz AS upper
 FROM pg_inherits AS i
-JOIN pg_class AS shelf ON shelf.oid = i.inhparent
-JOIN pg_class AS part ON part.oid = i.inhrelid AND part.relnamespace = shelf.relnamespace
+JOIN pg_class AS half ON half.oid = i.inhparent
+JOIN pg_class AS part ON part.oid = i.inhrelid AND part.relnamespace = half.relnamespace
 CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) AS bound (text)
-WHERE shelf.relname IN ('archive_completed', 'archive_failed')
-    AND shelf.relnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner');
+WHERE half.relname IN ('archive_completed', 'archive_failed')
+    AND half.relnamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner');
 
 CREATE TABLE hybrid_runner.retention (
     state hybrid_runner.job_state NOT NULL,
@@ -148,23 +143,23 @@ CREATE TABLE hybrid_runner.retention (
 INSERT INTO hybrid_runner.retention (state, keep) VALUES ('completed', '1 hour'), ('failed', '24 hours'), ('cancelled', '24 hours');
 
 -- What each half of the archive is kept by: the longest time, NULL for ever, and all rules in one word.
-CREATE VIEW hybrid_runner.archive_shelves AS
+CREATE VIEW hybrid_runner.archive_halves AS
 SELECT
-    s.shelf,
+    s.half,
     CASE WHEN count(*) FILTER (WHERE r.kind = '') = cardinality(s.states) THEN max(r.keep) END AS longest,
     md5(string_agg(format('%s %s %s', r.state, r.kind, extract(epoch FROM r.keep)), ' ' ORDER BY r.state, r.kind)) AS rules,
     min(r.keep) FILTER (WHERE r.kind = '') AS shortest
 FROM (VALUES
     ('archive_completed', ARRAY['completed']::hybrid_runner.job_state[]),
     ('archive_failed', ARRAY['failed', 'cancelled']::hybrid_runner.job_state[])
-) AS s (shelf, states)
+) AS s (half, states)
 LEFT JOIN hybrid_runner.retention AS r ON r.state = ANY (s.states)
-GROUP BY s.shelf, s.states;
+GROUP BY s.half, s.states;
 
 -- When a partition was last searched for rows to forget, and by which rules: a large one that is kept is not searched each time.
-CREATE TABLE hybrid_runner.archive_looks (
+CREATE TABLE hybrid_runner.archive_scans (
     partition text PRIMARY KEY,
-    looked_at timestamptz NOT NULL DEFAULT '-infinity',
+    scanned_at timestamptz NOT NULL DEFAULT '-infinity',
     rules text NOT NULL DEFAULT '',
     not_before timestamptz NOT NULL DEFAULT '-infinity'
 );
@@ -173,14 +168,13 @@ CREATE TABLE hybrid_runner.archive_looks (
 CREATE TABLE hybrid_runner.queues (
     name text PRIMARY KEY,
     number integer GENERATED ALWAYS AS IDENTITY UNIQUE,
-    -- a sequence: "muted until" in server-clock milliseconds, read and written outside MVCC
-    doorbell text GENERATED ALWAYS AS ('hybrid_runner.doorbell_' || number::text) STORED,
+    -- a sequence: "muted until" in server-clock milliseconds, read and written outside MVCC; a reference to it, since looking
+    -- its name up would cost every insert a quarter of what the trigger costs
+    doorbell regclass,
     -- the longest fallback poll any worker has announced: later jobs need no ring, a sweep sees them in time
     ring_within interval NOT NULL DEFAULT '60 seconds',
     paused_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- The doorbell as a reference: looking its name up would cost every insert a quarter of what the trigger costs.
-    bell regclass,
     CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation
         CHECK (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$')
 );
@@ -198,38 +192,38 @@ CREATE TABLE hybrid_runner.workers (
     -- claims below it were made by an earlier worker of the same name
     first_claim bigint NOT NULL DEFAULT 0,
     -- since when it was never silent for long itself; who was cannot tell silence of others from its own
-    steady_since timestamptz NOT NULL DEFAULT '-infinity',
-    -- a number for the kinds that it knows; those of one queue who know others must not speak for each other
-    kinds text NOT NULL DEFAULT '',
+    unbroken_since timestamptz NOT NULL DEFAULT '-infinity',
+    -- of the kinds that it knows; those of one queue who know others must not speak for each other
+    kinds_hash text NOT NULL DEFAULT '',
     dead_at timestamptz,
     rescued_at timestamptz,
     -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and must not
     running jsonb NOT NULL DEFAULT '{}'
 );
 
--- What has to be done once in a while by whichever worker's heartbeat comes first; nobody holds an office that could fall vacant.
-CREATE TABLE hybrid_runner.chores (
+-- What has to be done once in a while, by whichever worker's heartbeat comes first: no worker is special, so none can be missing.
+CREATE TABLE hybrid_runner.duties (
     name text PRIMARY KEY,
-    pause interval NOT NULL,
+    every interval NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
     -- Who was given it. The holder of 'gauges' renews taken_at, so nobody else is given it while that one lives.
     holder text
 );
-INSERT INTO hybrid_runner.chores (name, pause) VALUES
+INSERT INTO hybrid_runner.duties (name, every) VALUES
     ('partitions', '1 hour'), ('lost', '10 minutes'), ('prune', '10 minutes'), ('growth', '10 minutes'), ('gauges', '30 seconds');
 
 -- Which transaction was the next one when: what is older than a number that is ten minutes old has held back vacuum for as long.
-CREATE TABLE hybrid_runner.horizons (
-    looked_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
-    next_transaction bigint NOT NULL
+CREATE TABLE hybrid_runner.xid_history (
+    noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
+    next_xid bigint NOT NULL
 );
 
--- The lamp: "somebody reads until" as server-clock milliseconds. A sequence, so that it is read and written outside MVCC; a lease,
--- so that a page server that dies leaves it to go out by itself. Whoever lights it tells the workers on hybrid_runner.~lamp.
-CREATE SEQUENCE hybrid_runner.lamp AS bigint MINVALUE 0 START 0;
+-- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is read and written outside MVCC; a
+-- lease, so that it runs out by itself when a page server dies. Whoever sets it notifies the workers on hybrid_runner.~readers.
+CREATE SEQUENCE hybrid_runner.stream_readers_until AS bigint MINVALUE 0 START 0;
 
--- Jobs that cancel() ended while no worker had them: one of the workers tells of them.
-CREATE TABLE hybrid_runner.endings (
+-- Jobs that cancel() ended while no worker had them: one of the workers reports them to tracing.
+CREATE TABLE hybrid_runner.unreported_ends (
     id bigint PRIMARY KEY,
     ended_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );

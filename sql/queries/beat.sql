@@ -7,19 +7,19 @@ WITH alive AS (
         heartbeat_at = clock_timestamp(),
         running = $7,
         -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
-        steady_since = CASE
+        unbroken_since = CASE
             WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
             THEN clock_timestamp()
-            ELSE steady_since
+            ELSE unbroken_since
         END
     WHERE id = $1 AND first_claim = $4 AND dead_at IS NULL
-    RETURNING id, steady_since
+    RETURNING id, unbroken_since
 ),
 others AS MATERIALIZED (
     -- Nobody could be heard while the server was down, or while we were silent ourselves.
     SELECT
         w.id, w.rescued_at,
-        coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.steady_since) + w.lease) AS dead_from
+        coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.unbroken_since) + w.lease) AS dead_from
     FROM hybrid_runner.workers AS w
     CROSS JOIN alive AS a
     WHERE w.id <> $1
@@ -44,10 +44,10 @@ declared AS (
     RETURNING w.id
 ),
 taken AS (
-    UPDATE hybrid_runner.chores AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
+    UPDATE hybrid_runner.duties AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
     WHERE c.name IN (
-        SELECT due.name FROM hybrid_runner.chores AS due
-        WHERE due.taken_at + due.pause < clock_timestamp() AND EXISTS (SELECT FROM alive)
+        SELECT due.name FROM hybrid_runner.duties AS due
+        WHERE due.taken_at + due.every < clock_timestamp() AND EXISTS (SELECT FROM alive)
         FOR UPDATE SKIP LOCKED
     )
     RETURNING c.name
@@ -61,7 +61,7 @@ HAVING count(*) > 0
 UNION ALL
 SELECT 'duty_given', '', t.name FROM taken AS t
 UNION ALL
-SELECT 'ends_unreported', '', '' WHERE EXISTS (SELECT FROM hybrid_runner.endings)
+SELECT 'ends_unreported', '', '' WHERE EXISTS (SELECT FROM hybrid_runner.unreported_ends)
 UNION ALL
 SELECT 'proof_sent', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
 UNION ALL
@@ -70,16 +70,16 @@ FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
     AND (j.cancel_requested_at IS NOT NULL OR j.started_at + j.timeout + $6 < clock_timestamp())
 UNION ALL
-SELECT 'queue_member', q.name, w.kinds || ' ' || w.id
+SELECT 'queue_member', q.name, w.kinds_hash || ' ' || w.id
 FROM hybrid_runner.workers AS w
 JOIN unnest($3::text[]) AS q (name) ON w.queues ? q.name
 WHERE w.heartbeat_at + w.lease > clock_timestamp() AND w.dead_at IS NULL
 UNION ALL
 SELECT 'mute_expired', q.name, ''
 FROM hybrid_runner.queues AS q
-WHERE q.name = ANY ($3) AND pg_relation_filenode(q.bell) IS NOT NULL
-    AND pg_sequence_last_value(q.bell) > 0
-    AND pg_sequence_last_value(q.bell) - extract(epoch FROM clock_timestamp()) * 1000 NOT BETWEEN 0 AND 60000
+WHERE q.name = ANY ($3) AND pg_relation_filenode(q.doorbell) IS NOT NULL
+    AND pg_sequence_last_value(q.doorbell) > 0
+    AND pg_sequence_last_value(q.doorbell) - extract(epoch FROM clock_timestamp()) * 1000 NOT BETWEEN 0 AND 60000
 UNION ALL
 SELECT 'jobs_overdue', q.name, ''
 FROM hybrid_runner.queues AS q

@@ -25,8 +25,10 @@ from tests.cli.running import worker as worker_process
 from tests.support import inside
 from tests.support.bells import INSERT, seen, until_asleep, until_mode
 from tests.support.faults import own_server
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.waiting import until
 from tests.support.working import runner, working
 
 LONGEST = 30.0
@@ -34,6 +36,7 @@ HOLDS_THE_LOOP = """
 import time
 from pathlib import Path
 from hybrid_runner import Runner
+from tests.support.waiting import until
 
 app = Runner()
 
@@ -46,19 +49,17 @@ async def hold_the_loop(payload: dict) -> None:
 
 async def until_ill(client: Browser, name: str) -> str:
     """Until the page is 503 because of that check; its reason."""
-    async with asyncio.timeout(LONGEST):
-        while True:
-            answer = await client.get("/health")
-            [check] = [check for check in answer.body["checks"] if check["name"] == name]
-            if answer.status == 503 and not check["ok"]:
-                return str(check["reason"])
-            await asyncio.sleep(0.05)
+
+    async def look() -> tuple[int, bool, str]:
+        answer = await client.get("/health")
+        [check] = [check for check in answer.body["checks"] if check["name"] == name]
+        return answer.status, check["ok"], str(check["reason"])
+
+    return (await until(look, lambda seen: seen[:2] == (503, False), patience=LONGEST))[2]
 
 
 async def until_well(client: Browser) -> None:
-    async with asyncio.timeout(LONGEST):
-        while (await client.get("/health")).status != 200:
-            await asyncio.sleep(0.05)
+    await until(lambda: client.get("/health"), lambda answer: answer.status == 200, patience=LONGEST)
 
 
 @asynccontextmanager
@@ -177,7 +178,7 @@ async def test_a_stalled_loop_is_503_and_turning_again_is_200(
         assert await process.ends() == 0
 
 
-DUE = "UPDATE hybrid_runner.chores SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+DUE = "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
 
 
 async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:
@@ -185,15 +186,11 @@ async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(d
     async with a_worker_with_a_page(dsn, heartbeat="200ms") as (running, client):
         await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
         await database.execute(DUE)
-        async with asyncio.timeout(LONGEST):
-            while not running.status().vitals.pinned:
-                await asyncio.sleep(0.02)
+        await until(lambda: running.status().vitals.pinned, patience=LONGEST)
         answer = await client.get("/health")
         [horizon] = [check for check in answer.body["checks"] if check["name"] == "horizon"]
         assert (answer.status, horizon["severity"], horizon["ok"]) == (200, "warning", True)
         assert "autovacuum is off for hybrid_runner.jobs" in horizon["reason"]
         await database.execute("ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)")
         await database.execute(DUE)
-        async with asyncio.timeout(LONGEST):
-            while running.status().vitals.pinned:
-                await asyncio.sleep(0.02)
+        await until(lambda: not running.status().vitals.pinned, patience=LONGEST)

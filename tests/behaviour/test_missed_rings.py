@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.health import checks_of
 from tests.support import inside
-from tests.support.bells import INSERT, Handlers, seen, until, until_asleep
+from tests.support.bells import INSERT, Handlers, seen, until_asleep
 from tests.support.stress import STYLES, add_nap, producing
+from tests.support.waiting import differs_from, equals, until, until_fetched
 from tests.support.working import runner, working
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
@@ -93,9 +95,10 @@ async def test_a_channel_that_is_swallowed_for_good_causes_one_reconnect_a_minut
             session = inside.session(worker)
             await database.execute(INSERT, "note")
             await handlers.next()
-            await until(lambda count=count: seen(worker).missed == count)  # type: ignore[misc]
+            await until(lambda: seen(worker).missed, equals(count))
             if count == 1:
-                await until(lambda session=session: worker.status().hearing and inside.session(worker) is not session)  # type: ignore[misc]
+                await until(partial(inside.session, worker), differs_from(session))
+                await asyncio.wait_for(worker.hearing(), 10)
         assert inside.session(worker) is session
     assert len([message for message in caplog.messages if "a ring was due" in message]) == 1
 
@@ -147,11 +150,8 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
                 await apps[0].pause("default")
             await producers.insert(*style.series)
             await apps[0].resume("default")
-        async with asyncio.timeout(40):
-            while await database.fetchval(LEFT):
-                await asyncio.sleep(0.05)
-        while any(inside.examines_missed_rings(worker) for worker in workers):
-            await asyncio.sleep(0.01)
+        await until_fetched(database, LEFT, 0, patience=40)
+        await until(lambda: not any(inside.examines_missed_rings(worker) for worker in workers))
         assert [seen(worker).missed for worker in workers] == [0, 0, 0]
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 0
 

@@ -25,8 +25,10 @@ from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
 from tests.support import inside
 from tests.support.stress import STYLES, Series, add_nap, producing
+from tests.support.waiting import at_least, until
 from tests.support.working import runner
 
+pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 FAR = "5m"
 SETTINGS: dict[str, Any] = {
@@ -38,7 +40,7 @@ ROUNDS = 10
 PROCESS = "in-a-process"
 BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
-BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 IS_MUTED = f"SELECT ({BELL}) > extract(epoch FROM clock_timestamp()) * 1000 + 150"
 SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538"
 UNFINISHED = "SELECT id FROM hybrid_runner.jobs WHERE kind = 'nap' AND worker_id IS DISTINCT FROM $1"
@@ -95,9 +97,8 @@ async def fleet(
         for app in (first, second):
             await stack.enter_async_context(app)
             workers.append(await stack.enter_async_context(app.worker({"default": SLOTS})))
-        async with asyncio.timeout(20):
-            while await database.fetchval(SLEEPERS) < 3 or any(inside.is_mixed(worker) for worker in workers):
-                await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(SLEEPERS), at_least(3))
+        await until(lambda: not any(inside.is_mixed(worker) for worker in workers))
         yield Fleet(workers, process)
 
 

@@ -35,9 +35,16 @@ def test_many_processes_migrate_at_once(empty_dsn: str) -> None:
 
 def test_newer_schema_is_refused_in_one_line(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
-        connection.execute("INSERT INTO hybrid_runner.migrations (version, name) VALUES (9999, 'from the future')")
+        connection.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (9999, 'from the future', '')")
     for command in ("migrate", "sql"):
         assert "9999" in fails(command, "--dsn", dsn)
+
+
+def test_the_schema_of_an_unreleased_checkout_is_refused_in_one_line(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE hybrid_runner.migrations SET name = 'jobs'")
+    for command in (("migrate",), ("sql",), ("worker", "hybrid_runner.cli.demo.app:app")):
+        assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in fails(*command, "--dsn", dsn)
 
 
 def test_sql_without_a_dsn_prints_everything_and_starts_nothing(tmp_path: Path) -> None:

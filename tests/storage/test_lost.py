@@ -88,7 +88,9 @@ async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connect
     for name in ("first back", "second back"):
         await silent_for(database, name, 60)
     assert dead(await beat(database, "first back", first)) == []
-    await database.execute("UPDATE hybrid_runner.workers SET steady_since = steady_since - interval '31 s' WHERE id = 'first back'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE id = 'first back'"
+    )
     assert dead(await beat(database, "first back", first)) == ["second back"]
 
 
@@ -133,7 +135,7 @@ async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
     given = [duties(await beat(database, name, firsts[name])) for name in ("a", "b")]
     assert given == [["gauges", "growth", "lost", "partitions", "prune"], []]
-    await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
+    await database.execute("UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'")
     assert duties(await beat(database, "b", firsts["b"])) == ["lost"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew
+from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.news import CancelRequested
 from hybrid_runner.storage import client_statements, migrating, statements
 from hybrid_runner.storage.connections import Connection, connect
@@ -106,7 +106,7 @@ async def test_migrating_is_done_whole_or_not_at_all(empty_dsn: str, monkeypatch
 
 
 async def test_a_newer_schema_is_refused_with_one_line(dsn: str, database: Connection) -> None:
-    await database.execute("INSERT INTO hybrid_runner.migrations (version, name) VALUES (999, 'from_the_future')")
+    await database.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (999, 'from_the_future', '')")
     before = dump(dsn)
     with pytest.raises(SchemaTooNew) as refusal:
         await migrate(database)
@@ -134,6 +134,36 @@ async def test_a_database_that_lacks_a_migration_is_refused_and_only_that_one_is
         await require_schema(database)
     assert await migrate(database) == [later]
     await require_schema(database)
+
+
+BEFORE_THE_SQUASH = """
+    CREATE SCHEMA hybrid_runner;
+    CREATE TABLE hybrid_runner.migrations (
+        version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+    INSERT INTO hybrid_runner.migrations (version, name)
+    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'), (7, 'workers'), (8, 'doorbell')
+"""
+
+
+async def test_a_database_of_a_checkout_with_other_migrations_is_refused_with_a_way_out(empty_dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    await connection.execute(BEFORE_THE_SQUASH)
+    for refused in (migrate, require_schema, schema_version):
+        with pytest.raises(SchemaUnreleased) as refusal:
+            await refused(connection)
+        assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+    assert await connection.fetchval("SELECT to_regclass('hybrid_runner.jobs')") is None  # it was left as it was
+    await connection.execute("DROP SCHEMA hybrid_runner CASCADE")
+    assert len(await migrate(connection)) == NEWEST
+    await connection.close()
+
+
+async def test_a_database_of_a_checkout_with_another_baseline_is_refused(database: Connection) -> None:
+    await database.execute("UPDATE hybrid_runner.migrations SET checksum = 'of an earlier text' WHERE version = 1")
+    for refused in (migrate, require_schema):
+        with pytest.raises(SchemaUnreleased, match="its migration 1 is another one"):
+            await refused(database)
 
 
 @pytest.fixture

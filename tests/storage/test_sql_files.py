@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_a_dump_names_no_day_and_no_server() -> None:
     assert "Dumped" not in text
     assert "CREATE TABLE hybrid_runner.jobs" in text
     assert "GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer" in text
+
+
+def test_one_function_alone_ends_jobs() -> None:
+    """What is to happen whenever a job ends has one place; and so has the list of columns that it moves."""
+    moves = re.compile(r"INSERT INTO hybrid_runner\.archive\b|DELETE FROM hybrid_runner\.jobs\b")
+    files = [path for path in sql_folder().rglob("*.sql") if path.name != schema_dump.TARGET.name]
+    assert {path.stem for path in files if moves.search(path.read_text(encoding="utf-8"))} == {"end_jobs"}
 
 
 def test_the_sql_files_have_no_complaints() -> None:

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
 from hybrid_runner.happenings import Search
+from hybrid_runner.messages import Proof, channel_of
 from hybrid_runner.news import JobsOverdue
 from hybrid_runner.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
@@ -25,10 +26,12 @@ from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.queue_work import QueueWork
+from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
     import pytest  # programs of tests import this too
 
+T = TypeVar("T")
 Call = Callable[..., Awaitable[Any]]
 Wrap = Callable[[Call], Call]
 """Makes of a statement's call what a test wants in its place."""
@@ -123,24 +126,28 @@ def never_pause(claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, 
 class HeldRings:
     """Rings that arrived and were not heard yet."""
 
-    def __init__(self, work: QueueWork) -> None:
+    def __init__(self, listener: Listener, queue: str) -> None:
         self.payloads: list[str] = []
-        self._held: list[tuple[str, int]] = []
-        self._heard = work.heard
-        work.heard = self._hold  # type: ignore[method-assign]
+        self._held: list[tuple[object, ...]] = []
+        assert listener._ear is not None
+        callbacks = listener._ear._connection._listeners[channel_of(queue).name]  # type: ignore[attr-defined]
+        [callback] = callbacks  # the driver's own
+        self._heard = callback.cb
+        callbacks.clear()
+        callbacks.add(callback._replace(cb=self._hold))
 
-    def _hold(self, payload: str, ringer: int) -> None:
-        self.payloads.append(payload)
-        self._held.append((payload, ringer))
+    def _hold(self, *ring: object) -> None:
+        self.payloads.append(str(ring[-1]))
+        self._held.append(ring)
 
     def let_through(self) -> None:
-        for payload, ringer in self._held:
-            self._heard(payload, ringer)
+        for ring in self._held:
+            self._heard(*ring)
 
 
 def hold_rings(worker: Worker) -> HeldRings:
     """From now on, until they are let through."""
-    return HeldRings(_work(worker))
+    return HeldRings(worker._listener, "default")
 
 
 def tell_overdue(worker: Worker) -> None:
@@ -239,9 +246,9 @@ async def prove(listener: Listener) -> None:
     ear, proved = listener._ear, listener._proved_at
     assert ear is not None
     assert listener.proof_channel is not None
-    await ear.ring(listener.proof_channel, "proof")
-    while listener._proved_at == proved:
-        await asyncio.sleep(0.001)
+    assert listener._proof is not None
+    await ear.send(listener._proof, Proof())
+    await until(lambda: listener._proved_at, differs_from(proved))
 
 
 async def prove_in_vain(listener: Listener) -> None:
@@ -249,7 +256,8 @@ async def prove_in_vain(listener: Listener) -> None:
     ear = listener._ear
     assert ear is not None
     await ear._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
-    await ear.ring(str(listener.proof_channel), "proof")
+    assert listener._proof is not None
+    await ear.send(listener._proof, Proof())
 
 
 def _listener(of: Listener | Worker) -> Listener:
@@ -261,6 +269,19 @@ def _listener(of: Listener | Worker) -> Listener:
 
 def beat_soon(worker: Worker) -> None:
     worker._presence.soon()
+
+
+def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
+    """What is seen each time when it asks for a heartbeat because somebody came."""
+    work, seen = _work(worker), list[T]()
+    beat = work._beat
+
+    def noted() -> None:
+        seen.append(look())
+        beat()
+
+    work._beat = noted
+    return seen
 
 
 async def stop_beating(worker: Worker) -> None:

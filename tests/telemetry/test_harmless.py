@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from hybrid_runner.telemetry.spans import LONGEST, RunSpan, readable
 from tests.support import inside
 from tests.support.drawn import Drawn, drawing, told
 from tests.support.traced import tasks
+from tests.support.waiting import until
 from tests.support.working import outcome, working
 
 
@@ -128,7 +128,5 @@ async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_tim
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
         inside.beat_soon(worker)
-        async with asyncio.timeout(15):
-            while not drawn.named("job note"):
-                await asyncio.sleep(0.01)
+        await until(lambda: drawn.named("job note"))
     assert drawn.children(drawn.one("job note")) == []

@@ -18,8 +18,10 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.serving import HealthServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.waiting import until_fetched
 from tests.support.working import runner, working
 
 EXPENSIVE = ("aiohttp", "opentelemetry.sdk", "opentelemetry.exporter", "requests", "google.protobuf")
@@ -27,6 +29,7 @@ CHECKS = ("claiming", "loops", "polling", "listener", "heartbeat", "loop", "miss
 A10 = {"polls_per_minute", "jobs_found_per_poll", "claim_success_rate", "claim_latency_ms", "longest_claim_ms"}
 TASKS = """
 from hybrid_runner import Runner
+from tests.support.waiting import until_fetched
 
 app = Runner()
 
@@ -160,8 +163,7 @@ async def test_a_port_in_use_is_one_warning_and_the_worker_works(dsn: str, datab
         async with worker("tasks:app", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process:
             await process.says("listening on default")
             job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}') RETURNING id")
-            while await database.fetchval("SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", job) == 0:
-                pass
+            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", 1, job)
             assert await process.ends() == 0
     [warning] = [line["message"] for line in process.lines if line["level"] == "warning"]
     assert f"port {port}" in warning

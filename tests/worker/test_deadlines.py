@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.job import Job, Reported
+from hybrid_runner.job import Job
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
@@ -18,6 +18,7 @@ from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.progress import stored_elsewhere
 from hybrid_runner.worker.slots import Slots
 from tests.support import inside
 
@@ -165,7 +166,7 @@ class Running:
         registry.add(
             make_kind(handler, name="odd", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy())
         )
-        report = lambda _claim, _said: Reported()  # noqa: E731
+        report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
         self.executor = Executor(
             registry, Callers(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
         )

@@ -8,6 +8,7 @@ from typing import Any
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections import Connection
 from tests.support import inside
+from tests.support.waiting import equals, until
 from tests.support.working import runner, working
 
 DEAD_END: dict[str, Any] = {"listen_dsn": "postgresql://nobody@127.0.0.1:1/nowhere", "poll_base": "5m", "poll_cap": "5m"}
@@ -59,8 +60,9 @@ async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) 
 
         inside.replace_finish(worker, held)
         await app.enqueue_many(note, [{} for _ in range(40)])
-        while worker.status().pending_settlements < 4 or worker.status().running or worker.status().queues[0].mode != "full":
-            await asyncio.sleep(0.001)  # until nothing runs and there is no room: it does not go on by itself
+        # nothing runs and there is no room: it does not go on by itself
+        await until(lambda: (worker.status().pending_settlements, worker.status().running), equals((4, 0)))
+        await until(lambda: worker.status().queues[0].mode, equals("full"))
         assert len(ran) <= 8
         taking.set()
         await asyncio.wait_for(worker.settled(40), 10)

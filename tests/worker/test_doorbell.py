@@ -24,13 +24,13 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_looking_as_it_falls,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
@@ -114,7 +114,7 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
 async def mute(database: Connection, milliseconds: int) -> None:
     """As a worker would that nobody knows."""
     await database.execute(
-        "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
+        "SELECT setval(doorbell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
         "FROM hybrid_runner.queues WHERE name = 'default'",
         milliseconds,
     )
@@ -188,9 +188,7 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        async with asyncio.timeout(15):
-            while lost in [row["pid"] for row in await database.fetch(SLEEPERS)] or not await database.fetch(SLEEPERS):
-                await asyncio.sleep(0.001)
+        await until(lambda: database.fetch(SLEEPERS), lambda rows: rows and lost not in [row["pid"] for row in rows])
         assert await listeners_pid(worker) != lost
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Fail
-from hybrid_runner.job import Reported
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
@@ -17,6 +16,7 @@ from hybrid_runner.registry import Registry, make_kind
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.progress import stored_elsewhere
 from hybrid_runner.worker.slots import Slots
 
 
@@ -35,7 +35,7 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
 
     registry, settled = Registry(), list[Settlement]()
     registry.add(make_kind(hang, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
-    report = lambda _claim, _said: Reported()  # noqa: E731
+    report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
     return Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str)), settled
 
 
@@ -71,7 +71,7 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
 
     registry = Registry()
     registry.add(make_kind(end, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
-    report = lambda _claim, _said: Reported()  # noqa: E731
+    report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
     executor = Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str))
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.ranking import place
@@ -20,12 +21,12 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 
@@ -86,7 +87,7 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, 
         first, second, *others = workers.ranked(ringer)
         for worker in (first, second):
             inside.fill(worker, 1)
-            await until(lambda worker=worker: inside.is_full(worker))  # type: ignore[misc]
+            await until(partial(inside.is_full, worker))
         await until_asleep(database, *others)
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
@@ -186,6 +187,17 @@ async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connecti
         await database.execute("SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id)
         await listeners_pid(worker)  # what was rung before has arrived
         assert not inside.is_mixed(worker)
+
+
+async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(dsn: str, database: Connection) -> None:
+    """That heartbeat runs in another thread, and one that was asked before the doubt does not end it."""
+    jobs = Handlers(dsn, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker:
+        await until(lambda: not inside.is_mixed(worker))
+        doubted = inside.notes_when_it_beats_for_a_newcomer(worker, lambda: inside.is_mixed(worker))
+        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here somebody')")
+        await listeners_pid(worker)  # what was rung before has arrived
+        assert doubted == [True]
 
 
 @asynccontextmanager

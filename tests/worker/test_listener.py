@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hybrid_runner.messages import Channel, M, channel_of
 from hybrid_runner.worker import listener as module
 from hybrid_runner.worker.listener import Listener
 from tests.support import inside
@@ -26,10 +27,10 @@ class PooledEar:
     async def open(cls, _dsn: str) -> PooledEar:
         return cls()
 
-    async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
+    async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
         pass
 
-    async def ring(self, channel: str, payload: str) -> None:
+    async def send(self, channel: Channel[M], message: M) -> None:
         pass
 
     async def close(self) -> None:
@@ -47,8 +48,8 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(m
 
     tell = Tell()
     module.log.addHandler(tell)
-    listener = Listener("postgresql://nobody", ["default"], lambda _queue, _payload, _pid: None, lambda: said.put_nowait("changed"))
-    task = asyncio.create_task(listener.run())
+    listener = Listener("postgresql://nobody")
+    task = asyncio.create_task(listener.run(lambda: said.put_nowait("changed")))
     try:
         assert "rings do not arrive" in await asyncio.wait_for(said.get(), 5)
         assert not listener.hearing
@@ -61,8 +62,8 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(m
 async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_ourselves_is_missing(dsn: str) -> None:
     """A3: the driver may know that a connection is closed and yet not tell; the missing proof has to be enough."""
     changes = asyncio.Queue[bool]()
-    listener = Listener(dsn, ["default"], lambda _queue, _payload, _pid: None, lambda: changes.put_nowait(listener.hearing))
-    task = asyncio.create_task(listener.run())
+    listener = Listener(dsn)
+    task = asyncio.create_task(listener.run(lambda: changes.put_nowait(listener.hearing)))
     try:
         assert await asyncio.wait_for(changes.get(), 10)
         inside.cut_in_silence(listener)
@@ -77,8 +78,8 @@ async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_
 async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_is_missing(dsn: str) -> None:
     """A3: a heartbeat whose answer was of no use rings all the same."""
     changes = asyncio.Queue[bool]()
-    listener = Listener(dsn, ["default"], lambda _queue, _payload, _pid: None, lambda: changes.put_nowait(listener.hearing))
-    task = asyncio.create_task(listener.run())
+    listener = Listener(dsn)
+    task = asyncio.create_task(listener.run(lambda: changes.put_nowait(listener.hearing)))
     try:
         assert await asyncio.wait_for(changes.get(), 10)
         for _ in range(3):
@@ -94,8 +95,10 @@ async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_i
 async def test_a_listener_that_is_cancelled_at_any_moment_of_its_start_ends(dsn: str) -> None:
     """A13: also when the answer that it waits for arrives at that very moment."""
     for step in range(40):
-        listener = Listener(dsn, ["default", "images"], lambda _queue, _payload, _pid: None, lambda: None)
-        task = asyncio.create_task(listener.run())
+        listener = Listener(dsn)
+        for queue in ("default", "images"):
+            listener.hear(channel_of(queue), lambda _message, _pid: None)
+        task = asyncio.create_task(listener.run(lambda: None))
         await asyncio.sleep(step * 0.0005)
         task.cancel()
         done, _ = await asyncio.wait([task], timeout=5)

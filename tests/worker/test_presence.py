@@ -8,6 +8,7 @@ from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker.loops import Outage
 from tests.support import inside
+from tests.support.waiting import at_least, until
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')"
@@ -25,9 +26,7 @@ async def test_a_listener_that_hears_nothing_is_connected_again(dsn: str, databa
     async with working(app) as worker:
         before = inside.proof_channel(worker)
         await inside.ask_listener(worker, "UNLISTEN *")
-        async with asyncio.timeout(20):
-            while inside.proof_channel(worker) == before or not worker.status().hearing:
-                await asyncio.sleep(0.01)
+        await until(lambda: inside.proof_channel(worker) != before and worker.status().hearing)
         await worker.idle()
         found = dict(worker.status().queues[0].found)
         await database.execute(INSERT)
@@ -45,9 +44,7 @@ async def test_a_listener_that_hears_stays_connected_over_many_heartbeats(dsn: s
 
     async with working(app) as worker:
         before, first = inside.proof_channel(worker), inside.beaten_at(worker)
-        async with asyncio.timeout(20):
-            while inside.beaten_at(worker) < first + 1.5:
-                await asyncio.sleep(0.01)
+        await until(lambda: inside.beaten_at(worker), at_least(first + 1.5))
         assert inside.proof_channel(worker) == before
 
 

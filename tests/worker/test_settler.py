@@ -15,6 +15,7 @@ from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settler import Settler
 from tests.support import inside
+from tests.support.waiting import has, until
 
 
 def claim(number: int) -> Claim:
@@ -135,8 +136,7 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
             await asyncio.sleep(0)
         assert 0 in dict(settler.claims())
         held.clear()
-        while 0 not in written:
-            await asyncio.sleep(0.01)
+        await until(lambda: written, has(0))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
