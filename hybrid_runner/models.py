@@ -37,6 +37,9 @@ class State(StrEnum):
         return self in _FINAL
 
 
+MAX_ATTEMPTS = 5
+"""How often a job may be tried when neither it nor its handler says so."""
+
 _FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 
 
@@ -98,6 +101,7 @@ class Claim:
     claim: int
     started_at: datetime
     created_at: datetime | None = None
+    snoozes: int = 0
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
     began: float = 0.0
@@ -227,6 +231,7 @@ class JobView:
     traceparent: str | None
     state: State
     attempt: int
+    snoozes: int
     claim: int | None
     worker_id: str | None
     started_at: datetime | None
@@ -249,6 +254,7 @@ class Standing(NamedTuple):
     version: int
     priority: int
     attempt: int
+    snoozes: int
     max_attempts: int | None
     run_at: datetime
     worker_id: str | None

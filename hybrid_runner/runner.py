@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.client.calls import Client
@@ -17,9 +17,8 @@ from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
-from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.models import Enqueued, JobView, Keep, NewJob, Pruned, State
+from hybrid_runner.models import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, Pruned, State
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
 from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
 from hybrid_runner.settings import SettingOptions, Settings
@@ -34,6 +33,9 @@ from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import WorkerStatus
+
+if TYPE_CHECKING:
+    from hybrid_runner.embedded import EmbeddedPostgres
 
 log = logging.getLogger("hybrid_runner")
 
@@ -74,7 +76,7 @@ class Runner:
         name: str,
         *,
         queue: str = "default",
-        max_attempts: int = 5,
+        max_attempts: int = MAX_ATTEMPTS,
         timeout: Duration | None = _DEFAULT_TIMEOUT,
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
@@ -336,6 +338,8 @@ class Runner:
         self._dsn = embedded.dsn
 
     def _use_embedded(self) -> EmbeddedPostgres:
+        from hybrid_runner.embedded import use_embedded  # noqa: PLC0415  # of use to nobody who has a DSN
+
         with self._starting:
             if self.embedded is None:
                 self.embedded = use_embedded(self.settings.embedded_directory)

@@ -85,7 +85,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = coalesce(j.errors, '[]') || jsonb_build_object(
-                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
@@ -96,7 +96,7 @@ BEGIN
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(
-            'at', clock_timestamp(), 'attempt', job.attempt, 'kind', 'Cancel',
+            'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
@@ -131,11 +131,11 @@ BEGIN
     )
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
+        snoozes, claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by,
-        g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
+        g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at, clock_timestamp(), g.result
     FROM gone AS g
@@ -172,6 +172,9 @@ BEGIN
     IF enqueue_job.on_conflict IS NULL OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
         RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
+        RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
@@ -217,7 +220,7 @@ BEGIN
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
                 priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
                 timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
-                traceparent = trace, attempt = 0, errors = NULL, version = j.version + 1
+                traceparent = trace, attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
@@ -1069,6 +1072,7 @@ CREATE TABLE hybrid_runner.archive (
     traceparent text,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1098,6 +1102,7 @@ CREATE TABLE hybrid_runner.jobs (
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
+    snoozes integer DEFAULT 0 NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1123,57 +1128,59 @@ CREATE TABLE hybrid_runner.jobs (
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE VIEW hybrid_runner.all_jobs AS
- SELECT jobs.id,
-    jobs.queue,
-    jobs.kind,
-    jobs.priority,
-    jobs.payload,
-    jobs.data,
-    jobs.key,
-    jobs.run_at,
-    jobs.max_attempts,
-    jobs.timeout,
-    jobs.finish_by,
-    jobs.traceparent,
-    jobs.state,
-    jobs.attempt,
-    jobs.claim,
-    jobs.worker_id,
-    jobs.started_at,
-    jobs.progress,
-    jobs.errors,
-    jobs.version,
-    jobs.cancel_requested_at,
-    jobs.created_at,
+ SELECT j.id,
+    j.queue,
+    j.kind,
+    j.priority,
+    j.payload,
+    j.data,
+    j.key,
+    j.run_at,
+    j.max_attempts,
+    j.timeout,
+    j.finish_by,
+    j.traceparent,
+    j.state,
+    j.attempt,
+    j.snoozes,
+    j.claim,
+    j.worker_id,
+    j.started_at,
+    j.progress,
+    j.errors,
+    j.version,
+    j.cancel_requested_at,
+    j.created_at,
     NULL::timestamp with time zone AS finished_at,
     NULL::jsonb AS result
-   FROM hybrid_runner.jobs
+   FROM hybrid_runner.jobs j
 UNION ALL
- SELECT archive.id,
-    archive.queue,
-    archive.kind,
-    archive.priority,
-    archive.payload,
-    archive.data,
-    archive.key,
-    archive.run_at,
-    archive.max_attempts,
-    archive.timeout,
-    archive.finish_by,
-    archive.traceparent,
-    archive.state,
-    archive.attempt,
-    archive.claim,
-    archive.worker_id,
-    archive.started_at,
-    archive.progress,
-    archive.errors,
-    archive.version,
-    archive.cancel_requested_at,
-    archive.created_at,
-    archive.finished_at,
-    archive.result
-   FROM hybrid_runner.archive;
+ SELECT a.id,
+    a.queue,
+    a.kind,
+    a.priority,
+    a.payload,
+    a.data,
+    a.key,
+    a.run_at,
+    a.max_attempts,
+    a.timeout,
+    a.finish_by,
+    a.traceparent,
+    a.state,
+    a.attempt,
+    a.snoozes,
+    a.claim,
+    a.worker_id,
+    a.started_at,
+    a.progress,
+    a.errors,
+    a.version,
+    a.cancel_requested_at,
+    a.created_at,
+    a.finished_at,
+    a.result
+   FROM hybrid_runner.archive a;
 
 CREATE TABLE hybrid_runner.archive_completed (
     id bigint CONSTRAINT archive_id_not_null NOT NULL,
@@ -1190,6 +1197,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1219,6 +1227,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1247,6 +1256,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1276,6 +1286,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,

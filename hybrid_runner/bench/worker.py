@@ -23,7 +23,7 @@ from hybrid_runner.outcomes import Snooze
 from hybrid_runner.runner import Runner
 from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
 from hybrid_runner.telemetry.logs import configure_logs
-from hybrid_runner.worker.garbage import look_for_garbage_less_often
+from hybrid_runner.worker.interpreter import look_for_garbage_less_often
 from hybrid_runner.worker.service import Worker
 
 QUEUE = "bench"

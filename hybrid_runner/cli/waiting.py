@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from hybrid_runner.cli.output import clip, one_line
+from hybrid_runner.display import progress_bar
 from hybrid_runner.models import JobStatus
-
-_BAR = 24
 
 
 @contextmanager
@@ -38,5 +37,4 @@ def describe(status: JobStatus) -> str:
     fraction, message = said.get("fraction"), one_line(str(said.get("message") or ""))
     if not isinstance(fraction, (int, float)):
         return f"job {status.id} is {status.state.value} {message}".rstrip()
-    full = round(min(1.0, max(0.0, fraction)) * _BAR)
-    return f"job {status.id} {'█' * full}{'░' * (_BAR - full)} {fraction:4.0%} {message}".rstrip()
+    return f"job {status.id} {progress_bar(fraction)} {fraction:4.0%} {message}".rstrip()

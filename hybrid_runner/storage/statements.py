@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from hybrid_runner.models import (
+    MAX_ATTEMPTS,
     Claim,
     Culprit,
     Ended,
@@ -84,6 +85,7 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
         [r.data for r in batch],
         [r.error for r in batch],
         traceparents,
+        _unless_all(False, [r.why == "snooze" for r in batch]),
     )
     return {row[0] for row in rows}
 
@@ -198,13 +200,20 @@ async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: t
 
 
 def _lost(rows: Rows) -> list[Lost]:
-    return [Lost(Claim(*row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+    return [Lost(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
 async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
     """Jobs that ended without a worker; nobody else is given them again."""
     rows = await fetch(on, "take_unreported_ends", most, older_than)
-    return [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+    return [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+
+
+def _claim(columns: tuple[Any, ...]) -> Claim:
+    """Of a job that may never have been claimed: until then it has no `max_attempts` but its own."""
+    claim = Claim(*columns)
+    claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
+    return claim
 
 
 async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from hybrid_runner.display import bytes_text
 from hybrid_runner.models import Pruned
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
@@ -32,7 +33,7 @@ class Pruner:
                 break
         for one in done:
             if not one.in_vain:
-                log.info("archive: %s %s (%s)", one.what, one.partition, size(one.bytes))
+                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes))
         self._tell_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
@@ -41,11 +42,3 @@ class Pruner:
         if partitions and not self._was_blocked:
             log.warning("archive: %s cannot be pruned while a transaction holds it; trying again at each turn", partitions[0])
         self._was_blocked = bool(partitions)
-
-
-def size(count: int) -> str:
-    """Bytes in a unit that a person can read."""
-    for limit, unit in ((2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
-        if count >= limit:
-            return f"{count / limit:.1f} {unit}"
-    return f"{count} bytes"

@@ -18,7 +18,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = coalesce(j.errors, '[]') || jsonb_build_object(
-                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
@@ -29,7 +29,7 @@ BEGIN
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(
-            'at', clock_timestamp(), 'attempt', job.attempt, 'kind', 'Cancel',
+            'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);

@@ -17,6 +17,9 @@ BEGIN
         RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
+        RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
             USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
@@ -61,7 +64,7 @@ BEGIN
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
                 priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
                 timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
-                traceparent = trace, attempt = 0, errors = NULL, version = j.version + 1
+                traceparent = trace, attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);

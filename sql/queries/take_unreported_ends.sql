@@ -13,8 +13,9 @@ WITH taken AS (
     RETURNING e.id
 )
 SELECT
-    a.id, a.queue, a.kind, a.priority, a.payload, a.data, a.key, a.run_at, coalesce(a.max_attempts, 5) AS max_attempts,
+    a.id, a.queue, a.kind, a.priority, a.payload, a.data, a.key, a.run_at, a.max_attempts,
     date_part('epoch', a.timeout) AS seconds, a.finish_by, a.traceparent, a.attempt, coalesce(a.claim, 0) AS claim,
-    coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.state::text AS state, a.finished_at, (a.errors -> -1)::text AS error
+    coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.snoozes,
+    a.state::text AS state, a.finished_at, (a.errors -> -1)::text AS error
 FROM taken AS t
 JOIN hybrid_runner.archive AS a ON a.id = t.id

@@ -83,7 +83,7 @@ def archived(n: int, claim: int = 7, kind: str = "noop", state: str = "completed
 
 
 def error(attempt: int, kind: str = "ConnectionError") -> dict[str, Any]:
-    return {"attempt": attempt, "kind": kind}
+    return {"attempt": attempt, "type": kind}
 
 
 def good() -> Records:

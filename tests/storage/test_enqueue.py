@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 
 from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
@@ -86,6 +87,14 @@ async def test_a_key_is_free_again_when_its_job_has_ended(database: Connection) 
     number, outcome = await enqueue_work(database, "error")
     assert outcome == "inserted"
     assert number != job
+
+
+@pytest.mark.parametrize("function", ["enqueue", "enqueue_job"])
+async def test_a_time_and_a_delay_together_are_refused(function: str, database: Connection) -> None:
+    """The delay would be ignored without a word."""
+    with pytest.raises(asyncpg.InvalidParameterValueError, match="give run_at or delay, not both"):
+        await database.execute(f"SELECT hybrid_runner.{function}('work', run_at => now(), delay => '1 hour')")
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:

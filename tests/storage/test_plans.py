@@ -152,8 +152,8 @@ def statement(name: str) -> str:
         ("finish_jobs", "int8[], int8[], text[], text[], text[], timestamptz", ("'completed'::text", "NULL::text", "NULL::text")),
         (
             "requeue_jobs",
-            "int8[], int8[], interval[], bool[], jsonb[], jsonb[], text[]",
-            ("interval '1s'", "false", "NULL::jsonb", "NULL::jsonb", "NULL::text"),
+            "int8[], int8[], interval[], bool[], jsonb[], jsonb[], text[], bool[]",
+            ("interval '1s'", "false", "NULL::jsonb", "NULL::jsonb", "NULL::text", "false"),
         ),
         ("record_progress", "int8[], int8[], jsonb[]", ("'1'::jsonb",)),
     ],

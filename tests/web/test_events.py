@@ -59,7 +59,7 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn
             assert (progress.name, progress.data["progress"]["fraction"]) == ("progress", 0.5)
             steps.snooze("1h")
             snoozed = await seen.next()
-            assert (snoozed.name, snoozed.data["attempt"]) == ("snoozed", 0)
+            assert (snoozed.name, snoozed.data["attempt"], snoozed.data["snoozes"]) == ("snoozed", 0, 1)
             assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(
                 milliseconds=300
             )

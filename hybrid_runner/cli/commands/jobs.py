@@ -12,10 +12,10 @@ from hybrid_runner.cli.jobviews import print_job, print_jobs
 from hybrid_runner.cli.output import print_json
 from hybrid_runner.cli.parsing import Parser, add_common, job_id, whole
 from hybrid_runner.cli.session import opened, run
+from hybrid_runner.display import bytes_text
 from hybrid_runner.errors import JobNotFound, RunnerError
 from hybrid_runner.models import State
 from hybrid_runner.runner import Runner
-from hybrid_runner.upkeep.pruner import size
 
 _SAID: dict[CancelAnswer | RetryAnswer, str] = {
     "cancelled": "is cancelled",
@@ -109,7 +109,7 @@ async def _prune(arguments: argparse.Namespace) -> int:
     if counts["busy"]:
         print("another is pruning, or somebody retries an ended job: nothing was done")
     else:
-        print(f"partitions: {said}; {size(freed)} freed" if said else "nothing to forget")
+        print(f"partitions: {said}; {bytes_text(freed)} freed" if said else "nothing to forget")
     return 0
 
 
