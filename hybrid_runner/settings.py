@@ -220,6 +220,7 @@ class SettingOptions(TypedDict, total=False):
     data_dir: Path | str | None
     worker_id: str | None
     slots: int | None
+    thread_slots: int | None
     process_slots: int | None
     heartbeat: AnyDuration | None
     lease: AnyDuration | None

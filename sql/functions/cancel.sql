@@ -1,4 +1,5 @@
--- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or unknown.
+-- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or
+-- unknown.
 CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -9,11 +10,14 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+            THEN 'finished' ELSE 'unknown' END;
     END IF;
-    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
+    -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
-        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        SELECT FROM hybrid_runner.workers AS w
+        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
