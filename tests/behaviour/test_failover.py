@@ -140,7 +140,7 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
         await asyncio.wait_for(worker.hearing(), 10)
         await worker.idle()
         asynchronous.primary.ask(
-            "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 600000) FROM hybrid_runner.queues"
+            "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 600000) FROM hybrid_runner.queues"
         )
         asynchronous.until_replayed()
         await asyncio.to_thread(asynchronous.fail_over)

@@ -202,6 +202,9 @@ def observe_searches(worker: Worker, observer: Callable[[Search], None]) -> None
 
 # --- the listener
 
+LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
+"""Seconds without a ring to itself, after which a worker says that it may be deaf."""
+
 
 def listener(worker: Worker) -> Listener:
     return worker._listener
