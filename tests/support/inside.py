@@ -203,6 +203,9 @@ def pause_changed(poller: Poller) -> asyncio.Event:
 
 # --- the listener
 
+LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
+"""Seconds without a ring to itself, after which a worker says that it may be deaf."""
+
 
 def listener(worker: Worker) -> Listener:
     return worker._station.listener
