@@ -24,6 +24,7 @@ from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflic
 from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.storage import client_statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.publishing import publishing
 
 log = logging.getLogger("hybrid_runner")
@@ -102,7 +103,7 @@ class Client:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_statements.enqueue_job(on, job, on_conflict)
             publish.became([enqueued.id], enqueued.outcome)
-        log.debug("enqueued %s in %s: %s", job.kind, job.queue, enqueued.outcome, extra={"job": enqueued.id})
+        log.debug("enqueued %s in %s: %s", job.kind, job.queue, enqueued.outcome, extra=log_event("job.enqueued", job=enqueued.id))
         return JobHandle(self, enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(

@@ -84,7 +84,7 @@ class JobKind(Generic[P, R]):
         try:
             return Completed(self.encode_result(said))
         except NotStorable as error:  # again would end the same way
-            return Fail(f"{self.name} ran, but {error}")
+            return Fail(str(error))
 
     def encode_result(self, value: Any) -> str:
         """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the return annotation."""
@@ -95,7 +95,7 @@ class JobKind(Generic[P, R]):
             self.result.validator.validate_json(text)  # as whoever waits for the job will read it
         except ValidationError as error:
             raise NotStorable(
-                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, 'it')}"
+                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, '')}"
             ) from None
         return text
 
@@ -107,7 +107,7 @@ class JobKind(Generic[P, R]):
             return self.result.validate_json(text)
         except ValidationError as error:
             raise ConfigurationError(
-                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, 'it')}"
+                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, '')}"
             ) from None
 
 
@@ -201,8 +201,9 @@ def check_queue(queue: str) -> None:
 
 
 def explain(error: ValidationError, whole: str = "payload") -> str:
-    """All that does not fit, in one line; what does not fit as a whole is called so."""
-    parts = [f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg']}" for e in error.errors(include_input=False)[:5]]
+    """All that does not fit, in one line; what does not fit as a whole is called `whole`, or not at all."""
+    said = [(".".join(map(str, e["loc"])) or whole, e["msg"]) for e in error.errors(include_input=False)[:5]]
+    parts = [f"{where}: {why}" if where else why for where, why in said]
     more = error.error_count() - len(parts)
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import FOR_UPKEEP, Link
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.growth import Growth
 from hybrid_runner.upkeep.pruner import Pruner
 
@@ -57,9 +58,9 @@ class Chores:
         try:
             await self._actions[name]()
         except RunnerError as error:
-            log.warning("%s: %s; again at its next turn", name, error)
+            log.warning("%s: %s; again at its next turn", name, error, extra=log_event("upkeep.failed"))
         except Exception:
-            log.exception("%s failed; again at its next turn", name)
+            log.exception("%s failed; again at its next turn", name, extra=log_event("upkeep.failed"))
 
     async def _make_partitions(self) -> None:
         await statements.make_archive_partitions(self._link, _PARTITIONS_AHEAD)

@@ -20,6 +20,7 @@ from hybrid_runner.storage.connections import FOR_SETTLING, Link, named
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.telemetry.instruments import OTHER
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -114,7 +115,7 @@ class Gauges:
         now = time.monotonic()
         if now - self._complained_at > 60:
             self._complained_at = now
-            log.warning("the queues were not measured: %s; trying again", error)
+            log.warning("the queues were not measured: %s; trying again", error, extra=log_event("upkeep.failed"))
 
 
 def as_figures(queues: list[QueueFigures], horizon_age: float) -> Figures:

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -46,4 +47,4 @@ class Growth:
         for culprit, complaint in found:
             if culprit not in self._told:
                 self._told[culprit] = now
-                log.warning("growth: %s", complaint)
+                log.warning("growth: %s", complaint, extra=log_event("tables.grow"))

@@ -40,6 +40,7 @@ from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_f
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.about import about, shorten
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.frontier import Frontier
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.slots import Slots
@@ -193,7 +194,9 @@ class Claimer:
         if self.in_doubt or self._session() != self._known_session or time.monotonic() >= self._ask_again_at:
             lost = await self._release_lost(self.queue)
             for job_id in (job_id for job_id, released in lost.items() if released):
-                log.warning("it does not run here, whatever Postgres was told: queued again", extra={"job": job_id})
+                log.warning(
+                    "it does not run here, whatever Postgres was told: queued again", extra=log_event("job.released", job=job_id)
+                )
             self.in_doubt = False
             self._known_session = self._session()
             self._ask_again_at = math.inf if all(lost.values()) else time.monotonic() + _HELD
@@ -337,13 +340,15 @@ class Claimer:
         seen.empty += not claims
         seen.found[way] = seen.found.get(way, 0) + len(claims)
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free)
+            log.debug(
+                "%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free, extra=log_event("queue.looked")
+            )
             for claim in claims:
                 payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
                 log.debug(
                     "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
                     way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
-                    extra=about(claim),
+                    extra=about(claim, "job.claimed"),
                 )  # fmt: skip
 
     def _report(self, *, found: int, swept: bool, now: float) -> Looked:

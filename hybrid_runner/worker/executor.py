@@ -20,6 +20,7 @@ from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, 
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.current import current_claim
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.spans import RunSpan
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
@@ -160,7 +161,7 @@ class Executor:
                 self._tracing.ran(attempt.span, outcome, settlement)
             self._settle(settlement)
         except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
-            log.exception("what the handler said cannot be used")
+            log.exception("what the handler said cannot be used", extra=log_event("job.outcome_unusable"))
             claim.ended = time.monotonic()
             raised = Raised(type(error).__name__, "what the handler said cannot be used: see the log")
             unusable = Finished(claim, State.FAILED, error=error_text(claim, datetime.now(UTC), raised.kind, raised.message))
@@ -179,7 +180,10 @@ class Executor:
         if lingering is None:
             attempt.slots.release()
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
-            log.warning("its thread goes on after the attempt ended; the slot stays taken until it returns")
+            log.warning(
+                "its thread goes on after the attempt ended; the slot stays taken until it returns",
+                extra=log_event("job.thread_goes_on"),
+            )
             lingering.add_done_callback(lambda _: attempt.slots.release())
         if not self._running:
             self._idle.set()
@@ -197,7 +201,7 @@ class Executor:
         except Exception as error:  # a validator of the user's may raise anything
             return Fail(f"the payload of {kind.name} cannot be read: {error}")
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s starts", kind.name, extra={"job": claim.id})
+            log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
         return await self._call(attempt, payload)
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
@@ -268,5 +272,5 @@ def _out_of_time(claim: Claim) -> Raised | Fail:
 def _outcome_of(error: BaseException) -> Outcome:
     outcome = outcome_of_exception(error)
     if isinstance(outcome, Raised):
-        log.debug("the handler raised %s", type(error).__name__, exc_info=error)
+        log.debug("the handler raised %s", type(error).__name__, exc_info=error, extra=log_event("job.raised"))
     return outcome

@@ -27,11 +27,12 @@ from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.current import hushed
 from hybrid_runner.telemetry.exporting import spans_dropped
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing import make_tracing
 from hybrid_runner.worker.bell import Bell
 from hybrid_runner.worker.calling import Callers
-from hybrid_runner.worker.chronicle import Chronicle
+from hybrid_runner.worker.chronicle import Chronicle, tell_start
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
@@ -42,7 +43,6 @@ from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.snapshot import snapshot
 from hybrid_runner.worker.status import WorkerStatus
-from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -67,7 +67,6 @@ class Worker:
         self._tasks = Tasks(lambda: self.id)
         self._stopping = False
         self._contact = Contact()
-        self._tally = Tally()
         self._counts = Counts(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
         self._chronicle = Chronicle()
         self._changed = asyncio.Event()
@@ -94,8 +93,7 @@ class Worker:
             self._tasks.loop(f"poller of {work.queue}", work.poller.run)
         self._known.set()
         self._presence.start()
-        described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._totals.items())
-        log.info("worker %s runs %s for %d kinds", self.id, described, len(self._registry))
+        tell_start(self.id, self._totals, self._registry, self._settings.thread_slots)
 
     async def _register(self) -> None:
         for queue in self._totals:
@@ -112,19 +110,29 @@ class Worker:
         self._tasks.expect_ends()
         deadline = time.monotonic() + (self._settings.grace if grace is None else grace).total_seconds()
         latest = deadline + _OVERRUN
-        log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running))
+        log.info("worker %s stops: %d jobs are running", self.id, len(self._executor.running), extra=log_event("worker.stopping"))
         with hushed():
             await self._stop_in_order(deadline, latest)
-        log.info("worker %s has stopped", self.id)
+        log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
 
     async def _stop_in_order(self, deadline: float, latest: float) -> None:
         await self._stop_claiming(min(time.monotonic() + 5, latest - 4))
         if not await within(deadline, self._executor.idle()):
-            log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self.id, len(self._executor.running))
+            log.warning(
+                "worker %s: %d jobs outlast the grace and go back to their queues",
+                self.id,
+                len(self._executor.running),
+                extra=log_event("worker.grace_exceeded"),
+            )
             self._executor.stop_all()
             await within(latest - 3, self._executor.idle())
         if not await within(latest - 2, self._settler.drained()):
-            log.error("worker %s: Postgres did not take %d outcomes in time", self.id, self._settler.pending)
+            log.error(
+                "worker %s: Postgres did not take %d outcomes in time",
+                self.id,
+                self._settler.pending,
+                extra=log_event("worker.outcomes_unwritten"),
+            )
         await self._tasks.end("")
         self._chronicle.summarise()
         await self._retire(latest)
@@ -144,7 +152,7 @@ class Worker:
             await asyncio.wait(claimers, timeout=max(0.0, latest - time.monotonic()))
         await self._tasks.end("claimer", "poller")
         if not await within(max(latest, time.monotonic() + 0.5), self._leave()):
-            log.info("worker %s could not say in time that it leaves", self.id)
+            log.info("worker %s could not say in time that it leaves", self.id, extra=log_event("worker.leave_failed"))
 
     async def _leave(self) -> None:
         """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
@@ -155,14 +163,16 @@ class Worker:
                 is_awaited = work.claimer.mode is not Mode.ASLEEP or len(work.members) > EVERYBODY
                 await statements.leave_bell(self._claims, queue, self.id, is_muted=is_awaited)
         except RunnerError as error:
-            log.info("worker %s could not say that it leaves its queues: %s", self.id, error)
+            log.info(
+                "worker %s could not say that it leaves its queues: %s", self.id, error, extra=log_event("worker.leave_failed")
+            )
 
     # --- what others see
 
     def status(self) -> WorkerStatus:
         """A snapshot of everything."""
         return snapshot(
-            self.id, self._presence, self._listener, self._executor, self._settler, self._tally, self._contact,
+            self.id, self._presence, self._listener, self._executor, self._settler, self._counts, self._contact,
             stopping=self._stopping, ended_loops=self._tasks.ended, queues=[work.status() for work in self._work.values()],
             figures={**self._counts.figures(), **self._presence.gauges.figures()},
         )  # fmt: skip
@@ -175,7 +185,7 @@ class Worker:
 
     async def settled(self, count: int) -> None:
         """Wait until so many jobs have ended here, in whatever state."""
-        while self._tally.ended() < count:
+        while self._counts.ended() < count:
             self._changed.clear()
             await self._changed.wait()
 
@@ -204,7 +214,7 @@ class Worker:
         self._tracing = make_tracing(lambda: self.id)
         self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
         self._publisher = Publisher(self._listener.ring, self._tasks.soon)
-        self._observers = Observers(self._tally, self._counts, self._chronicle, self._tracing, self._publisher)
+        self._observers = Observers(self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=self._progress.report)
         self._settler = Settler(
@@ -313,7 +323,7 @@ class Worker:
             work.poller.hears(hearing=hearing)
             work.wake.up(Reason.LISTENER)
         if hearing:
-            log.info("listening on %s", ", ".join(self._totals))
+            log.info("listening on %s", ", ".join(self._totals), extra=log_event("listener.started"))
             self._tasks.soon(self._introduce())
 
     def _on_wrote(self, writing: Writing) -> None:
@@ -329,7 +339,7 @@ class Worker:
 
     def _cancel(self, job_id: int) -> None:
         if self._executor.stop(job_id, Stopped.CANCEL):
-            log.info("cancelling was asked for", extra={"job": job_id})
+            log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
 
     # --- what the heartbeat brings
 
@@ -365,7 +375,12 @@ class Worker:
     async def _start_over(self) -> None:
         """The others believe us dead and run our jobs again: ours end, and we go on under another name."""
         old, outage = self.id, Outage("registering anew")
-        log.error("worker %s was declared dead while it lived: its %d jobs end here", old, len(self._executor.running))
+        log.error(
+            "worker %s was declared dead while it lived: its %d jobs end here",
+            old,
+            len(self._executor.running),
+            extra=log_event("worker.declared_dead"),
+        )
         self._executor.stop_all()
         while not self._stopping:
             try:
@@ -375,7 +390,7 @@ class Worker:
                 continue
             self.id = self._presence.id
             self._known.set()
-            log.warning("worker %s goes on as %s", old, self.id)
+            log.warning("worker %s goes on as %s", old, self.id, extra=log_event("worker.reregistered"))
             for queue in self._totals:
                 await self._listener.ring(queue, f"gone {old}")
             await self._introduce()
@@ -396,5 +411,5 @@ class Worker:
                 in_order = not self._executor.running and not self._settler.pending
                 await self._presence.retire(self._claims, in_order=in_order)
         except Exception as error:
-            log.warning("worker %s could not sign off: %s", self.id, error)
+            log.warning("worker %s could not sign off: %s", self.id, error, extra=log_event("worker.sign_off_failed"))
         await asyncio.gather(*(link.close() for link in (self._claims, self._settles, self._courtesies)))

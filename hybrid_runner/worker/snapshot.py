@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 
 from hybrid_runner.storage.contact import Contact
+from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.figures import Figures
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.presence import Presence
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.status import QueueStatus, Vitals, WorkerStatus
-from hybrid_runner.worker.tally import Tally
 
 
 def snapshot(
@@ -21,7 +21,7 @@ def snapshot(
     listener: Listener,
     executor: Executor,
     settler: Settler,
-    tally: Tally,
+    counts: Counts,
     contact: Contact,
     *,
     stopping: bool,
@@ -34,7 +34,7 @@ def snapshot(
     return WorkerStatus(
         id=worker_id, hearing=listener.hearing, stopping=stopping,
         running=len(executor.running), waiting=executor.waiting, pending_settlements=settler.pending,
-        settled=dict(tally.settled), stale=settler.stale, rescued=presence.rescued,
+        settled=dict(counts.settled), stale=settler.stale, rescued=presence.rescued,
         stalls=presence.watchdog.stalls, stalled=presence.watchdog.stalled,
         ended_loops=(*ended_loops, *heartbeat), queues=tuple(queues),
         vitals=_vitals(presence, listener, contact), listeners_lost=listener.lost, figures=figures,

@@ -246,8 +246,8 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
                 await until_dark(worker)
                 await said.so_far()
                 await lit.so_far()
-                worker._tally.settled.clear()
-                worker._tally.settled["completed"] = 21
+                worker._counts.settled.clear()
+                worker._counts.settled["completed"] = 21
 
 
 async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
