@@ -29,6 +29,8 @@ _OUTCOMES = typing.get_args(HandlerOutcome)
 _PLAIN = (type(None), bool, int, float, str, dict, list)
 """Types whose values, as JSON, can be read back as the same type."""
 
+_NOTHING = Completed("null")
+
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -79,6 +81,8 @@ class JobKind(Generic[P, R]):
 
     def as_outcome(self, said: object) -> Completed | HandlerOutcome:
         """What the handler returned, as an outcome."""
+        if said is None and (self.result is None or type(None) in self.fitting):  # most handlers
+            return _NOTHING
         if isinstance(said, HandlerOutcome):
             return said
         try:
