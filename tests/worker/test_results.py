@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
@@ -49,7 +49,7 @@ def kind_returning(annotation: Any) -> JobKind[Any, Any]:
         (float, 1.5), (float, 1), (dict, {1: "a"}), (list, [1, "a"]), (dict[str, int], {"a": 1}),
         (dict[int, str], {1: "a"}), (list[Any], []), (list[tuple[int, str]], [(1, "a")]), (Size, Size(width=1)),
         (Size, {"width": 1}), (Area, Area(1, 2)), (Named, {"name": "a"}), (Size | None, None),
-        (int | Snooze, 3), (int | None | Fail, None), (set[int], {1, 2}),
+        (int | Snooze, 3), (int | None | Fail, None), (set[int], {1, 2}), (Annotated[int, ["cannot be hashed"]], 3),
     ],
 )  # fmt: skip
 def test_what_fits_its_annotation_is_taken(annotation: Any, result: Any) -> None:
