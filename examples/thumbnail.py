@@ -27,7 +27,7 @@ async def main() -> None:
     await app.migrate()
     async with app, app.worker({"images": 10}):
         handle = await app.enqueue(thumbnail, Thumbnail(url="https://example.com/cat.jpg"), key="thumb:42", priority=3)
-        print(f"job {handle.id} is {handle.outcome}")
+        print(f"job {handle.id} is {handle.enqueued}")
         print(await handle.wait(timeout=10))
 
 

@@ -1,35 +1,108 @@
 """A job runner that lives in Postgres: INSERT a row, a worker runs it."""
 
-from hybrid_runner.client import JobHandle
-from hybrid_runner.errors import (
-    ConfigurationError,
-    DatabaseError,
-    DatabaseUnavailable,
-    EnqueueError,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    KeyTaken,
-    RunnerError,
-    SchemaMissing,
-    SchemaTooNew,
-    StaleClaim,
-    WaitTimeout,
-)
-from hybrid_runner.job import Job
-from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, State
-from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
-from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.registry import JobKind
-from hybrid_runner.runner import Runner
-from hybrid_runner.settings import Settings
-from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
-from hybrid_runner.worker.service import Worker
-from hybrid_runner.worker.status import QueueStatus, WorkerStatus
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to import than all of this."""
+
+if TYPE_CHECKING:
+    from hybrid_runner.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
+    from hybrid_runner.client.handle import JobHandle
+    from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
+    from hybrid_runner.errors import (
+        ConfigurationError,
+        DatabaseError,
+        DatabaseUnavailable,
+        EnqueueError,
+        JobCancelled,
+        JobFailed,
+        JobNotFound,
+        KeyTaken,
+        OpenInAnotherLoop,
+        RunnerError,
+        SchemaMissing,
+        SchemaTooNew,
+        SchemaUnreleased,
+        StaleClaim,
+        WaitTimeout,
+    )
+    from hybrid_runner.job import Job
+    from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, State
+    from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
+    from hybrid_runner.policy.pace import RetryPolicy
+    from hybrid_runner.registry import JobKind
+    from hybrid_runner.runner import Runner
+    from hybrid_runner.settings import SettingOptions, Settings
+    from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
+    from hybrid_runner.worker.service import Worker
+    from hybrid_runner.worker.status import QueueStatus, WorkerStatus
 
 __all__ = [
-    "Cancel", "ConfigurationError", "DatabaseError", "DatabaseUnavailable", "EnqueueError", "Enqueued", "Fail", "Job",
-    "JobCancelled", "JobFailed", "JobHandle", "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob",
-    "QueueStatus", "Retry", "RetryPolicy", "Runner", "RunnerError", "SchemaMissing", "SchemaTooNew", "Settings", "Snooze",
-    "StaleClaim", "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
+    "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",
+    "DatabaseUnavailable", "EnqueueAnswer", "EnqueueError", "EnqueueManyOptions",
+    "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
+    "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
+    "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
+    "SchemaMissing", "SchemaTooNew", "SchemaUnreleased", "SettingOptions", "Settings", "Snooze", "StaleClaim",
+    "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
 ]  # fmt: skip
+
+_MODULES = {
+    "hybrid_runner.answers": (
+        "AmendAnswer",
+        "CancelAnswer",
+        "EnqueueAnswer",
+        "RetryAnswer",
+    ),
+    "hybrid_runner.client.handle": ("JobHandle",),
+    "hybrid_runner.client.options": (
+        "EnqueueManyOptions",
+        "EnqueueOptions",
+    ),
+    "hybrid_runner.job": ("Job",),
+    "hybrid_runner.models": (
+        "Enqueued",
+        "JobStatus",
+        "JobView",
+        "NewJob",
+        "State",
+    ),
+    "hybrid_runner.outcomes": (
+        "Cancel",
+        "Fail",
+        "Retry",
+        "Snooze",
+    ),
+    "hybrid_runner.policy.pace": ("RetryPolicy",),
+    "hybrid_runner.registry": ("JobKind",),
+    "hybrid_runner.runner": ("Runner",),
+    "hybrid_runner.settings": (
+        "SettingOptions",
+        "Settings",
+    ),
+    "hybrid_runner.worker.service": ("Worker",),
+    "hybrid_runner.worker.status": (
+        "QueueStatus",
+        "WorkerStatus",
+    ),
+}
+"""Where the public names are that are not errors. A module is imported when a name of it is first asked for: together they
+take a quarter of a second, and the command line seldom needs all."""
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Import a public name."""
+        from importlib import import_module  # noqa: PLC0415  # only for who uses the package
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "__version__":
+            value = import_module("hybrid_runner.version").VERSION
+        else:
+            module = next((module for module, names in _MODULES.items() if name in names), "hybrid_runner.errors")
+            value = getattr(import_module(module), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """All public names, also those that nobody has asked for yet."""
+        return sorted({*globals(), *__all__})

@@ -2,10 +2,12 @@
 
 RunnerError
 ├── ConfigurationError      settings, handler targets, names: fix the call or the environment
+│   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each, or close it there
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
 │   ├── ValueRefused        this value cannot be stored, whoever asks
 │   ├── SchemaMissing       run `hybrid-runner migrate`
-│   └── SchemaTooNew        upgrade hybrid-runner
+│   ├── SchemaTooNew        upgrade hybrid-runner
+│   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            nothing was said in time: the network may have swallowed it
 │   └── RowLocked           somebody holds a lock on what was to be written
@@ -29,6 +31,15 @@ class ConfigurationError(RunnerError):
     """A setting, a name or a handler target is wrong."""
 
 
+class OpenInAnotherLoop(ConfigurationError):
+    """The runner was used in one event loop while it is open in another."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this Runner is open in another event loop: use it there, close it there first, or make a Runner for each loop"
+        )
+
+
 class DatabaseError(RunnerError):
     """Postgres refused, and asking again will not help."""
 
@@ -43,6 +54,10 @@ class SchemaMissing(DatabaseError):
 
 class SchemaTooNew(DatabaseError):
     """The database was migrated by a newer hybrid-runner."""
+
+
+class SchemaUnreleased(DatabaseError):
+    """The database was migrated by a checkout that was never released, so there is no way from there to here."""
 
 
 class DatabaseUnavailable(RunnerError):
@@ -70,11 +85,38 @@ class JobNotFound(RunnerError):
 
 
 class JobFailed(RunnerError):
-    """The awaited job ended as failed."""
+    """The awaited job ended as failed; the fields say how its last attempt did."""
+
+    def __init__(self, job_id: int, kind: str, error_type: str, message: str, attempts: int) -> None:
+        super().__init__(job_id, kind, error_type, message, attempts)
+        self.job_id = job_id
+        self.kind = kind
+        self.error_type = error_type
+        """The name of the exception's class; `Fail` or `Retry` when the handler returned that."""
+        self.message = message
+        self.attempts = attempts
+
+    def __str__(self) -> str:
+        said = [self.error_type, self.message]
+        if self.error_type in ("Fail", "Retry") and self.message:  # its handler's own words
+            said = [self.message]
+        reason = ": ".join(dict.fromkeys(part for part in said if part)) or "no reason was recorded"
+        return f"job {self.job_id} ({self.kind}) failed: {reason}"
 
 
 class JobCancelled(RunnerError):
     """The awaited job ended as cancelled."""
+
+    def __init__(self, job_id: int, kind: str, reason: str) -> None:
+        super().__init__(job_id, kind, reason)
+        self.job_id = job_id
+        self.kind = kind
+        self.reason = reason
+        """Empty when nobody gave one."""
+
+    def __str__(self) -> str:
+        reason = self.reason or "no reason was recorded"
+        return f"job {self.job_id} ({self.kind}) was cancelled: {reason}"
 
 
 class WaitTimeout(RunnerError, TimeoutError):

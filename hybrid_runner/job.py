@@ -57,6 +57,11 @@ class Job:
         return self._claim.attempt
 
     @property
+    def snoozes(self) -> int:
+        """How often it was put back because its handler said `Snooze`."""
+        return self._claim.snoozes
+
+    @property
     def max_attempts(self) -> int:
         """How many attempts there may be."""
         return self._claim.max_attempts

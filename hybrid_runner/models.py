@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from hybrid_runner.answers import EnqueueAnswer
+
 OnConflict = Literal["exists", "replace", "error"]
 LARGEST_ID = 2**63 - 1
 _LONGEST_ID = len(str(LARGEST_ID))
@@ -35,6 +37,9 @@ class State(StrEnum):
         return self in _FINAL
 
 
+MAX_ATTEMPTS = 5
+"""How often a job may be tried when neither it nor its handler says so."""
+
 _FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 
 
@@ -44,7 +49,8 @@ class NewJob:
 
     kind: str
     payload: str = "{}"
-    queue: str = "default"
+    queue: str | None = None
+    """None: the queue of the kind's handler where its code is at hand, else `default`."""
     key: str | None = None
     priority: int = 5
     run_at: datetime | None = None
@@ -57,10 +63,11 @@ class NewJob:
 
 
 class Enqueued(NamedTuple):
-    """What became of a job on its way in: `inserted`, or the live job under its key that `exists` or was `replaced`."""
+    """What became of a job on its way in."""
 
     id: int
-    outcome: str
+    enqueued: EnqueueAnswer
+    """`inserted`; or what became of the live job that has its key: `exists` or `replaced`."""
 
 
 class JobTrace(NamedTuple):
@@ -94,6 +101,7 @@ class Claim:
     claim: int
     started_at: datetime
     created_at: datetime | None = None
+    snoozes: int = 0
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
     began: float = 0.0
@@ -205,14 +213,6 @@ class Wanted(NamedTuple):
     wanted: int
 
 
-class Told(NamedTuple):
-    """What a heartbeat brings that this worker may not have heard: see sql/queries/beat.sql."""
-
-    what: str
-    queue: str
-    value: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
     """Every column of one job, live or archived, as `hybrid_runner.all_jobs` shows it."""
@@ -231,6 +231,7 @@ class JobView:
     traceparent: str | None
     state: State
     attempt: int
+    snoozes: int
     claim: int | None
     worker_id: str | None
     started_at: datetime | None
@@ -244,7 +245,7 @@ class JobView:
 
 
 class Standing(NamedTuple):
-    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/see_jobs.sql."""
+    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
 
     id: int
     queue: str
@@ -253,6 +254,7 @@ class Standing(NamedTuple):
     version: int
     priority: int
     attempt: int
+    snoozes: int
     max_attempts: int | None
     run_at: datetime
     worker_id: str | None
@@ -279,11 +281,18 @@ class JobStatus:
     progress: Any
     errors: Any
     result: str | None
+    attempt: int = 0
 
     @property
-    def last_error(self) -> str:
-        """The newest error message, or a word that says there is none."""
-        if not self.errors:
-            return "no reason was recorded"
-        newest = self.errors[-1]
-        return str(newest.get("message") or newest.get("kind") or "no reason was recorded")
+    def error_type(self) -> str:
+        """The type of the newest error, such as an exception's class; empty without one."""
+        return self._newest("type")
+
+    @property
+    def error_message(self) -> str:
+        """The message of the newest error; empty without one."""
+        return self._newest("message")
+
+    def _newest(self, name: str) -> str:
+        newest = self.errors[-1] if isinstance(self.errors, list) and self.errors else None
+        return str(newest.get(name) or "") if isinstance(newest, dict) else ""

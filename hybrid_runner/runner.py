@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from hybrid_runner.client import Client, JobHandle
+from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.client.calls import Client
+from hybrid_runner.client.handle import JobHandle
+from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
+from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
-from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.models import Enqueued, JobView, Keep, NewJob, OnConflict, Pruned, State
+from hybrid_runner.models import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, Pruned, State
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
 from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
-from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections import Connection, Fetches, Link, Pool, connect, open_pool
+from hybrid_runner.settings import SettingOptions, Settings
+from hybrid_runner.storage.connections import Connection, Link, Pool, connect, open_pool
 from hybrid_runner.storage.migrating import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
@@ -30,6 +34,9 @@ from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.service import Worker
 from hybrid_runner.worker.status import WorkerStatus
+
+if TYPE_CHECKING:
+    from hybrid_runner.embedded import EmbeddedPostgres
 
 log = logging.getLogger("hybrid_runner")
 
@@ -45,20 +52,20 @@ _LONG = 1800.0
 class Runner:
     """The application's side of hybrid_runner. Nothing is opened until it is needed."""
 
-    def __init__(self, dsn: str | None = None, **settings: Any) -> None:
+    def __init__(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:
         self.settings = Settings.load(dsn=dsn, **settings)
         self.registry = Registry()
         self.embedded: EmbeddedPostgres | None = None
+        self._starting = threading.Lock()
         self._dsn = self.settings.dsn
-        self._pool: Pool | None = None
-        self._opening = asyncio.Lock()
-        self._client = Client(self._opened_pool, self.registry)
+        self._sessions = Sessions(self._new_pool)
+        self._client = Client(self._sessions, self.registry)
 
-    def use(self, **settings: Any) -> None:
+    def use(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:
         """Replace settings of a runner that is not open yet; another `dsn` also forgets the `listen_dsn` of the old one."""
-        if self._pool is not None or self.embedded is not None:
+        if self._sessions.is_open or self.embedded is not None:
             raise ConfigurationError("the runner is open already: its settings can no longer be replaced")
-        given = {name: value for name, value in settings.items() if value is not None}
+        given = {name: value for name, value in {"dsn": dsn, **settings}.items() if value is not None}
         kept = self.settings.model_dump(exclude={"listen_dsn"} if "dsn" in given else None)
         self.settings = Settings.load({}, **(kept | given))
         self._dsn = self.settings.dsn
@@ -70,7 +77,7 @@ class Runner:
         name: str,
         *,
         queue: str = "default",
-        max_attempts: int = 5,
+        max_attempts: int = MAX_ATTEMPTS,
         timeout: Duration | None = _DEFAULT_TIMEOUT,
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
@@ -103,82 +110,63 @@ class Runner:
     # --- putting jobs in
 
     @overload
-    async def enqueue(
-        self, kind: JobKind[P, R], payload: P, *, queue: str | None = ..., key: str | None = ..., priority: int = ...,
-        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
-        timeout: Duration | None = ..., finish_by: datetime | None = ..., data: Any = ...,
-        on_conflict: OnConflict = ..., connection: Fetches | None = ...,
-    ) -> JobHandle[R]: ...  # fmt: skip
+    async def enqueue(self, kind: JobKind[P, R], payload: P, **options: Unpack[EnqueueOptions]) -> JobHandle[R]: ...
     @overload
-    async def enqueue(
-        self, kind: str, payload: Any = ..., *, queue: str | None = ..., key: str | None = ..., priority: int = ...,
-        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
-        timeout: Duration | None = ..., finish_by: datetime | None = ..., data: Any = ...,
-        on_conflict: OnConflict = ..., connection: Fetches | None = ...,
-    ) -> JobHandle[Any]: ...  # fmt: skip
+    async def enqueue(self, kind: str, payload: Any = ..., **options: Unpack[EnqueueOptions]) -> JobHandle[Any]: ...
     async def enqueue(
         self,
         kind: JobKind[Any, Any] | str,
         payload: Any = None,
-        *,
-        queue: str | None = None,
-        key: str | None = None,
-        priority: int = 5,
-        run_at: datetime | None = None,
-        delay: Duration | None = None,
-        max_attempts: int | None = None,
-        timeout: Duration | None = None,
-        finish_by: datetime | None = None,
-        data: Any = None,
-        on_conflict: OnConflict = "exists",
-        connection: Fetches | None = None,
+        **options: Unpack[EnqueueOptions],
     ) -> JobHandle[Any]:
-        """Store one job; with `connection` (asyncpg) in the caller's transaction. `handle.outcome` says what became of its key."""
-        return await self._client.enqueue(
-            kind, payload, on_conflict, connection, queue=queue, key=key, priority=priority, run_at=run_at, delay=delay,
-            max_attempts=max_attempts, timeout=timeout, finish_by=finish_by, data=data,
-        )  # fmt: skip
+        """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what became of its key.
+
+        The options are explained in `EnqueueOptions` and docs/enqueue.md.
+        """
+        return await self._client.enqueue(kind, payload, options)
 
     @overload
     async def enqueue_many(
-        self, kind: JobKind[P, R], payloads: Iterable[P | NewJob], *, queue: str | None = ..., priority: int = ...,
-        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
-        timeout: Duration | None = ..., finish_by: datetime | None = ..., on_conflict: OnConflict = ...,
-        connection: Fetches | None = ...,
-    ) -> list[Enqueued]: ...  # fmt: skip
+        self,
+        kind: JobKind[P, R],
+        payloads: Iterable[P | NewJob],
+        *,
+        key: Callable[[P], str | None] | None = ...,
+        **options: Unpack[EnqueueManyOptions],
+    ) -> list[Enqueued]: ...
     @overload
     async def enqueue_many(
-        self, kind: str, payloads: Iterable[Any], *, queue: str | None = ..., priority: int = ...,
-        run_at: datetime | None = ..., delay: Duration | None = ..., max_attempts: int | None = ...,
-        timeout: Duration | None = ..., finish_by: datetime | None = ..., on_conflict: OnConflict = ...,
-        connection: Fetches | None = ...,
-    ) -> list[Enqueued]: ...  # fmt: skip
+        self,
+        kind: str,
+        payloads: Iterable[Any],
+        *,
+        key: Callable[[Any], str | None] | None = ...,
+        **options: Unpack[EnqueueManyOptions],
+    ) -> list[Enqueued]: ...
     async def enqueue_many(
         self,
         kind: JobKind[Any, Any] | str,
         payloads: Iterable[Any],
         *,
-        queue: str | None = None,
-        priority: int = 5,
-        run_at: datetime | None = None,
-        delay: Duration | None = None,
-        max_attempts: int | None = None,
-        timeout: Duration | None = None,
-        finish_by: datetime | None = None,
-        on_conflict: OnConflict = "exists",
-        connection: Fetches | None = None,
+        key: Callable[[Any], str | None] | None = None,
+        **options: Unpack[EnqueueManyOptions],
     ) -> list[Enqueued]:
-        """Store many jobs in one statement, all or none; a `NewJob` among the payloads goes in as it is."""
-        return await self._client.enqueue_many(
-            kind, payloads, on_conflict, connection, queue=queue, priority=priority, run_at=run_at, delay=delay,
-            max_attempts=max_attempts, timeout=timeout, finish_by=finish_by,
-        )  # fmt: skip
+        """Store many jobs in one statement, all or none; `key` makes each job's key of its payload.
+
+        A `NewJob` among the payloads has its own kind and key. The options count for it too, and where it says
+        something else itself the call is refused.
+        """
+        return await self._client.enqueue_many(kind, payloads, key, options)
 
     # --- looking at jobs and changing them
 
-    def handle(self, job_id: int) -> JobHandle[Any]:
-        """A handle on a job that somebody else enqueued."""
-        return JobHandle(self._client, Enqueued(job_id, "exists"), None)
+    @overload
+    def handle(self, job_id: int, kind: JobKind[P, R]) -> JobHandle[R]: ...
+    @overload
+    def handle(self, job_id: int) -> JobHandle[Any]: ...
+    def handle(self, job_id: int, kind: JobKind[Any, Any] | None = None) -> JobHandle[Any]:
+        """A handle on a job that somebody else enqueued; with its handler, `wait` knows the type of its result."""
+        return JobHandle(self._client, job_id, "exists", kind)
 
     async def get(self, job_id: int) -> JobView | None:
         """One job, live or archived."""
@@ -190,12 +178,12 @@ class Runner:
         """The newest jobs that match."""
         return await self._client.list_jobs(None if state is None else State(state), queue, kind, most)
 
-    async def cancel(self, job_id: int, reason: str | None = None) -> str:
+    async def cancel(self, job_id: int, reason: str | None = None) -> CancelAnswer:
         """cancelled, requested (it runs and was told), finished or unknown."""
         return await self._client.cancel(job_id, reason)
 
-    async def retry(self, job_id: int) -> str:
-        """queued, running, key_taken or unknown."""
+    async def retry(self, job_id: int) -> RetryAnswer:
+        """Run an ended job again, a waiting one now."""
         return await self._client.retry(job_id)
 
     async def amend(
@@ -207,8 +195,8 @@ class Runner:
         priority: int | None = None,
         run_at: datetime | None = None,
         data: Any = None,
-    ) -> str:
-        """Change a queued job if it is still at `version`: amended, stale, running, finished or unknown."""
+    ) -> AmendAnswer:
+        """Change a job that waits, if it is still at `version`."""
         return await self._client.amend(job_id, version, payload, priority, run_at, data)
 
     async def pause(self, queue: str) -> bool:
@@ -239,14 +227,7 @@ class Runner:
 
     async def open(self, wait: Duration | None = None) -> None:
         """Start the embedded Postgres if there is no DSN, make sure that the server answers; with `wait`, for so long."""
-        async with self._opening:
-            if self._pool is not None:
-                return
-            if self._dsn is None:
-                await self._start_embedded()
-            connection = await self.connect(wait)
-            await connection.close()
-            self._pool = await open_pool(self.dsn, largest=_CLIENT_CONNECTIONS)
+        await self._sessions.pool(wait)
 
     async def connect(self, wait: Duration | None = None) -> Connection:
         """One new connection; with `wait`, a server that does not answer yet is waited for."""
@@ -264,14 +245,13 @@ class Runner:
 
     async def close(self) -> None:
         """Close what was opened."""
-        await self._client.close()
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
-        embedded, self.embedded = self.embedded, None
-        if embedded is not None:
-            self._dsn = self.settings.dsn
-            embedded.close()
+        try:
+            await self._sessions.close()
+        finally:
+            embedded, self.embedded = self.embedded, None
+            if embedded is not None:
+                self._dsn = self.settings.dsn
+                embedded.close()
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -328,7 +308,7 @@ class Runner:
         """`run_worker` without its pages and signals: `show` is given the worker's snapshots once it has started."""
         await self.open(wait=self.settings.start_timeout)
         try:
-            pool = await self._opened_pool()
+            pool = await self._sessions.pool()
             await _patiently(lambda: require_schema(pool), self.settings.start_timeout)
             worker = self.worker(queues)
             async with exporting(worker.id), exporting_metrics(worker.id, lambda: figures_of(worker.status())):
@@ -344,26 +324,33 @@ class Runner:
 
     # --- inside
 
-    async def _opened_pool(self) -> Pool:
-        if self._pool is None:
-            await self.open()
-        assert self._pool is not None  # noqa: S101  # open() sets it or raises
-        return self._pool
+    async def _new_pool(self, wait: Duration | None) -> Pool:
+        connection = await self.connect(wait)  # the server answers, and what is wrong is said now
+        await connection.close()
+        return await open_pool(self.dsn, largest=_CLIENT_CONNECTIONS)
 
     async def _start_embedded(self) -> None:
-        self.embedded = await asyncio.to_thread(use_embedded, self.settings.embedded_directory)
-        self._dsn = self.embedded.dsn
-        log.warning(
-            "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",
-            self.embedded.directory,
-            self.embedded.psql,
-            extra=log_event("postgres.embedded"),
-        )
-        connection = await connect(self._dsn)
+        embedded = await asyncio.to_thread(self._use_embedded)
+        connection = await connect(embedded.dsn)
         try:
             await migrate(connection)
         finally:
             await connection.close()
+        self._dsn = embedded.dsn
+
+    def _use_embedded(self) -> EmbeddedPostgres:
+        from hybrid_runner.embedded import use_embedded  # noqa: PLC0415  # of use to nobody who has a DSN
+
+        with self._starting:
+            if self.embedded is None:
+                self.embedded = use_embedded(self.settings.embedded_directory)
+                log.warning(
+                    "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",
+                    self.embedded.directory,
+                    self.embedded.psql,
+                    extra=log_event("postgres.embedded"),
+                )
+            return self.embedded
 
 
 async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) -> R:

@@ -9,10 +9,11 @@ import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from hybrid_runner.durations import Duration as AnyDuration
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError
 
@@ -213,6 +214,54 @@ class Settings(BaseModel):
     def name_worker(self) -> str:
         """The configured worker id, or a new one that nobody else has."""
         return self.worker_id or f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+class SettingOptions(TypedDict, total=False):
+    """Settings as arguments of `Runner` and `Runner.use`, where `dsn` is an argument of its own; None counts as not given."""
+
+    listen_dsn: str | None
+    data_dir: Path | str | None
+    worker_id: str | None
+    slots: int | None
+    thread_slots: int | None
+    process_slots: int | None
+    heartbeat: AnyDuration | None
+    lease: AnyDuration | None
+    overtime: AnyDuration | None
+    stall_after: AnyDuration | None
+    grace: AnyDuration | None
+    keep_completed: AnyDuration | None
+    keep_failed: AnyDuration | None
+    keep_cancelled: AnyDuration | None
+    poll_base: AnyDuration | None
+    poll_cap: AnyDuration | None
+    poll_factor: float | None
+    hybrid_poll_base: AnyDuration | None
+    hybrid_poll_cap: AnyDuration | None
+    awake_from: float | None
+    awake_memory: AnyDuration | None
+    mute: AnyDuration | None
+    mute_renewal: AnyDuration | None
+    look_share: float | None
+    look_pause_max: AnyDuration | None
+    gather_from: float | None
+    gather: AnyDuration | None
+    gather_outcomes: AnyDuration | None
+    flush_claims: bool | None
+    frontier_margin: AnyDuration | None
+    sweep_every: AnyDuration | None
+    sweep_factor: float | None
+    full_after: AnyDuration | None
+    help_after: AnyDuration | None
+    fall_pause_max: AnyDuration | None
+    start_timeout: AnyDuration | None
+    http_host: str | None
+    http_port: int | None
+    http_token: SecretStr | str | None
+    http_readers: int | None
+    log_level: Literal["debug", "info", "warning", "error"] | None
+    log_format: Literal["auto", "console", "json", "app"] | None
+    log_payloads: bool | None
 
 
 def _one_line(error: ValidationError) -> str:

@@ -8,6 +8,8 @@ BEGIN
         CREATE TABLE hybrid_runner.migrations (
             version integer PRIMARY KEY,
             name text NOT NULL,
+            -- of its text: which tells it from another of the same number, made by a checkout that was never released
+            checksum text NOT NULL,
             applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
         );
     END IF;

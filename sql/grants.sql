@@ -30,16 +30,16 @@ BEGIN
     IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
         GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers TO hybrid_runner_worker;
-        GRANT SELECT, UPDATE ON hybrid_runner.chores TO hybrid_runner_worker;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.endings TO hybrid_runner_worker;
+        GRANT SELECT, UPDATE ON hybrid_runner.duties TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.unreported_ends TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations, hybrid_runner.retention
             TO hybrid_runner_worker;
         GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.ring,
-            hybrid_runner.lamp_left,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
+            hybrid_runner.ring, hybrid_runner.readers_left_ms,
             hybrid_runner.open_queue, hybrid_runner.make_archive_partitions, hybrid_runner.keep, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
             hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age

@@ -10,26 +10,26 @@ CREATE TYPE hybrid_runner.job_state AS ENUM (
     'cancelled'
 );
 
-CREATE FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) RETURNS void
+CREATE FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 DECLARE
-    partition text := format('%s_%s_%s', shelf, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
+    partition text := format('%s_%s_%s', half, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
 
 BEGIN
     -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
-    EXECUTE format('LOCK TABLE hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', shelf || '_default');
+    EXECUTE format('LOCK TABLE hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', half || '_default');
 
     EXECUTE format('CREATE TABLE hybrid_runner.%I (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
 
     EXECUTE format(
         'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
-        'INSERT INTO hybrid_runner.%4$I SELECT * FROM strays', shelf || '_default', opens, closes, partition);
+        'INSERT INTO hybrid_runner.%4$I SELECT * FROM strays', half || '_default', opens, closes, partition);
 
     EXECUTE format(
         'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%L) TO (%L)',
-        shelf, partition, opens, closes);
+        half, partition, opens, closes);
 
 END
 $_$;
@@ -85,7 +85,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = coalesce(j.errors, '[]') || jsonb_build_object(
-                'at', clock_timestamp(), 'attempt', j.attempt, 'kind', 'Cancel',
+                'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
@@ -93,22 +93,53 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
-    WITH gone AS (DELETE FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id RETURNING j.*)
-    INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-        claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at)
-    SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent,
-        'cancelled', g.attempt, g.claim, g.worker_id, g.started_at, g.progress,
-        coalesce(g.errors, '[]') || jsonb_build_object(
-            'at', clock_timestamp(), 'attempt', g.attempt, 'kind', 'Cancel',
-            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || g.state)),
-        g.version + 1, clock_timestamp(), g.created_at, clock_timestamp()
-    FROM gone AS g;
+    PERFORM hybrid_runner.end_jobs(
+        ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
+        ARRAY[jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
+        cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
-    -- No worker was there: one of them tells of it at its next heartbeat.
-    INSERT INTO hybrid_runner.endings (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
     RETURN 'cancelled';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN QUERY
+    WITH settled AS (
+        SELECT
+            s.id, s.claim,
+            CASE WHEN end_jobs.states IS NULL THEN 'completed' ELSE s.state END AS state,
+            CASE WHEN end_jobs.results IS NULL THEN jsonb 'null' ELSE s.result END AS result,
+            s.error
+        FROM unnest(end_jobs.ids, end_jobs.claims, end_jobs.states, end_jobs.results::jsonb[], end_jobs.errors::jsonb[])
+            AS s (id, claim, state, result, error)
+    ),
+    gone AS (
+        DELETE FROM hybrid_runner.jobs AS j USING settled AS s
+        -- The ids stand beside the join so that no plan can choose to walk the table.
+        WHERE j.id = ANY (end_jobs.ids) AND j.id = s.id
+            -- No test of the state: a queued job has no claim, and the planner would expect one row and join in loops.
+            AND (j.claim = s.claim OR s.claim IS NULL)
+        RETURNING j.*, s.state AS final_state, s.result, s.error
+    )
+    INSERT INTO hybrid_runner.archive AS a (
+        id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
+        snoozes, claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
+    )
+    SELECT
+        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by,
+        g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+        g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at, clock_timestamp(), g.result
+    FROM gone AS g
+    RETURNING a.id;
 END
 $$;
 
@@ -141,6 +172,9 @@ BEGIN
     IF enqueue_job.on_conflict IS NULL OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
         RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
+        RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
@@ -186,7 +220,7 @@ BEGIN
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
                 priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
                 timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
-                traceparent = trace, attempt = 0, errors = NULL, version = j.version + 1
+                traceparent = trace, attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
@@ -222,9 +256,9 @@ CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00
 DECLARE
     known bigint;
 BEGIN
-    SELECT max(h.next_transaction) INTO known FROM hybrid_runner.horizons AS h WHERE h.looked_at <= clock_timestamp() - longer_than;
-    DELETE FROM hybrid_runner.horizons AS h WHERE h.looked_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
-    INSERT INTO hybrid_runner.horizons (next_transaction) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h WHERE h.noted_at <= clock_timestamp() - longer_than;
+    DELETE FROM hybrid_runner.xid_history AS h WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+    INSERT INTO hybrid_runner.xid_history (next_xid) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
     RETURN QUERY
     SELECT
@@ -285,23 +319,23 @@ BEGIN
 
     RETURN QUERY
     SELECT
-        'ahead ' || s.shelf, format(
+        'ahead ' || s.half, format(
             'hybrid_runner.%s has no partition from %s on: see why make_archive_partitions fails',
-            s.shelf, coalesce(newest.upper::text, 'now'))
-    FROM hybrid_runner.archive_shelves AS s
+            s.half, coalesce(newest.upper::text, 'now'))
+    FROM hybrid_runner.archive_halves AS s
     LEFT JOIN LATERAL (
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
-        WHERE p.shelf = s.shelf AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
+        WHERE p.half = s.half AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
     WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
-    ORDER BY s.shelf;
+    ORDER BY s.half;
 
     RETURN QUERY
     SELECT
-        'strays ' || s.shelf, format(
-            'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.shelf)
+        'strays ' || s.half, format(
+            'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.half)
     FROM (
-        SELECT 'archive_completed_default' AS shelf WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
+        SELECT 'archive_completed_default' AS half WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
         UNION ALL
         SELECT 'archive_failed_default' WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;
@@ -321,15 +355,15 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
         UNION ALL
         SELECT p.prepared FROM pg_prepared_xacts AS p WHERE p.database = current_database()
         UNION ALL
-        SELECT min(h.looked_at)
-        FROM hybrid_runner.horizons AS h
+        SELECT min(h.noted_at)
+        FROM hybrid_runner.xid_history AS h
         JOIN (
             SELECT s.xmin::text::bigint AS id FROM pg_replication_slots AS s
             UNION ALL
             SELECT s.catalog_xmin::text::bigint FROM pg_replication_slots AS s
             UNION ALL
             SELECT r.backend_xmin::text::bigint FROM pg_stat_replication AS r
-        ) AS kept ON ((h.next_transaction - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
+        ) AS kept ON ((h.next_xid - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
     ) AS held (since)
 $$;
 
@@ -358,16 +392,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.lamp_left() RETURNS integer
-    LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT CASE WHEN left_over.ms BETWEEN 1 AND 60000 THEN left_over.ms::integer ELSE 0 END
-    FROM (
-        SELECT pg_sequence_last_value('hybrid_runner.lamp') - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
-    ) AS left_over (ms)
-$$;
-
 CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -375,7 +399,7 @@ CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted bo
 BEGIN
     PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
-        PERFORM setval(q.bell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
         PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     END IF;
 END
@@ -389,25 +413,25 @@ CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT
     SET lock_timeout TO '2s'
     AS $$
 DECLARE
-    half record;
+    wanted record;
     opens timestamptz;
     closes timestamptz;
     made integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
-    FOR half IN
+    FOR wanted IN
         -- As fine as what is forgotten first needs, and no finer: each partition costs whoever looks for an id.
-        SELECT s.shelf, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
-        FROM hybrid_runner.archive_shelves AS s
+        SELECT s.half, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
+        FROM hybrid_runner.archive_halves AS s
         JOIN (VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')) AS w (unit, ahead)
             ON w.unit = CASE WHEN s.shortest < '12 hours' THEN 'hour' WHEN s.shortest < '60 days' THEN 'day' ELSE 'month' END
     LOOP
-        SELECT coalesce(max(p.upper), date_trunc(half.unit, now())) INTO opens
+        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
         FROM hybrid_runner.archive_partitions AS p
-        WHERE p.shelf = half.shelf AND p.upper > date_trunc(half.unit, now());
-        WHILE opens <= half.until LOOP
-            closes := date_trunc(half.unit, opens) + ('1 ' || half.unit)::interval;
-            PERFORM hybrid_runner.add_archive_partition(half.shelf, opens, closes);
+        WHERE p.half = wanted.half AND p.upper > date_trunc(wanted.unit, now());
+        WHILE opens <= wanted.until LOOP
+            closes := date_trunc(wanted.unit, opens) + ('1 ' || wanted.unit)::interval;
+            PERFORM hybrid_runner.add_archive_partition(wanted.half, opens, closes);
             opens := closes;
             made := made + 1;
         END LOOP;
@@ -416,7 +440,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) RETURNS boolean
+CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -424,17 +448,17 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
         PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     END IF;
-    IF rise THEN
+    IF drop_sleep_lock THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: whoever lies down in between opens the bell after us.
-    IF manner = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
+    -- Muted first, asked afterwards: whoever falls asleep in between opens the bell after us.
+    IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
     END IF;
     -- Another worker that asks at this moment holds it too: look closely.
@@ -446,7 +470,7 @@ BEGIN
     ) THEN
         RETURN false;
     END IF;
-    IF manner = 'full' THEN
+    IF mode = 'full' THEN
         PERFORM setval(its_bell, 0);
     END IF;
     PERFORM pg_notify('hybrid_runner.' || queue, 'help');
@@ -454,7 +478,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) RETURNS void
+CREATE FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -462,12 +486,12 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.bell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
         PERFORM hybrid_runner.open_queue(open_bell.queue);
-        SELECT q.bell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     END IF;
-    IF lie_down THEN
+    IF take_sleep_lock THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, 0);
@@ -480,20 +504,22 @@ CREATE FUNCTION hybrid_runner.open_queue(name text, ring_within interval DEFAULT
     AS $$
 #variable_conflict use_column
 DECLARE
-    doorbell text;
+    its_number integer;
+    its_name text;
 BEGIN
     INSERT INTO hybrid_runner.queues (name, ring_within) VALUES (open_queue.name, open_queue.ring_within)
     ON CONFLICT (name) DO NOTHING
-    RETURNING queues.doorbell INTO doorbell;
+    RETURNING queues.number INTO its_number;
     IF FOUND THEN
-        EXECUTE format('CREATE SEQUENCE %s AS bigint MINVALUE 0 START 0', doorbell);
-        UPDATE hybrid_runner.queues SET bell = doorbell::regclass WHERE name = open_queue.name;
+        its_name := 'hybrid_runner.doorbell_' || its_number;
+        EXECUTE format('CREATE SEQUENCE %s AS bigint MINVALUE 0 START 0', its_name);
+        UPDATE hybrid_runner.queues SET doorbell = its_name::regclass WHERE name = open_queue.name;
     ELSE
         UPDATE hybrid_runner.queues SET ring_within = open_queue.ring_within
         WHERE name = open_queue.name AND ring_within < open_queue.ring_within;
-        SELECT queues.doorbell INTO doorbell FROM hybrid_runner.queues WHERE name = open_queue.name;
+        SELECT queues.doorbell INTO its_name FROM hybrid_runner.queues WHERE name = open_queue.name;
     END IF;
-    RETURN doorbell;
+    RETURN its_name;
 END
 $$;
 
@@ -546,19 +572,19 @@ BEGIN
 
     -- 1: partitions of which nothing is kept
     FOR due IN
-        SELECT old.shelf, array_agg(old.partition ORDER BY old.upper) AS partitions, array_agg(old.bytes ORDER BY old.upper) AS bytes
+        SELECT old.half, array_agg(old.partition ORDER BY old.upper) AS partitions, array_agg(old.bytes ORDER BY old.upper) AS bytes
         FROM (
-            SELECT p.shelf, p.partition, p.upper, pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
+            SELECT p.half, p.partition, p.upper, pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
             FROM hybrid_runner.archive_partitions AS p
-            JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
+            JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
             WHERE NOT p.is_default AND p.upper + s.longest <= now()
             ORDER BY p.upper
             LIMIT most
         ) AS old
-        GROUP BY old.shelf
+        GROUP BY old.half
     LOOP
         BEGIN
-            EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.shelf);
+            EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.half);
 
             -- All settles wait now: for nobody else.
             FOREACH part IN ARRAY due.partitions LOOP
@@ -573,7 +599,7 @@ BEGIN
             RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
 
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            -- A transaction that archives and goes on for long holds the whole shelf, but nothing of the past.
+            -- A transaction that archives and goes on for long holds the whole half, but nothing of the past.
             FOR place IN 1..cardinality(due.partitions) LOOP
                 CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
 
@@ -612,7 +638,7 @@ BEGIN
         NULL; -- partitions are being made; the next round will do
     END;
 
-    -- Its lock on the shelf lasts until the commit: copying has to wait for the next call.
+    -- Its lock on the half lasts until the commit: copying has to wait for the next call.
     IF has_dropped THEN
         RETURN;
 
@@ -621,33 +647,33 @@ BEGIN
     -- 3: one partition of which some is kept, or several small old ones that can be one
     SELECT c.* INTO due FROM (
         SELECT
-            p.shelf, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules, 'rewritten' AS manner
+            p.half, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules, 'rewritten' AS manner
         FROM hybrid_runner.archive_partitions AS p
-        JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
-        LEFT JOIN hybrid_runner.archive_looks AS l ON l.partition = p.partition
+        JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
+        LEFT JOIN hybrid_runner.archive_scans AS l ON l.partition = p.partition
         WHERE NOT p.is_default AND (p.upper + s.longest > now()) IS NOT FALSE AND EXISTS (
             SELECT FROM hybrid_runner.retention AS r
-            WHERE (r.state = 'completed') = (p.shelf = 'archive_completed') AND p.upper + r.keep <= now()
-                AND (l.partition IS NULL OR l.rules <> s.rules OR p.upper + r.keep > l.looked_at)
+            WHERE (r.state = 'completed') = (p.half = 'archive_completed') AND p.upper + r.keep <= now()
+                AND (l.partition IS NULL OR l.rules <> s.rules OR p.upper + r.keep > l.scanned_at)
         )
         UNION ALL
-        SELECT p.shelf, array_agg(p.partition), min(p.lower), max(p.upper), s.rules, 'merged'
+        SELECT p.half, array_agg(p.partition), min(p.lower), max(p.upper), s.rules, 'merged'
         FROM hybrid_runner.archive_partitions AS p
-        JOIN hybrid_runner.archive_shelves AS s ON s.shelf = p.shelf
+        JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
         CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'), ('month', '1 month', '30 days')) AS w (unit, width, rest)
         WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width AND isfinite(p.lower)
             AND date_trunc(w.unit, p.lower) + w.width + w.rest <= now()
-        GROUP BY p.shelf, s.rules, w.unit, date_trunc(w.unit, p.lower)
+        GROUP BY p.half, s.rules, w.unit, date_trunc(w.unit, p.lower)
         HAVING count(*) > 1
     ) AS c
     WHERE NOT EXISTS (
-        SELECT FROM hybrid_runner.archive_looks AS l WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
+        SELECT FROM hybrid_runner.archive_scans AS l WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
     )
     ORDER BY c.manner DESC, c.closes
     LIMIT 1;
 
     IF NOT FOUND THEN
-        DELETE FROM hybrid_runner.archive_looks AS l
+        DELETE FROM hybrid_runner.archive_scans AS l
         WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p WHERE p.partition = l.partition);
 
         RETURN;
@@ -673,7 +699,7 @@ BEGIN
             what := 'kept';
 
         ELSE
-            successor := hybrid_runner.rewrite_archive(due.shelf, due.partitions, due.opens, due.closes);
+            successor := hybrid_runner.rewrite_archive(due.half, due.partitions, due.opens, due.closes);
 
             what := CASE WHEN successor IS NULL THEN 'dropped' ELSE due.manner END;
 
@@ -684,8 +710,8 @@ BEGIN
         IF successor IS NOT NULL THEN
             bytes := bytes - pg_total_relation_size('hybrid_runner.' || successor);
 
-            INSERT INTO hybrid_runner.archive_looks AS l (partition, looked_at, rules) VALUES (successor, now(), due.rules)
-            ON CONFLICT (partition) DO UPDATE SET looked_at = excluded.looked_at, rules = excluded.rules, not_before = '-infinity';
+            INSERT INTO hybrid_runner.archive_scans AS l (partition, scanned_at, rules) VALUES (successor, now(), due.rules)
+            ON CONFLICT (partition) DO UPDATE SET scanned_at = excluded.scanned_at, rules = excluded.rules, not_before = '-infinity';
 
         END IF;
 
@@ -695,7 +721,7 @@ BEGIN
 
         partition := due.partitions[1];
 
-        INSERT INTO hybrid_runner.archive_looks AS l (partition, not_before) VALUES (partition, now() + interval '5 minutes')
+        INSERT INTO hybrid_runner.archive_scans AS l (partition, not_before) VALUES (partition, now() + interval '5 minutes')
         ON CONFLICT (partition) DO UPDATE SET not_before = excluded.not_before;
 
     END;
@@ -710,7 +736,7 @@ CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    IF hybrid_runner.lamp_left() > 0 THEN
+    IF hybrid_runner.readers_left_ms() > 0 THEN
         PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
@@ -812,6 +838,16 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT CASE WHEN left_over.ms BETWEEN 1 AND 60000 THEN left_over.ms::integer ELSE 0 END
+    FROM (
+        SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until') - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    ) AS left_over (ms)
+$$;
+
 CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -878,13 +914,13 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) RETURNS text
+CREATE FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 DECLARE
     successor text := format(
-        '%s_%s_%s', shelf, CASE WHEN isfinite(opens) THEN to_char(opens, 'YYYYMMDDHH24') ELSE 'past' END, to_char(closes, 'YYYYMMDDHH24'));
+        '%s_%s_%s', half, CASE WHEN isfinite(opens) THEN to_char(opens, 'YYYYMMDDHH24') ELSE 'past' END, to_char(closes, 'YYYYMMDDHH24'));
 
     part text;
 
@@ -919,12 +955,12 @@ BEGIN
         EXECUTE format(
             'ALTER TABLE hybrid_runner.archive_successor ADD PRIMARY KEY (id, finished_at, state), ADD CONSTRAINT fits '
             'CHECK (state IS NOT NULL AND %s AND finished_at IS NOT NULL AND finished_at >= %L AND finished_at < %L)',
-            CASE shelf WHEN 'archive_completed' THEN 'state = ''completed''' ELSE 'state IN (''failed'', ''cancelled'')' END,
+            CASE half WHEN 'archive_completed' THEN 'state = ''completed''' ELSE 'state IN (''failed'', ''cancelled'')' END,
             opens, closes);
 
     END IF;
 
-    EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', shelf);
+    EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', half);
 
     FOREACH part IN ARRAY partitions LOOP
         EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT', part);
@@ -942,7 +978,7 @@ BEGIN
 
     EXECUTE format(
         'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
-        'INSERT INTO hybrid_runner.archive_successor SELECT * FROM strays', shelf || '_default', opens, closes);
+        'INSERT INTO hybrid_runner.archive_successor SELECT * FROM strays', half || '_default', opens, closes);
 
     EXECUTE format('ALTER TABLE hybrid_runner.archive_successor RENAME TO %I', successor);
 
@@ -950,7 +986,7 @@ BEGIN
 
     EXECUTE format(
         'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%s) TO (%L)',
-        shelf, successor, CASE WHEN isfinite(opens) THEN quote_literal(opens) ELSE 'MINVALUE' END, closes);
+        half, successor, CASE WHEN isfinite(opens) THEN quote_literal(opens) ELSE 'MINVALUE' END, closes);
 
     EXECUTE format('ALTER TABLE hybrid_runner.%I DROP CONSTRAINT fits', successor);
 
@@ -969,7 +1005,7 @@ DECLARE
     within interval;
 BEGIN
     -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL; its value would be an error.)
-    SELECT CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END, q.ring_within
+    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
     -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.
@@ -995,7 +1031,7 @@ BEGIN
     WHERE (
         -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
         abs(
-            CASE WHEN pg_relation_filenode(q.bell) IS NOT NULL THEN pg_sequence_last_value(q.bell) END
+            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END
             - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
         ) < 30000
     ) IS NOT TRUE
@@ -1036,6 +1072,7 @@ CREATE TABLE hybrid_runner.archive (
     traceparent text,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1065,6 +1102,7 @@ CREATE TABLE hybrid_runner.jobs (
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
+    snoozes integer DEFAULT 0 NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1090,57 +1128,59 @@ CREATE TABLE hybrid_runner.jobs (
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE VIEW hybrid_runner.all_jobs AS
- SELECT jobs.id,
-    jobs.queue,
-    jobs.kind,
-    jobs.priority,
-    jobs.payload,
-    jobs.data,
-    jobs.key,
-    jobs.run_at,
-    jobs.max_attempts,
-    jobs.timeout,
-    jobs.finish_by,
-    jobs.traceparent,
-    jobs.state,
-    jobs.attempt,
-    jobs.claim,
-    jobs.worker_id,
-    jobs.started_at,
-    jobs.progress,
-    jobs.errors,
-    jobs.version,
-    jobs.cancel_requested_at,
-    jobs.created_at,
+ SELECT j.id,
+    j.queue,
+    j.kind,
+    j.priority,
+    j.payload,
+    j.data,
+    j.key,
+    j.run_at,
+    j.max_attempts,
+    j.timeout,
+    j.finish_by,
+    j.traceparent,
+    j.state,
+    j.attempt,
+    j.snoozes,
+    j.claim,
+    j.worker_id,
+    j.started_at,
+    j.progress,
+    j.errors,
+    j.version,
+    j.cancel_requested_at,
+    j.created_at,
     NULL::timestamp with time zone AS finished_at,
     NULL::jsonb AS result
-   FROM hybrid_runner.jobs
+   FROM hybrid_runner.jobs j
 UNION ALL
- SELECT archive.id,
-    archive.queue,
-    archive.kind,
-    archive.priority,
-    archive.payload,
-    archive.data,
-    archive.key,
-    archive.run_at,
-    archive.max_attempts,
-    archive.timeout,
-    archive.finish_by,
-    archive.traceparent,
-    archive.state,
-    archive.attempt,
-    archive.claim,
-    archive.worker_id,
-    archive.started_at,
-    archive.progress,
-    archive.errors,
-    archive.version,
-    archive.cancel_requested_at,
-    archive.created_at,
-    archive.finished_at,
-    archive.result
-   FROM hybrid_runner.archive;
+ SELECT a.id,
+    a.queue,
+    a.kind,
+    a.priority,
+    a.payload,
+    a.data,
+    a.key,
+    a.run_at,
+    a.max_attempts,
+    a.timeout,
+    a.finish_by,
+    a.traceparent,
+    a.state,
+    a.attempt,
+    a.snoozes,
+    a.claim,
+    a.worker_id,
+    a.started_at,
+    a.progress,
+    a.errors,
+    a.version,
+    a.cancel_requested_at,
+    a.created_at,
+    a.finished_at,
+    a.result
+   FROM hybrid_runner.archive a;
 
 CREATE TABLE hybrid_runner.archive_completed (
     id bigint CONSTRAINT archive_id_not_null NOT NULL,
@@ -1157,6 +1197,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1186,6 +1227,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1214,6 +1256,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1243,6 +1286,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     traceparent text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
+    snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
@@ -1256,27 +1300,6 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
-CREATE TABLE hybrid_runner.archive_looks (
-    partition text NOT NULL,
-    looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
-    rules text DEFAULT ''::text NOT NULL,
-    not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
-);
-
-CREATE VIEW hybrid_runner.archive_partitions AS
- SELECT (shelf.relname)::text AS shelf,
-    (part.relname)::text AS partition,
-    (bound.text = 'DEFAULT'::text) AS is_default,
-    COALESCE(("substring"(bound.text, 'FROM \(''([^'']+)''\)'::text))::timestamp with time zone, '-infinity'::timestamp with time zone) AS lower,
-    ("substring"(bound.text, 'TO \(''([^'']+)''\)'::text))::timestamp with time zone AS upper
-   FROM (((pg_inherits i
-     JOIN pg_class shelf ON ((shelf.oid = i.inhparent)))
-     JOIN pg_class part ON (((part.oid = i.inhrelid) AND (part.relnamespace = shelf.relnamespace))))
-     CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) bound(text))
-  WHERE ((shelf.relname = ANY (ARRAY['archive_completed'::name, 'archive_failed'::name])) AND (shelf.relnamespace = ( SELECT n.oid
-           FROM pg_namespace n
-          WHERE (n.nspname = 'hybrid_runner'::name))));
-
 CREATE TABLE hybrid_runner.retention (
     state hybrid_runner.job_state NOT NULL,
     kind text DEFAULT ''::text NOT NULL,
@@ -1285,23 +1308,37 @@ CREATE TABLE hybrid_runner.retention (
     CONSTRAINT retention_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
-CREATE VIEW hybrid_runner.archive_shelves AS
- SELECT s.shelf,
+CREATE VIEW hybrid_runner.archive_halves AS
+ SELECT s.half,
         CASE
             WHEN (count(*) FILTER (WHERE (r.kind = ''::text)) = cardinality(s.states)) THEN max(r.keep)
             ELSE NULL::interval
         END AS longest,
     md5(string_agg(format('%s %s %s'::text, r.state, r.kind, EXTRACT(epoch FROM r.keep)), ' '::text ORDER BY r.state, r.kind)) AS rules,
     min(r.keep) FILTER (WHERE (r.kind = ''::text)) AS shortest
-   FROM (( VALUES ('archive_completed'::text,ARRAY['completed'::hybrid_runner.job_state]), ('archive_failed'::text,ARRAY['failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])) s(shelf, states)
+   FROM (( VALUES ('archive_completed'::text,ARRAY['completed'::hybrid_runner.job_state]), ('archive_failed'::text,ARRAY['failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])) s(half, states)
      LEFT JOIN hybrid_runner.retention r ON ((r.state = ANY (s.states))))
-  GROUP BY s.shelf, s.states;
+  GROUP BY s.half, s.states;
 
-CREATE TABLE hybrid_runner.chores (
-    name text NOT NULL,
-    pause interval NOT NULL,
-    taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
-    holder text
+CREATE VIEW hybrid_runner.archive_partitions AS
+ SELECT (half.relname)::text AS half,
+    (part.relname)::text AS partition,
+    (bound.text = 'DEFAULT'::text) AS is_default,
+    COALESCE(("substring"(bound.text, 'FROM \(''([^'']+)''\)'::text))::timestamp with time zone, '-infinity'::timestamp with time zone) AS lower,
+    ("substring"(bound.text, 'TO \(''([^'']+)''\)'::text))::timestamp with time zone AS upper
+   FROM (((pg_inherits i
+     JOIN pg_class half ON ((half.oid = i.inhparent)))
+     JOIN pg_class part ON (((part.oid = i.inhrelid) AND (part.relnamespace = half.relnamespace))))
+     CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) bound(text))
+  WHERE ((half.relname = ANY (ARRAY['archive_completed'::name, 'archive_failed'::name])) AND (half.relnamespace = ( SELECT n.oid
+           FROM pg_namespace n
+          WHERE (n.nspname = 'hybrid_runner'::name))));
+
+CREATE TABLE hybrid_runner.archive_scans (
+    partition text NOT NULL,
+    scanned_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    rules text DEFAULT ''::text NOT NULL,
+    not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
 CREATE SEQUENCE hybrid_runner.claims
@@ -1311,14 +1348,11 @@ CREATE SEQUENCE hybrid_runner.claims
     NO MAXVALUE
     CACHE 1;
 
-CREATE TABLE hybrid_runner.endings (
-    id bigint NOT NULL,
-    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-);
-
-CREATE TABLE hybrid_runner.horizons (
-    looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    next_transaction bigint NOT NULL
+CREATE TABLE hybrid_runner.duties (
+    name text NOT NULL,
+    every interval NOT NULL,
+    taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    holder text
 );
 
 ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -1330,27 +1364,20 @@ ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENT
     CACHE 1
 );
 
-CREATE SEQUENCE hybrid_runner.lamp
-    START WITH 0
-    INCREMENT BY 1
-    MINVALUE 0
-    NO MAXVALUE
-    CACHE 1;
-
 CREATE TABLE hybrid_runner.migrations (
     version integer NOT NULL,
     name text NOT NULL,
+    checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
 CREATE TABLE hybrid_runner.queues (
     name text NOT NULL,
     number integer NOT NULL,
-    doorbell text GENERATED ALWAYS AS (('hybrid_runner.doorbell_'::text || (number)::text)) STORED,
+    doorbell regclass,
     ring_within interval DEFAULT '00:01:00'::interval NOT NULL,
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    bell regclass,
     CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text))
 );
 
@@ -1363,6 +1390,18 @@ ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 
+CREATE SEQUENCE hybrid_runner.stream_readers_until
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE hybrid_runner.unreported_ends (
+    id bigint NOT NULL,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE hybrid_runner.workers (
     id text NOT NULL,
     host text NOT NULL,
@@ -1373,11 +1412,16 @@ CREATE TABLE hybrid_runner.workers (
     heartbeat_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     lease interval DEFAULT '00:00:30'::interval NOT NULL,
     first_claim bigint DEFAULT 0 NOT NULL,
-    steady_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
-    kinds text DEFAULT ''::text NOT NULL,
+    unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    kinds_hash text DEFAULT ''::text NOT NULL,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
     running jsonb DEFAULT '{}'::jsonb NOT NULL
+);
+
+CREATE TABLE hybrid_runner.xid_history (
+    noted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_xid bigint NOT NULL
 );
 
 ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_completed FOR VALUES IN ('completed');
@@ -1403,17 +1447,11 @@ ALTER TABLE ONLY hybrid_runner.archive_failed
 ALTER TABLE ONLY hybrid_runner.archive_failed_default
     ADD CONSTRAINT archive_failed_default_pkey PRIMARY KEY (id, finished_at, state);
 
-ALTER TABLE ONLY hybrid_runner.archive_looks
-    ADD CONSTRAINT archive_looks_pkey PRIMARY KEY (partition);
+ALTER TABLE ONLY hybrid_runner.archive_scans
+    ADD CONSTRAINT archive_scans_pkey PRIMARY KEY (partition);
 
-ALTER TABLE ONLY hybrid_runner.chores
-    ADD CONSTRAINT chores_pkey PRIMARY KEY (name);
-
-ALTER TABLE ONLY hybrid_runner.endings
-    ADD CONSTRAINT endings_pkey PRIMARY KEY (id);
-
-ALTER TABLE ONLY hybrid_runner.horizons
-    ADD CONSTRAINT horizons_pkey PRIMARY KEY (looked_at);
+ALTER TABLE ONLY hybrid_runner.duties
+    ADD CONSTRAINT duties_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -1430,8 +1468,14 @@ ALTER TABLE ONLY hybrid_runner.queues
 ALTER TABLE ONLY hybrid_runner.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
 
+ALTER TABLE ONLY hybrid_runner.unreported_ends
+    ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY hybrid_runner.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_runner.xid_history
+    ADD CONSTRAINT xid_history_pkey PRIMARY KEY (noted_at);
 
 CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
 
@@ -1455,9 +1499,9 @@ GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
 
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.add_archive_partition(shelf text, opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
@@ -1468,6 +1512,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
 
@@ -1509,12 +1559,6 @@ GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.lamp_left() FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.lamp_left() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.lamp_left() TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_worker;
@@ -1527,17 +1571,17 @@ GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) 
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, manner text, rise boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, lie_down boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
@@ -1567,6 +1611,12 @@ GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled b
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
@@ -1577,9 +1627,9 @@ GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.rewrite_archive(shelf text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) FROM PUBLIC;
 
@@ -1657,51 +1707,37 @@ GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_read
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_admin;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_looks TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_looks TO hybrid_runner_admin;
-
-GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.retention TO hybrid_runner_admin;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_shelves TO hybrid_runner_reader;
+GRANT SELECT ON TABLE hybrid_runner.archive_halves TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_shelves TO hybrid_runner_admin;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_halves TO hybrid_runner_admin;
 
-GRANT SELECT,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner_worker;
+GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.chores TO hybrid_runner_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.chores TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.endings TO hybrid_runner_worker;
+GRANT SELECT,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 
-GRANT SELECT ON TABLE hybrid_runner.endings TO hybrid_runner_reader;
+GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.endings TO hybrid_runner_admin;
-
-GRANT SELECT ON TABLE hybrid_runner.horizons TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.horizons TO hybrid_runner_admin;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
-
-GRANT ALL ON SEQUENCE hybrid_runner.lamp TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.lamp TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_worker;
 
@@ -1719,11 +1755,25 @@ GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
 
+GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_admin;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.workers TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.xid_history TO hybrid_runner_admin;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT ALL ON SEQUENCES TO hybrid_runner_worker;
 

@@ -84,9 +84,11 @@ def check_file(path: Path) -> Iterator[Complaint]:
             yield from _query_rules(path, text)
         case "migrations":
             yield from _migration_rules(path, text)
+        case "functions":
+            yield from _head_rule(path, text)
+            yield from _function_rules(path, text)
         case _:
-            if not text.startswith(f"-- {path.stem}: "):
-                yield Complaint(path, 1, f'the first line is "-- {path.stem}: what it does"')
+            yield from _head_rule(path, text)
 
 
 def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
@@ -132,6 +134,19 @@ def _migration_rules(path: Path, text: str) -> Iterator[Complaint]:
     for place, word in enumerate(("why", "locks")):
         if len(lines) <= place or not re.match(rf"-- {word}: \S", lines[place]):
             yield Complaint(path, place + 1, f'line {place + 1} is "-- {word}: …"')
+
+
+def _head_rule(path: Path, text: str) -> Iterator[Complaint]:
+    if not text.startswith(f"-- {path.stem}: "):
+        yield Complaint(path, 1, f'the first line is "-- {path.stem}: what it does"')
+
+
+def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
+    made = re.findall(r"^CREATE (?:OR REPLACE )?FUNCTION (\S+?)\(", text, re.MULTILINE)
+    if made != [f"hybrid_runner.{path.stem}"] or "\nCREATE OR REPLACE FUNCTION " not in text:
+        yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION hybrid_runner.{path.stem}")
+    if not text.endswith("\n$$;\n"):
+        yield Complaint(path, text.count("\n"), 'nothing comes after the function, which ends with "$$;"')
 
 
 def _unused_and_missing() -> Iterator[Complaint]:

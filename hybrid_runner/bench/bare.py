@@ -45,7 +45,8 @@ async def main() -> None:
                 await asyncio.gather(*(asyncio.create_task(handle(row["kind"], row["payload"])) for row in rows))
                 await archive.fetch([row["id"] for row in rows])
             with contextlib.suppress(TimeoutError):  # nobody rings while a mute lasts that a worker has left
-                await asyncio.wait_for(rung.wait(), POLL)
+                async with asyncio.timeout(POLL):
+                    await rung.wait()
 
     await ear.add_listener(f"hybrid_runner.{QUEUE}", lambda *_: rung.set())
     working = asyncio.create_task(work())

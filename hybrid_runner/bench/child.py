@@ -49,7 +49,8 @@ class Child:
         """The next thing that it says."""
         assert self._process.stdout is not None  # noqa: S101  # it is a pipe
         try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), patience)
+            async with asyncio.timeout(patience):
+                line = await self._process.stdout.readline()
         except TimeoutError:
             raise BenchError(f"{self.name} did not answer within {patience:.0f} s (asked: {asked})") from None
         if not line:
@@ -67,7 +68,8 @@ class Child:
         assert self._process.stdin is not None  # noqa: S101  # it is a pipe
         self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), _FAREWELL)
+            async with asyncio.timeout(_FAREWELL):
+                await self._process.wait()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()

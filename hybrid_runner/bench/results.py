@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hybrid_runner.display import percentile
+
 Tell = Callable[[float, str], None]
 """Takes the share that is done, and what comes next."""
 
@@ -46,12 +48,6 @@ class Result:
 def median(values: Sequence[float]) -> float:
     """The middle one."""
     return statistics.median(values)
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def p50_p99(microseconds: Sequence[float]) -> tuple[float, float]:

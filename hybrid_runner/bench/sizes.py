@@ -16,6 +16,9 @@ class Sizes:
     paced_rates: tuple[int, ...] = (100, 1_000, 5_000)
     paced_seconds: float = 8.0
     paced_connections: int = 16
+    trickle_jobs: int = 333
+    """Each comes due about once a second."""
+    trickle_seconds: float = 5.0
     producer_clients: tuple[int, ...] = (4, 32)
     producer_seconds: float = 5.0
     producer_rounds: int = 2
@@ -35,6 +38,7 @@ QUICK = Sizes(
     drain_jobs=10_000,
     pickups=50,
     paced_seconds=1.0,
+    trickle_seconds=1.0,
     producer_seconds=0.6,
     producer_rounds=1,
     horizon_jobs=20_000,

@@ -11,6 +11,8 @@ from array import array
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hybrid_runner.worker.interpreter import fastest_loop
+
 MARKS = 20
 Command = Callable[[list[str]], Awaitable[dict[str, Any] | None]]
 
@@ -39,7 +41,8 @@ class Stopwatch:
         self._expected = count
         if len(self.at) < count:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._reached.wait(), patience)
+                async with asyncio.timeout(patience):
+                    await self._reached.wait()
         return self.report()
 
     def report(self) -> dict[str, Any]:
@@ -71,14 +74,9 @@ async def obey(commands: dict[str, Command]) -> None:
 
 def run_fast(main: Callable[[], Awaitable[None]]) -> None:
     """Run as the worker command does: on uvloop where there is one."""
-    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: PLC0415  # optional
-
-        factory = uvloop.new_event_loop
 
     async def run() -> None:
         await main()
 
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(run())

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
+import time
 from collections import defaultdict
 from contextlib import AsyncExitStack
 from typing import Any
@@ -16,10 +18,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
+from hybrid_runner.job import Job
+from hybrid_runner.outcomes import Snooze
 from hybrid_runner.runner import Runner
 from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
 from hybrid_runner.telemetry.logs import configure_logs
-from hybrid_runner.worker.garbage import look_for_garbage_less_often
+from hybrid_runner.worker.interpreter import look_for_garbage_less_often
 from hybrid_runner.worker.service import Worker
 
 QUEUE = "bench"
@@ -48,6 +52,7 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
     """Handlers that do nothing but note the time."""
     app = Runner(os.environ["HYBRID_RUNNER_DSN"])
     noop_watch, stamp_watch, wait_watch = watches["noop"], watches["stamp"], watches["wait"]
+    again_watch = watches["again"]
 
     @app.job("noop", queue=QUEUE)
     async def noop(_: Any) -> None:
@@ -61,6 +66,12 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
     async def wait(_: Any) -> None:
         wait_watch.note()
         await released.wait()
+
+    @app.job("again", queue=QUEUE)
+    async def again(_: Any, job: Job) -> Snooze:
+        lateness = time.time() - job.run_at.timestamp()
+        again_watch.note(time.monotonic_ns() - round(lateness * 1e9))
+        return Snooze(random.uniform(0.5, 1.5))  # not for secrets
 
     return app
 

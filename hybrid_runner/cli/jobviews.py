@@ -8,7 +8,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from hybrid_runner.cli.output import STATE_COLOURS, ago, as_text, harmless, in_colour, one_line, paint, print_table, span
+from hybrid_runner.cli.output import STATE_COLOURS, ago, as_text, counted, harmless, in_colour, one_line, paint, print_table, span
 from hybrid_runner.models import JobView, State
 
 _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
@@ -47,7 +47,7 @@ def _print_error(error: Any, *, coloured: bool) -> None:
         print(f"\n{as_text(error)}")
         return
     head = f"attempt {error.get('attempt')} at {error.get('at')}"
-    what = f"{error.get('kind')}: {error.get('message')}"
+    what = f"{error.get('type')}: {error.get('message')}"
     print(f"\n{paint(one_line(head), 'dim', on=coloured)}  {paint(one_line(what), 'red', on=coloured)}")
     for line in _lines(error.get("traceback")):
         print(f"    {line}")
@@ -69,7 +69,8 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _attempts(job: JobView) -> str:
-    return f"{job.attempt}/{job.max_attempts}" if job.max_attempts else str(job.attempt)
+    attempts = f"{job.attempt}/{job.max_attempts}" if job.max_attempts else str(job.attempt)
+    return f"{attempts}, {counted(job.snoozes, 'snooze')}" if job.snoozes else attempts
 
 
 def _when(job: JobView) -> str:
@@ -91,5 +92,5 @@ def _note(job: JobView) -> str:
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
     if job.errors and isinstance(job.errors[-1], dict):
-        return f"{job.errors[-1].get('kind')}: {job.errors[-1].get('message')}"
+        return f"{job.errors[-1].get('type')}: {job.errors[-1].get('message')}"
     return ""

@@ -48,4 +48,7 @@ async def opened(arguments: argparse.Namespace) -> AsyncIterator[Runner]:
 
 def run(work: Coroutine[Any, Any, int]) -> int:
     """Run a command to its exit code."""
-    return asyncio.run(work)
+    try:
+        return asyncio.run(work)
+    finally:
+        work.close()  # Ctrl-C may come before it began; a coroutine that never ran would complain

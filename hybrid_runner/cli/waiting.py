@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from hybrid_runner.cli.output import clip, one_line
-from hybrid_runner.errors import JobFailed
+from hybrid_runner.display import progress_bar
 from hybrid_runner.models import JobStatus
-
-_BAR = 24
 
 
 @contextmanager
@@ -33,23 +31,10 @@ def waiting(stream: TextIO, seen: list[JobStatus]) -> Iterator[Callable[[JobStat
             stream.flush()
 
 
-def explain(error: BaseException, status: JobStatus | None) -> str:
-    """What the error says, with the exception's type where its message alone (`'x'`, `4`) says nothing."""
-    text = str(error) or "interrupted"
-    newest = status.errors[-1] if isinstance(error, JobFailed) and status and status.errors else None
-    if not isinstance(newest, dict) or not newest.get("kind"):
-        return text
-    kind, message = str(newest["kind"]), str(newest.get("message") or "")
-    if not message or len(message.split()) > 1 or kind in text or not text.endswith(message):
-        return text
-    return f"{text.removesuffix(message)}{kind}: {message}"
-
-
 def describe(status: JobStatus) -> str:
     """The bar, the share that is done, and what the handler said last."""
     said = status.progress if isinstance(status.progress, dict) else {}
     fraction, message = said.get("fraction"), one_line(str(said.get("message") or ""))
     if not isinstance(fraction, (int, float)):
         return f"job {status.id} is {status.state.value} {message}".rstrip()
-    full = round(min(1.0, max(0.0, fraction)) * _BAR)
-    return f"job {status.id} {'█' * full}{'░' * (_BAR - full)} {fraction:4.0%} {message}".rstrip()
+    return f"job {status.id} {progress_bar(fraction)} {fraction:4.0%} {message}".rstrip()

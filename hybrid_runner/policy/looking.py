@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+
+from hybrid_runner.models import Claim
 
 HEALTHY = 0.005
 """Seconds that a look may take without anything being wrong."""
@@ -15,6 +19,16 @@ TIMER = 0.001
 
 LONGEST_BLOCK = 300.0
 """Seconds after which a sweep is allowed whatever the last one cost: it may have been the network that took so long."""
+
+
+KNOWN_BEFORE = timedelta(milliseconds=100)
+"""A job that was inserted so long before it was due, or earlier, came at a time that was known."""
+
+TOGETHER = 0.003
+"""Seconds: jobs that become due within them, at times that were known, are found by one look."""
+
+_FEW = 20
+"""A look that finds more jobs costs little for each, so their times are not compared."""
 
 
 class Recent:
@@ -54,6 +68,22 @@ def pause_after_none(rate: float, look: float, spent: float, share: float, longe
     if spent >= share:
         expected = max(expected, look * (1 - share) / share)
     return 0.0 if expected < TIMER / 2 else expected
+
+
+def pause_for_known(rate: float, unexpected: float, awake_from: float) -> float:
+    """The least pause between looks: some while only jobs whose time was known keep a worker awake, else none.
+
+    `rate` counts all jobs, `unexpected` those that came without notice; for their sake it would look at once.
+    """
+    others_keep_it_awake = is_brisk(unexpected, awake_from, awake=True)
+    return TOGETHER if is_brisk(rate, awake_from, awake=True) and not others_keep_it_awake else 0.0
+
+
+def count_unexpected(claims: Sequence[Claim]) -> int:
+    """How many of the jobs that a look found came without notice, as an insert does that is due at once."""
+    if len(claims) > _FEW:
+        return len(claims)
+    return sum(claim.created_at is None or claim.run_at - claim.created_at < KNOWN_BEFORE for claim in claims)
 
 
 @dataclass(slots=True)

@@ -82,12 +82,12 @@ def _later(requeued: Requeued, now: datetime) -> Settlement:
     return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
 
 
-def error_text(claim: Claim, now: datetime, kind: str, message: str, traceback: str = "") -> str:
+def error_text(claim: Claim, now: datetime, error_type: str, message: str, traceback: str = "") -> str:
     """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler raised."""
     entry: dict[str, object] = {
         "at": now.isoformat(),
         "attempt": claim.attempt,
-        "kind": printable(kind, 200),
+        "type": printable(error_type, 200),
         "message": printable(str(message)),
     }
     if traceback:

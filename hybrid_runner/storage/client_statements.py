@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, cast
 
 import asyncpg
 
+from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.storage.alike import Alike, alike
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.storage.fetching import fetch, fetch_value
 
@@ -22,7 +24,7 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
         "enqueue_job",
         job.kind,
         job.payload,
-        job.queue,
+        job.queue or "default",
         job.key,
         job.priority,
         job.run_at,
@@ -39,53 +41,49 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
 
 async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
     """Store many jobs in one statement, in order."""
-    if jobs and jobs[0].key is None and _are_alike(jobs):
-        return await enqueue_alike(on, jobs[0], [job.payload for job in jobs])
-    columns: list[Any] = [
-        [job.kind for job in jobs],
-        [job.payload for job in jobs],
-        [job.queue for job in jobs],
-        [job.priority for job in jobs],
-        [job.run_at for job in jobs],
-        [job.traceparent for job in jobs],
-        [job.max_attempts for job in jobs],
-        [job.timeout for job in jobs],
-        [job.finish_by for job in jobs],
-        [job.data for job in jobs],
-        [job.delay for job in jobs],
-    ]
-    if any(job.key is not None for job in jobs):
-        rows = await fetch(on, "enqueue_many_keyed", *columns, [job.key for job in jobs], on_conflict)
+    return await enqueue_groups(on, alike(jobs), on_conflict)
+
+
+async def enqueue_groups(on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict) -> list[Enqueued]:
+    """Store groups of jobs in one statement, in order; what a single group shares is sent once."""
+    match groups:
+        case []:
+            return []
+        case [Alike(pattern, payloads, None)]:
+            rows = await fetch(on, "enqueue_alike", *_pattern(pattern, payloads))
+            return [Enqueued(row[0], "inserted") for row in rows]
+    columns = _columns(groups)
+    if any(group.keys is not None for group in groups):
+        keys = [key for group in groups for key in group.keys or [None] * len(group.payloads)]
+        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict)
         return [Enqueued(*row) for row in rows]
     return [Enqueued(row[0], "inserted") for row in await fetch(on, "enqueue_many", *columns)]
 
 
-async def enqueue_alike(on: Fetches, pattern: NewJob, payloads: Sequence[str]) -> list[Enqueued]:
-    """Store one job without a key for each payload, in order; all else is the pattern's."""
-    rows = await fetch(
-        on,
-        "enqueue_alike",
-        pattern.kind,
+def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
+    """In the order of sql/queries/enqueue_alike.sql."""
+    return [
+        job.kind,
         payloads,
-        pattern.queue,
-        pattern.priority,
-        pattern.run_at,
-        pattern.traceparent,
-        pattern.max_attempts,
-        pattern.timeout,
-        pattern.finish_by,
-        pattern.data,
-        pattern.delay,
-    )
-    return [Enqueued(row[0], "inserted") for row in rows]
+        job.queue or "default",
+        job.priority,
+        job.run_at,
+        job.traceparent,
+        job.max_attempts,
+        job.timeout,
+        job.finish_by,
+        job.data,
+        job.delay,
+    ]
 
 
-_all_but_payload = attrgetter(*(name for name in NewJob.__slots__ if name != "payload"))
-
-
-def _are_alike(jobs: Sequence[NewJob]) -> bool:
-    first = _all_but_payload(jobs[0])
-    return all(_all_but_payload(job) == first for job in jobs)
+def _columns(groups: Sequence[Alike]) -> list[list[Any]]:
+    """In the same order, a value for each job."""
+    counts = [len(group.payloads) for group in groups]
+    shared = zip(*(_pattern(group.pattern, ()) for group in groups), strict=True)
+    columns = [list(chain.from_iterable(map(repeat, values, counts))) for values in shared]
+    columns[1] = list(chain.from_iterable(group.payloads for group in groups))
+    return columns
 
 
 async def get_job(on: Fetches, job_id: int) -> JobView | None:
@@ -102,19 +100,19 @@ async def list_jobs(on: Fetches, state: State | None, queue: str | None, kind: s
 async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
     """Where the awaited jobs stand."""
     return [
-        JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5])
+        JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5], row[6])
         for row in await fetch(on, "watch_jobs", ids)
     ]
 
 
-async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> str:
-    """cancelled, requested, finished or unknown."""
-    return str(await fetch_value(on, "cancel_job", job_id, reason))
+async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> CancelAnswer:
+    """End a queued job, ask a running one to stop."""
+    return cast("CancelAnswer", await fetch_value(on, "cancel_job", job_id, reason))
 
 
-async def retry_job(on: Fetches, job_id: int) -> str:
-    """queued, running, key_taken or unknown."""
-    return str(await fetch_value(on, "retry_job", job_id))
+async def retry_job(on: Fetches, job_id: int) -> RetryAnswer:
+    """Run a finished job again, a waiting one now."""
+    return cast("RetryAnswer", await fetch_value(on, "retry_job", job_id))
 
 
 async def amend_job(
@@ -125,9 +123,9 @@ async def amend_job(
     priority: int | None,
     run_at: datetime | None,
     data: str | None,
-) -> str:
-    """amended, stale, running, finished or unknown."""
-    return str(await fetch_value(on, "amend_job", job_id, version, payload, priority, run_at, data))
+) -> AmendAnswer:
+    """Change a queued job if it is still at this version."""
+    return cast("AmendAnswer", await fetch_value(on, "amend_job", job_id, version, payload, priority, run_at, data))
 
 
 async def pause_queue(on: Fetches, queue: str) -> bool:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
+from weakref import WeakSet
 
 import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
+from hybrid_runner.messages import Channel, M, Proof
 from hybrid_runner.storage import hosts, pooled
 from hybrid_runner.storage.contact import Contact
 from hybrid_runner.storage.failures import translate
@@ -130,19 +134,24 @@ def check_dsn(dsn: str) -> None:
 async def open_pool(dsn: str, *, largest: int) -> Pool:
     """A pool that opens connections as they are needed; nothing is tried before the first use."""
     check_dsn(dsn)
-    opened: Any = _for_pool  # its other arguments are of no use here
-    return Pool(await asyncpg.create_pool(dsn, connect=opened, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0))
+    opened = WeakSet[Connection]()
 
+    async def remembered(dsn: str, **_: object) -> Connection:  # the driver's arguments are of no use here
+        connection = await connect(dsn)
+        opened.add(connection)
+        return connection
 
-async def _for_pool(dsn: str, **_: object) -> Connection:
-    return await connect(dsn)
+    opens: Any = remembered
+    pool = await asyncpg.create_pool(dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    return Pool(pool, opened)
 
 
 class Pool:
     """Connections for whoever asks, several at a time."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], opened: WeakSet[Connection]) -> None:
         self._pool = pool
+        self._opened = opened
 
     async def fetch(self, query: str, /, *args: Any, timeout: float | None = None) -> Rows:
         """Run one statement on a connection that is free."""
@@ -156,9 +165,19 @@ class Pool:
     async def close(self) -> None:
         """Close them politely, for a moment at most."""
         try:
-            await asyncio.wait_for(self._pool.close(), POOL_CLOSE_TIMEOUT)
+            async with asyncio.timeout(POOL_CLOSE_TIMEOUT):
+                await self._pool.close()
         except TimeoutError:
             self._pool.terminate()
+
+    def abandon(self) -> None:
+        """Hang up where nothing can be awaited: the event loop of these connections is gone."""
+        for connection in self._opened:
+            transport: Any = getattr(connection, "_transport", None)
+            with contextlib.suppress(RuntimeError):  # a closed loop refuses the rest of it
+                connection.terminate()
+            with contextlib.suppress(OSError, AttributeError):
+                transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
 class Link:
@@ -272,17 +291,17 @@ class Link:
             connection.terminate()
 
 
-async def ring_once(dsn: str, channel: str) -> None:
-    """Ring a channel from a session of its own."""
+async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
+    """Send a proof from a session of its own."""
     connection = await connect(dsn)
     try:
-        await _translated(connection.execute("SELECT pg_notify($1, 'proof')", channel, timeout=BELL_TIMEOUT))
+        await _translated(connection.execute("SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT))
     finally:
         connection.terminate()
 
 
 class Ear:
-    """A connection that listens, and moves doorbells; `heard(channel, payload, pid)` is called for every ring until `lost`."""
+    """A connection that listens, and moves doorbells; messages come until `lost`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -300,22 +319,23 @@ class Ear:
         """Whether the session may be somebody else's at the next statement."""
         return pooled.is_pooled(self._connection)
 
-    async def listen(self, channel: str, heard: Callable[[str, str, int], None]) -> None:
-        """Subscribe to one channel."""
+    async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
+        """Subscribe to one channel; `heard` is given each message and the server process that sent it."""
 
-        def on_ring(_connection: object, pid: int, channel: str, payload: object) -> None:
-            heard(channel, str(payload), pid)
+        def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
+            if (message := channel.read(str(payload))) is not None:
+                heard(message, pid)
 
         async def subscribe() -> None:
-            async with asyncio.timeout(BELL_TIMEOUT):  # wait_for may swallow that it is cancelled
-                await self._connection.add_listener(channel, on_ring)
+            async with asyncio.timeout(BELL_TIMEOUT):
+                await self._connection.add_listener(channel.name, on_ring)
 
         async with self._busy:
             await _translated(subscribe())
 
-    async def ring(self, channel: str, payload: str) -> None:
-        """Ring a channel from this very connection."""
-        await self.fetch("SELECT pg_notify($1, $2)", channel, payload)
+    async def send(self, channel: Channel[M], message: M) -> None:
+        """Send a message from this very connection."""
+        await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one short statement; when it fails the connection is given up: what locks it holds is then certain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,15 @@ class Migration(NamedTuple):
     name: str
     sql: str
 
+    @property
+    def checksum(self) -> str:
+        """Of its text: a migration that was released is never changed, one that was not may have been."""
+        return sha256(self.sql.encode()).hexdigest()[:16]
+
 
 @cache
 def sql_folder() -> Path:
-    """The folder with `migrations/` and `queries/`."""
+    """The folder with `migrations/`, `functions/` and `queries/`."""
     for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql"):
         if (folder / "queries").is_dir():
             return folder
@@ -49,3 +55,10 @@ def migrations() -> tuple[Migration, ...]:
             raise FileNotFoundError(f"{path.name} is not migration {place:04d}: the installation is damaged")
         found.append(Migration(place, match[2], path.read_text(encoding="utf-8")))
     return tuple(found)
+
+
+@cache
+def functions() -> tuple[tuple[str, str], ...]:
+    """The name and the SQL of every function, each of which replaces an older one of the same signature."""
+    files = sorted((sql_folder() / "functions").glob("*.sql"))
+    return tuple((path.stem, path.read_text(encoding="utf-8")) for path in files)

@@ -1,4 +1,4 @@
-"""The storage calls of those who read how jobs move, and of the lamp that says that somebody does."""
+"""The storage calls of those who read how jobs move, and what says that somebody does."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class NewIds(NamedTuple):
     """Ascending."""
 
 
-async def light_lamp(on: Fetches, lasting: timedelta) -> None:
-    """Somebody reads, for so long; workers that listen are told."""
-    await fetch(on, "light_lamp", round(lasting.total_seconds() * 1000))
+async def announce_readers(on: Fetches, lasting: timedelta) -> None:
+    """Somebody reads, for so long; workers that listen are notified."""
+    await fetch(on, "announce_readers", round(lasting.total_seconds() * 1000))
 
 
-async def lamp_left(on: Fetches) -> timedelta:
+async def readers_left(on: Fetches) -> timedelta:
     """For how much longer somebody reads; zero: nobody does."""
-    return timedelta(milliseconds=int(await fetch_value(on, "lamp_left")))
+    return timedelta(milliseconds=int(await fetch_value(on, "readers_left")))
 
 
-async def see_jobs(on: Fetches, ids: Sequence[int]) -> list[Standing]:
+async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[Standing]:
     """Where these jobs stand; those that do not exist are left out."""
-    return [_standing(row) for row in await fetch(on, "see_jobs", ids)]
+    return [_standing(row) for row in await fetch(on, "job_snapshots", ids)]
 
 
 async def find_new_jobs(

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from hybrid_runner.models import (
+    MAX_ATTEMPTS,
     Claim,
     Culprit,
     Ended,
@@ -17,10 +18,11 @@ from hybrid_runner.models import (
     Registered,
     State,
     Taken,
-    Told,
     Wanted,
 )
+from hybrid_runner.news import HeartbeatNews
 from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.storage.beat_answer import parse
 from hybrid_runner.storage.connections import Fetches, Rows
 from hybrid_runner.storage.fetching import fetch, fetch_value
 
@@ -83,6 +85,7 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
         [r.data for r in batch],
         [r.error for r in batch],
         traceparents,
+        _unless_all(False, [r.why == "snooze" for r in batch]),
     )
     return {row[0] for row in rows}
 
@@ -110,14 +113,15 @@ async def next_due(on: Fetches, queue: str) -> timedelta | None:
     return delay
 
 
-async def open_bell(on: Fetches, queue: str, *, lie_down: bool) -> None:
-    """From now on every insert rings."""
-    await fetch(on, "open_bell", queue, lie_down)
+async def open_bell(on: Fetches, queue: str, *, take_sleep_lock: bool) -> None:
+    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts as long as the session."""
+    await fetch(on, "open_bell", queue, take_sleep_lock)
 
 
-async def mute_bell(on: Fetches, queue: str, lasting: timedelta, manner: str, *, rise: bool) -> bool:
+async def mute_bell(on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool) -> bool:
     """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
-    return bool(await fetch_value(on, "mute_bell", queue, round(lasting.total_seconds() * 1000), manner, rise))
+    milliseconds = round(lasting.total_seconds() * 1000)
+    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, drop_sleep_lock))
 
 
 async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
@@ -125,9 +129,9 @@ async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool)
     await fetch(on, "leave_bell", queue, worker_id, is_muted)
 
 
-async def witness_inserts(on: Fetches) -> int:
+async def mark_in_flight(on: Fetches) -> int:
     """A number above all transactions in flight."""
-    return int(await fetch_value(on, "witness_inserts"))
+    return int(await fetch_value(on, "mark_in_flight"))
 
 
 async def inserts_ended(on: Fetches, below: int) -> bool:
@@ -153,10 +157,10 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
 
 
 async def register_worker(
-    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds: str = ""
+    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds_hash: str = ""
 ) -> Registered:
-    """Write down who works; `queues` is JSON text, `kinds` the same for whoever knows the same kinds."""
-    (row,) = await fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds)
+    """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same kinds."""
+    (row,) = await fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash)
     return Registered(*row)
 
 
@@ -169,10 +173,10 @@ async def beat(
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
-) -> list[Told]:
+) -> list[HeartbeatNews]:
     """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
     rows = await fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
-    return [Told(*row) for row in rows]
+    return [parse(*row) for row in rows]
 
 
 async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
@@ -196,13 +200,20 @@ async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: t
 
 
 def _lost(rows: Rows) -> list[Lost]:
-    return [Lost(Claim(*row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+    return [Lost(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
-async def take_endings(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
+async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
     """Jobs that ended without a worker; nobody else is given them again."""
-    rows = await fetch(on, "take_endings", most, older_than)
-    return [Ended(Claim(*row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+    rows = await fetch(on, "take_unreported_ends", most, older_than)
+    return [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+
+
+def _claim(columns: tuple[Any, ...]) -> Claim:
+    """Of a job that may never have been claimed: until then it has no `max_attempts` but its own."""
+    claim = Claim(*columns)
+    claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
+    return claim
 
 
 async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:
@@ -238,14 +249,14 @@ async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
     return [Culprit(*row) for row in await fetch(on, "find_growth", longer_than)]
 
 
-async def hold_gauges(on: Fetches, holder: str) -> bool:
-    """Go on being the one who measures the queues; False: somebody else is."""
-    return bool(await fetch(on, "hold_gauges", holder))
+async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:
+    """Go on doing a duty that one worker holds; False: somebody else does it by now."""
+    return bool(await fetch(on, "renew_duty", duty, holder))
 
 
-async def leave_gauges(on: Fetches, holder: str) -> None:
-    """Let somebody else measure the queues."""
-    await fetch(on, "leave_gauges", holder)
+async def release_duty(on: Fetches, duty: str, holder: str) -> None:
+    """Let somebody else do this duty."""
+    await fetch(on, "release_duty", duty, holder)
 
 
 async def queue_figures(on: Fetches) -> list[QueueFigures]:

@@ -121,7 +121,8 @@ class Member:
         self._trouble = trouble
         log.warning("%s %s; starting it again in %.0f s", name, trouble, pause, extra=log_event("fleet.process_restarted"))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), pause)
+            async with asyncio.timeout(pause):
+                await self._stopping.wait()
 
     def _named(self, process: Process) -> str:
         return f"worker process {self.number} (pid {process.pid})"

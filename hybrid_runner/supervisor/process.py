@@ -91,7 +91,8 @@ class Process:
         """Its exit code, once its last words were read."""
         code = await asyncio.shield(self._code)
         with contextlib.suppress(TimeoutError):  # a process that a handler forked may hold the other end
-            await asyncio.wait_for(self._reading, 1)
+            async with asyncio.timeout(1):
+                await self._reading
         return code
 
     async def _read(self, ours: socket.socket) -> None:

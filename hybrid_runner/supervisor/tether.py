@@ -130,7 +130,8 @@ class Tether:
             except OSError:  # nobody reads any more
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _PAUSE)
+                async with asyncio.timeout(_PAUSE):
+                    await self._news.wait()
 
     def _health(self) -> Body:
         return health_of(None if self._look is None else self._look())

@@ -259,7 +259,7 @@ def _reason(error: str | None) -> str:
     if error is None:
         return ""
     entry = decode(error)
-    return printable(f"{entry.get('kind')}: {entry.get('message')}", _LONGEST_TEXT)
+    return printable(f"{entry.get('type')}: {entry.get('message')}", _LONGEST_TEXT)
 
 
 def _wall(monotonic: float) -> int:

@@ -24,7 +24,7 @@ class Endings:
     async def tell(self) -> None:
         """Those that are there."""
         older_than = _FOR_OTHERS if self._told is None else timedelta(0)
-        while ended := await statements.take_endings(self._on, BATCH, older_than):
+        while ended := await statements.take_unreported_ends(self._on, BATCH, older_than):
             if self._told is not None:
                 self._told(ended)
             if len(ended) < BATCH:

@@ -79,7 +79,7 @@ class Gauges:
         if holder is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await statements.leave_gauges(self._link, holder)
+                    await statements.release_duty(self._link, "gauges", holder)
 
     async def _measure_while_ours(self) -> None:
         figures: Figures = {}
@@ -87,7 +87,7 @@ class Gauges:
         while self._holder is not None:
             asked_at = time.monotonic()
             try:
-                if not await statements.hold_gauges(self._link, self._holder):
+                if not await statements.renew_duty(self._link, "gauges", self._holder):
                     self._holder = None
                     return
                 if asked_at >= self._due_at:

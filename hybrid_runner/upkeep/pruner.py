@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from hybrid_runner.display import bytes_text
 from hybrid_runner.models import Pruned
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
@@ -33,7 +34,7 @@ class Pruner:
                 break
         for one in done:
             if not one.in_vain:
-                log.info("archive: %s %s (%s)", one.what, one.partition, size(one.bytes), extra=log_event("archive.pruned"))
+                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes), extra=log_event("archive.pruned"))
         self._tell_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
@@ -46,11 +47,3 @@ class Pruner:
                 extra=log_event("archive.prune_blocked"),
             )
         self._was_blocked = bool(partitions)
-
-
-def size(count: int) -> str:
-    """Bytes in a unit that a person can read."""
-    for limit, unit in ((2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
-        if count >= limit:
-            return f"{count / limit:.1f} {unit}"
-    return f"{count} bytes"

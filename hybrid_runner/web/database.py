@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
@@ -31,8 +32,20 @@ log = logging.getLogger("hybrid_runner.web")
 class Questions:
     """Whatever can fetch; lives in the pages' loop."""
 
-    def __init__(self, source: JobSource) -> None:
+    def __init__(
+        self,
+        source: JobSource,
+        about: str = "pages about jobs",
+        *,
+        session: Mapping[str, str] = named("pages", FOR_SETTLING),
+        patience: float = math.inf,
+        linger: float = LINGER,
+    ) -> None:
         self._source = source
+        self._about = about
+        self._session = session
+        self._patience = patience
+        self._linger = linger
         self._link: Link | None = None
         self._waiting = 0
         self._moved_at = 0.0
@@ -44,21 +57,22 @@ class Questions:
         """Run one statement."""
         dsn = self._source.dsn()
         if dsn is None:
-            raise DatabaseUnavailable("the worker has not started yet")
+            raise DatabaseUnavailable("the embedded Postgres is not started yet")
         if self._is_crowded():
             raise DatabaseUnavailable("too many ask at the same time")
         if self._closing is not None:
             self._closing.cancel()
         if self._link is None:
-            self._link = Link(dsn, named("pages", FOR_SETTLING), timeout=PATIENCE)
+            self._link = Link(dsn, self._session, timeout=PATIENCE)
         if not self._waiting:
             self._moved_at = time.monotonic()
         self._waiting += 1
+        patience = min(PATIENCE, self._patience)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):  # connecting included
                 rows = await self._link.fetch(query, *args)
         except TimeoutError:
-            raise DatabaseUnavailable(f"Postgres did not answer within {PATIENCE:g} s") from None
+            raise DatabaseUnavailable(f"Postgres did not answer within {patience:g} s") from None
         except RunnerError as error:
             self._complain(error)
             raise
@@ -87,9 +101,9 @@ class Questions:
         now = time.monotonic()
         if not isinstance(error, DatabaseUnavailable) and now - self._complained_at >= _COMPLAIN:
             self._complained_at = now
-            log.warning("pages about jobs: %s", error, extra=log_event("web.database_unavailable"))
+            log.warning("%s: %s", self._about, error, extra=log_event("web.database_unavailable"))
 
     async def _close_later(self) -> None:
-        await asyncio.sleep(LINGER)
+        await asyncio.sleep(self._linger)
         self._closing = None  # from here on it is not cancelled: a new question opens a new connection
         await self.close()

@@ -21,13 +21,12 @@ def happening(before: Standing | None, now: Standing, at: datetime) -> str:
 
 
 def _why_queued(before: Standing | None, now: Standing, at: datetime) -> str:
-    """retried: an attempt was charged; snoozed: none was, and it waits; queued: new, released, or due now for another reason."""
-    if before is None:
-        return "retried" if now.attempt else "queued"
-    if before.state.final:
-        return "queued"
-    charged = before.attempt - (before.state is State.RUNNING)
+    """retried: an attempt was charged; snoozed: its handler wants it to wait; queued: new, released, or due for another reason."""
+    charged, snoozes = 0, 0
+    if before is not None:
+        if before.state.final:
+            return "queued"
+        charged, snoozes = before.attempt - (before.state is State.RUNNING), before.snoozes
     if now.attempt > charged:
         return "retried"
-    went_through = before.state is State.RUNNING or now.version - before.version > 1
-    return "snoozed" if went_through and now.run_at > at else "queued"
+    return "snoozed" if now.snoozes > snoozes and now.run_at > at else "queued"

@@ -10,17 +10,25 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hybrid_runner.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.models import JobView, Standing, id_in
 from hybrid_runner.storage import client_statements, standings
 from hybrid_runner.web.access import Access
+from hybrid_runner.web.answers import as_json
 from hybrid_runner.web.database import Questions
 
 CARRIED = ("payload", "data", "result", "errors")
 """What only the token reveals: it may be anything that an application knows."""
 _ANYTHING = (*CARRIED, "progress")
 """What SQL may have put anything into that JSON can hold, and Python cannot."""
-_STATUSES = {"unknown": 404, "finished": 409, "running": 409, "key_taken": 409, "requested": 202}
+_STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
+    "unknown": 404,
+    "finished": 409,
+    "running": 409,
+    "key_taken": 409,
+    "requested": 202,
+}
 
 
 class JobPages:
@@ -47,7 +55,7 @@ class JobPages:
             raise unavailable(error) from None
         if job is None:
             raise unknown(job_id)
-        return _json(_shown(job, reveals=reveals), 200)
+        return as_json(orjson.Fragment(_text(_shown(job, reveals=reveals))), 200)
 
     async def cancel(self, request: web.Request) -> web.Response:
         """A queued job ends, a running one is told; the body may be {"reason": "…"}."""
@@ -72,7 +80,7 @@ class JobPages:
     async def standing(self, job_id: int) -> Standing:
         """Where it stands now."""
         try:
-            found = await standings.see_jobs(self._questions, [job_id])
+            found = await standings.job_snapshots(self._questions, [job_id])
         except RunnerError as error:
             raise unavailable(error) from None
         if not found:
@@ -109,10 +117,10 @@ def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
     return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
 
 
-def _said(job_id: int, outcome: str) -> web.Response:
+def _said(job_id: int, outcome: CancelAnswer | RetryAnswer) -> web.Response:
     if outcome == "unknown":
         raise unknown(job_id)
-    return _json({"id": job_id, "outcome": outcome}, _STATUSES.get(outcome, 200))
+    return as_json({"id": job_id, "outcome": outcome}, _STATUSES.get(outcome, 200))
 
 
 async def _reason_of(request: web.Request) -> str | None:
@@ -125,11 +133,6 @@ async def _reason_of(request: web.Request) -> str | None:
     if reason is not None and (not isinstance(reason, str) or "\x00" in reason):
         raise web.HTTPBadRequest(reason='the body is nothing, or JSON such as {"reason": "no longer wanted"}')
     return reason
-
-
-def _json(body: object, status: int) -> web.Response:
-    headers = {"Cache-Control": "no-store"}
-    return web.Response(body=_text(body), status=status, content_type="application/json", headers=headers)
 
 
 def _can_be_written(value: object) -> bool:

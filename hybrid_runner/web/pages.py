@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from hybrid_runner.web.answers import as_json as _json
+from hybrid_runner.web.answers import as_json
 from hybrid_runner.web.metrics import metrics_route
 from hybrid_runner.web.reports import Reports
 
@@ -29,12 +29,12 @@ class Pages:
     async def health(self, _request: web.Request) -> web.Response:
         """200 while all is well, 503 with the reason while it is not."""
         body = self._reports.health()
-        return _json(body, 200 if body["healthy"] else 503)
+        return as_json(body, 200 if body["healthy"] else 503)
 
     async def ready(self, _request: web.Request) -> web.Response:
         """200 while jobs are taken, 503 before and after."""
         body = self._reports.ready()
-        return _json(body, 200 if body["ready"] else 503)
+        return as_json(body, 200 if body["ready"] else 503)
 
 
 @web.middleware
@@ -47,4 +47,4 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
             raise
         kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
         pages = [resource.canonical for resource in request.app.router.resources()]
-        return _json({"error": f"{request.method} {request.path}: {error.reason}", "pages": pages}, error.status, kept)
+        return as_json({"error": f"{request.method} {request.path}: {error.reason}", "pages": pages}, error.status, kept)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import Wanted
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_SETTLING, Link, named
+from hybrid_runner.storage.connections import FOR_SETTLING, named
 from hybrid_runner.web.answers import as_json
+from hybrid_runner.web.database import Questions
 from hybrid_runner.web.reports import Body
 from hybrid_runner.web.source import JobSource
 
@@ -39,32 +40,25 @@ class Scale:
     """Lives in the pages' loop."""
 
     def __init__(self, jobs: JobSource) -> None:
-        self._jobs = jobs
-        self._link: Link | None = None
+        self._questions = Questions(jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER)
+        self._slots = jobs.settings.slots
         self._asking: asyncio.Task[Sequence[Wanted]] | None = None
         self._asked_at = 0.0
-        self._leaving: asyncio.TimerHandle | None = None
-        self._closing: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
         """Close the connection."""
-        if self._leaving is not None:
-            self._leaving.cancel()
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
-        link, self._link = self._link, None
-        if link is not None:
-            await link.close()
+        await self._questions.close()
 
     async def page(self, request: web.Request) -> web.Response:
         """All queues, or the one that is asked about."""
         queue = request.query.get("queue")
         try:
             wanted = await self._ask()
-        except (RunnerError, TimeoutError) as error:
-            reason = str(error) or f"Postgres did not answer within {_PATIENCE:g} s"
-            return as_json({"error": f"the queues cannot be counted: {reason}"}, 503)
+        except RunnerError as error:
+            return as_json({"error": f"the queues cannot be counted: {error}"}, 503)
         if queue is not None:
             wanted = [each for each in wanted if each.queue == queue]
             if not wanted:
@@ -76,29 +70,9 @@ class Scale:
         now = time.monotonic()
         if self._asking is None or (self._asking.done() and now - self._asked_at >= _FRESH):
             self._asked_at = now
-            self._asking = asyncio.get_running_loop().create_task(self._fetch())
-            self._stay()
+            asking = statements.scale(self._questions, None, self._slots)
+            self._asking = asyncio.get_running_loop().create_task(asking)
         return await asyncio.shield(self._asking)
-
-    async def _fetch(self) -> Sequence[Wanted]:
-        if self._link is None:
-            dsn = self._jobs.dsn()
-            if dsn is None:
-                raise DatabaseUnavailable("the embedded Postgres is not started yet")
-            self._link = Link(dsn, _SESSION, timeout=_PATIENCE)
-        async with asyncio.timeout(_PATIENCE):  # connecting included
-            return await statements.scale(self._link, None, self._jobs.settings.slots)
-
-    def _stay(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._leaving is not None:
-            self._leaving.cancel()
-        self._leaving = loop.call_later(_LINGER, self._leave)
-
-    def _leave(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            self._closing = asyncio.get_running_loop().create_task(link.close())
 
 
 def _body(queues: Sequence[Wanted]) -> Body:

@@ -2,7 +2,7 @@
 
 What readers are sent was read from the database, in the order of the reads; a message only says where to look. With nobody
 reading there is no connection, no task and no timer. While nothing can be heard (a pooler, a lost connection) and in the first
-second after the lamp was lit, all that is watched is asked for every POLL seconds; otherwise every RECHECK seconds.
+second after readers were announced, all that is watched is asked for every POLL seconds; otherwise every RECHECK seconds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 import orjson
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.messages import JobsChanged
 from hybrid_runner.models import Standing
 from hybrid_runner.storage import standings
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, named
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.changes import Change, Changes
+from hybrid_runner.web.changes import Changes
 from hybrid_runner.web.happening import happening
 from hybrid_runner.web.newcomers import Newcomers
 from hybrid_runner.web.reader import Reader, event
@@ -208,7 +209,7 @@ class JobStream:
             self._checked_at, self._recheck_at = now, now + (RECHECK if changes.complete else POLL)
         try:
             fresh = await self._newcomers.find(link) if self._newcomers.wanted else set()
-            seen = await standings.see_jobs(link, list(ids | fresh)) if ids or fresh else []
+            seen = await standings.job_snapshots(link, list(ids | fresh)) if ids or fresh else []
         except RunnerError as error:
             self._go_away()
             for reader in self._readers:
@@ -270,7 +271,7 @@ class JobStream:
 
     # --- what is heard
 
-    def _on_change(self, change: Change) -> None:
+    def _on_change(self, change: JobsChanged) -> None:
         watched = self._watched()
         many = [reader for reader in self._readers if reader.wish.covers(change.queue, change.kind)]
         theirs = [job_id for job_id in change.ids if job_id not in watched] if many else []

@@ -18,15 +18,15 @@ class Bell:
 
     async def open(self, queue: str, *, lie_down: bool) -> None:
         """From now on every insert rings."""
-        await statements.open_bell(self._on, queue, lie_down=lie_down)
+        await statements.open_bell(self._on, queue, take_sleep_lock=lie_down)
 
     async def mute(self, queue: str, manner: Manner, *, rise: bool) -> bool:
         """Inserts are quiet for a moment; whether somebody sleeps and was rung for help."""
-        return await statements.mute_bell(self._on, queue, self._mute, manner.value, rise=rise)
+        return await statements.mute_bell(self._on, queue, self._mute, manner.value, drop_sleep_lock=rise)
 
     async def witness(self) -> int:
         """A number above all transactions in flight."""
-        return await statements.witness_inserts(self._on)
+        return await statements.mark_in_flight(self._on)
 
     async def ended(self, below: int) -> bool:
         """Whether all transactions below a number have ended."""

@@ -168,4 +168,4 @@ def _reason(error: str | None) -> str:
         return ""
     entry = decode(error)
     message = " ".join(str(entry.get("message", "")).split())
-    return f": {entry.get('kind')}: {message[:300]}"
+    return f": {entry.get('type')}: {message[:300]}"

@@ -36,7 +36,15 @@ from hybrid_runner.policy.doorbell import (
     Woken,
 )
 from hybrid_runner.policy.lately import Lately
-from hybrid_runner.policy.looking import Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
+from hybrid_runner.policy.looking import (
+    Recent,
+    Sweeps,
+    count_unexpected,
+    is_brisk,
+    pause_after_find,
+    pause_after_none,
+    pause_for_known,
+)
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.telemetry.about import about, shorten
@@ -142,6 +150,8 @@ class Claimer:
         self._reason = Reason.SWEEP
         self._frontier = Frontier(settings.frontier_margin)
         self._arrivals = Recent(settings.awake_memory.total_seconds())  # jobs found
+        self._unexpected = Recent(settings.awake_memory.total_seconds())  # those of them that came without notice
+        self._found_all = True  # the last look found fewer jobs than it asked for
         self._in_vain = Recent(settings.awake_memory.total_seconds())  # seconds spent on looks that found nothing
         self._sweeps = Sweeps(settings.sweep_factor)
         self._look_seconds = 0.001  # of the last empty look
@@ -263,10 +273,12 @@ class Claimer:
             case Pause.NEVER:
                 return None
             case Pause.FOUND:
-                return pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
+                found = pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
+                return max(found, self._pause_for_known(now)) if self._found_all else found
             case Pause.EMPTY:
                 rate, spent, longest = self._arrivals.rate(now), self._in_vain.rate(now), settings.look_pause_max.total_seconds()
-                return pause_after_none(rate, self._look_seconds, spent, settings.look_share, longest)
+                none = pause_after_none(rate, self._look_seconds, spent, settings.look_share, longest)
+                return max(none, self._pause_for_known(now))
             case Pause.FALLING:
                 longest = settings.fall_pause_max.total_seconds()
                 self._falling_pause = min(longest, max(0.001, 2 * self._falling_pause))
@@ -277,6 +289,9 @@ class Claimer:
                 return settings.mute_renewal.total_seconds()
             case _:
                 assert_never(pause)
+
+    def _pause_for_known(self, now: float) -> float:
+        return pause_for_known(self._arrivals.rate(now), self._unexpected.rate(now), self._settings.awake_from)
 
     # --- looking
 
@@ -315,6 +330,8 @@ class Claimer:
             self._in_vain.saw(ended - began, ended)
         if claims:
             self._start(claims, self._slots)
+            self._unexpected.saw(count_unexpected(claims), ended)
+        self._found_all = len(claims) < free
         self._full = not self._free()
         self._looked(self._reason, len(claims))
         return self._report(found=len(claims), swept=sweep and len(claims) < free, now=ended)

@@ -46,7 +46,7 @@ class Heartbeat:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """From now on."""
+        """Start the thread and return when it runs."""
         self._thread.start()
         self._started.wait()
 
@@ -57,7 +57,7 @@ class Heartbeat:
                 self._loop.call_soon_threadsafe(self._soon.set)
 
     async def stop(self) -> None:
-        """No more."""
+        """End the thread; waits up to 5 s for it."""
         if self._loop is not None and self._task is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
@@ -96,5 +96,6 @@ class Heartbeat:
                 if wanted is not None:
                     pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._soon.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._soon.wait()
                 await asyncio.sleep(again - asyncio.get_running_loop().time())

@@ -1,4 +1,4 @@
-"""Hears the rings of this worker's queues, on a connection of its own, and says when it cannot."""
+"""Receives messages on a connection of its own, and says when it cannot."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.messages import Channel, M, Proof, proof_channel
 from hybrid_runner.policy.missed import heals
-from hybrid_runner.storage.connections import Ear, Rows, ring_once
+from hybrid_runner.storage.connections import Ear, Rows, prove_once
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
 
-CHANNEL = "hybrid_runner."
 _PROOF_TIMEOUT = 5.0
 _TRY_AGAIN = 60.0
 _TRY_POOLER_AGAIN = 3600.0
@@ -34,17 +34,10 @@ _STEADY = 10.0
 class Listener:
     """Connected and proved → hearing; lost → deaf, and reconnecting with backoff."""
 
-    def __init__(
-        self,
-        dsn: str,
-        queues: Iterable[str],
-        heard: Callable[[str, str, int], None],
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._queues = tuple(queues)
-        self._heard = heard
-        self._changed = changed
+        self._subscribe: list[Callable[[Ear], Awaitable[None]]] = []
+        self._turned: Callable[[], None] = _nobody_asks
         self._outage = Outage("listener")
         self._ear: Ear | None = None
         self.hearing = False
@@ -54,8 +47,7 @@ class Listener:
         """Whether a ring to ourselves should have been heard by now."""
         self._healed_at = -math.inf
         self._deaf_since: float | None = time.monotonic()
-        self.proof_channel: str | None = None
-        """Where a ring must be heard while hearing."""
+        self._proof: Channel[Proof] | None = None  # where a proof must be heard while hearing
         self._proved_at = -math.inf
 
     @property
@@ -64,8 +56,18 @@ class Listener:
         since = self._deaf_since
         return None if since is None else time.monotonic() - since
 
-    async def run(self) -> None:
-        """Listen for ever."""
+    @property
+    def proof_channel(self) -> str | None:
+        """Where a proof that is sent now must be heard; None while it does not listen."""
+        return None if self._proof is None else self._proof.name
+
+    def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
+        """Give each message of this channel, and the server process that sent it, to `heard`. Before `run`."""
+        self._subscribe.append(lambda ear: ear.listen(channel, heard))
+
+    async def run(self, turned: Callable[[], None]) -> None:
+        """Listen for ever; `turned` is called when hearing begins or ends."""
+        self._turned = turned
         while True:
             try:
                 await self._listen_until_lost()
@@ -77,8 +79,8 @@ class Listener:
         try:
             if not await self._prove(ear):
                 return
-            for queue in self._queues:
-                await ear.listen(CHANNEL + queue, self._ring)
+            for subscribe in self._subscribe:
+                await subscribe(ear)
             self._outage.over()
             self._ear = ear
             self._set(hearing=True)
@@ -89,7 +91,7 @@ class Listener:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning("listener: the connection was lost; polling until it is back", extra=log_event("listener.lost"))
         finally:
-            self._ear = self.proof_channel = None
+            self._ear = self._proof = None
             self.doubted = False
             self._set(hearing=False)
             await ear.close()
@@ -97,21 +99,21 @@ class Listener:
     async def _prove(self, ear: Ear) -> bool:
         """Ring ourselves: behind a pooler LISTEN succeeds and nothing ever arrives."""
         proved = asyncio.Event()
-        channel = CHANNEL + "~proof~" + uuid.uuid4().hex[:16]
+        channel = proof_channel(uuid.uuid4().hex[:16])
 
         def on_proof(*_: object) -> None:
-            if channel == self.proof_channel:
+            if channel is self._proof:
                 self._proved_at = time.monotonic()
                 self.doubted = False
             proved.set()
 
         await ear.listen(channel, on_proof)
         if ear.pooled:
-            await ring_once(self._dsn, channel)  # a session hears its own rings, whoever has it at that moment
+            await prove_once(self._dsn, channel)  # a session hears its own rings, whoever has it at that moment
         else:
-            await ear.ring(channel, "proof")
+            await ear.send(channel, Proof())
         try:
-            async with asyncio.timeout(_PROOF_TIMEOUT):  # wait_for may swallow that it is cancelled
+            async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
         except TimeoutError:
             log.warning(
@@ -123,11 +125,18 @@ class Listener:
             await ear.close()
             await asyncio.sleep(_TRY_POOLER_AGAIN if pooled else _TRY_AGAIN)
             return False
-        self.proof_channel = channel
+        self._proof = channel
         return True
 
+    async def prove(self, seconds: float) -> None:
+        """Send a proof, and give the connection up if it is not heard within so long."""
+        channel, asked_at = self._proof, time.monotonic()
+        if channel is not None:
+            await self.send(channel, Proof())
+            self.expect_proof(channel.name, asked_at, seconds)
+
     def expect_proof(self, channel: str | None, asked_at: float, seconds: float) -> None:
-        """A ring was sent on this channel, no sooner than `asked_at`: hear it within so long, or give the connection up."""
+        """A proof was sent there, no sooner than `asked_at`: hear it within so long, or give the connection up."""
         if channel is None or channel != self.proof_channel:
             return  # of an earlier connection
         loop = asyncio.get_running_loop()
@@ -178,17 +187,18 @@ class Listener:
             raise DatabaseUnavailable("the listener is not connected")
         return await self._ear.fetch(query, *args)
 
-    async def ring(self, queue: str, payload: str) -> None:
-        """Ring the queue's channel; a ring is a hint, so it may be lost."""
+    async def send(self, channel: Channel[M], message: M) -> None:
+        """Send a message; it is a hint, so it may be lost."""
         if self._ear is not None:
             with contextlib.suppress(RunnerError):
-                await self._ear.ring(CHANNEL + queue, payload)
-
-    def _ring(self, channel: str, payload: str, pid: int) -> None:
-        self._heard(channel.removeprefix(CHANNEL), payload, pid)
+                await self._ear.send(channel, message)
 
     def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:
             self.hearing = hearing
             self._deaf_since = None if hearing else time.monotonic()
-            self._changed()
+            self._turned()
+
+
+def _nobody_asks() -> None:
+    """Until `run` says whom to tell."""

@@ -10,10 +10,11 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import count
+from typing import assert_never
 
 from hybrid_runner.errors import NoAnswer
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Told
+from hybrid_runner.news import DutyGiven, EndsUnreported, JobHung, UpkeepNews, WorkerDied, WorkerNews, WorkerSilent
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.registry import Registry
 from hybrid_runner.settings import Settings
@@ -31,8 +32,6 @@ from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.watchdog import Stall, Watchdog
 
 _GLANCE = 0.05
-_OWN_BUSINESS = {"dead", "silent", "hung", "chore", "endings"}
-"""What is dealt with in the heartbeat's thread; all else is for the worker's."""
 
 
 class Presence:
@@ -52,7 +51,7 @@ class Presence:
         by_queue: Callable[[], dict[str, int]],
         overdue: Callable[[float], set[int]],
         proof_channel: Callable[[], str | None],
-        told: Callable[[list[Told], float, int], None],
+        told: Callable[[list[WorkerNews], float, int], None],
         unheard: Callable[[], None],
         stalled: Callable[[Stall], dict[str, object]],
         tracing: Tracing,
@@ -80,7 +79,7 @@ class Presence:
         self._chores = Chores(dsn)
         self.gauges = Gauges(dsn)
         self._rescue_first = False
-        self._duties: asyncio.Queue[tuple[str, list[Told]]] = asyncio.Queue()
+        self._duties: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
         self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled, lagged)
         self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
         """Seconds between two beats."""
@@ -162,7 +161,7 @@ class Presence:
         settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
         try:
             async with asyncio.timeout(self._patience):  # connecting included
-                told = await statements.beat(
+                news = await statements.beat(
                     self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime,
                     encode(self._by_queue(), "running"),
                 )  # fmt: skip
@@ -172,14 +171,16 @@ class Presence:
             self._contact.failed(failure)
             raise failure from None
         self.beaten_at = time.monotonic()
-        others = [t for t in told if t.what not in _OWN_BUSINESS]
+        others = [one for one in news if isinstance(one, WorkerNews)]
+        ours = [one for one in news if isinstance(one, UpkeepNews)]
         self._pass_on(lambda: self._told(others, began, first_claim))
-        self._chores.give(t.value for t in told if t.what == "chore")
-        if any(t.what == "chore" and t.value == "gauges" for t in told):
+        duties = [one.name for one in ours if isinstance(one, DutyGiven)]
+        self._chores.give(duties)
+        if "gauges" in duties:
             self.gauges.give(f"{worker_id} {first_claim}")
         if self._duties.empty():  # else those of the beat before are still being done
-            self._duties.put_nowait((worker_id, [t for t in told if t.what in _OWN_BUSINESS]))
-        return min((float(t.value) for t in told if t.what == "silent" and t.value), default=None)
+            self._duties.put_nowait((worker_id, ours))
+        return min((one.dead_in.total_seconds() for one in ours if isinstance(one, WorkerSilent)), default=None)
 
     def _pass_on(self, call: Callable[[], None]) -> None:
         try:
@@ -191,9 +192,9 @@ class Presence:
         """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
         outage = Outage("upkeep")
         while True:
-            worker_id, told = await self._duties.get()
+            worker_id, news = await self._duties.get()
             try:
-                await self._do(told, worker_id)
+                await self._do(news, worker_id)
             except Exception as error:
                 await outage.pause(error)
             else:
@@ -205,16 +206,30 @@ class Presence:
         await self._chores.close()
         await self.gauges.close()
 
-    async def _do(self, told: list[Told], worker_id: str) -> None:
-        chores = {t.value for t in told if t.what == "chore"}
-        if self._rescue_first or "lost" in chores or any(t.what == "dead" for t in told):
+    async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
+        is_rescue_due, are_ends_unreported, hung = self._rescue_first, False, []
+        for one in news:
+            match one:
+                case WorkerDied():
+                    is_rescue_due = True
+                case DutyGiven(name):
+                    is_rescue_due = is_rescue_due or name == "lost"
+                case EndsUnreported():
+                    are_ends_unreported = True
+                case JobHung(job_id):
+                    hung.append(job_id)
+                case WorkerSilent():
+                    pass
+                case _:
+                    assert_never(one)
+        if is_rescue_due:
             await self._rescuer.rescue()
             self._rescue_first = False
-        if any(t.what == "endings" for t in told):
+        if are_ends_unreported:
             await self._endings.tell()
-        overdue = self._overdue(self._settings.overtime.total_seconds())
         # Both: what waits here for a process is claimed, and its time has not begun.
-        if hung := [int(t.value) for t in told if t.what == "hung" and t.value and int(t.value) in overdue]:
+        overdue = self._overdue(self._settings.overtime.total_seconds())
+        if hung := [job_id for job_id in hung if job_id in overdue]:
             await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
 
 

@@ -1,4 +1,4 @@
-"""Tells those who read how jobs move which ones have, while the lamp says that somebody does; else it costs a look at the clock.
+"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at the clock.
 
 What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
 """
@@ -13,28 +13,25 @@ from typing import Any
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.models import Claim
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.storage import standings
 from hybrid_runner.storage.connections import Fetches
 
-LAMP = "~lamp"
-"""The channel on which workers hear for how many milliseconds somebody reads; no queue can have such a name."""
-CHANGES = "~changes"
-"""The channel for 'QUEUE KIND MORE ID ID …', MORE being how many ids had no room."""
-
 PAUSE = 0.04
 """Seconds between two rounds of messages: what changes meanwhile goes together."""
 MOST_IDS = 380
 """In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for each queue and kind."""
-_LONGEST = 60_000
+
+Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
 class Publisher:
-    """Lives in the worker's loop. `ring` notifies a channel; `soon` runs what need not be waited for."""
+    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited for."""
 
-    def __init__(self, ring: Callable[[str, str], Awaitable[None]], soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        self._ring = ring
+    def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._send = send
         self._soon = soon
         self._loop = asyncio.get_running_loop()
         self._lit_until = 0.0
@@ -47,15 +44,14 @@ class Publisher:
         """Whether somebody reads."""
         return time.monotonic() < self._lit_until
 
-    def light(self, milliseconds: str) -> None:
-        """The lamp was lit for so long: a hint from a stranger."""
-        if milliseconds.isdecimal() and len(milliseconds) <= len(str(_LONGEST)):
-            self._lit_until = time.monotonic() + min(int(milliseconds), _LONGEST) / 1000
+    def heard(self, message: JobsRead, _pid: int) -> None:
+        """Somebody reads."""
+        self._lit_until = time.monotonic() + message.milliseconds / 1000
 
     async def look(self, on: Fetches) -> None:
-        """Whoever comes new has not heard when it was lit."""
+        """Whoever comes new has not heard who reads."""
         with contextlib.suppress(RunnerError):
-            left = await standings.lamp_left(on)
+            left = await standings.readers_left(on)
             self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
 
     def searched(self, search: Search) -> None:
@@ -94,7 +90,7 @@ class Publisher:
                 left_out, self._left_out = self._left_out, {}
                 for (queue, kind), ids in changed.items():
                     more = left_out.get((queue, kind), 0)
-                    await self._ring(CHANGES, f"{queue} {kind} {more} {' '.join(map(str, ids))}")
+                    await self._send(CHANGES, JobsChanged(queue, kind, more, tuple(ids)))
                 await asyncio.sleep(PAUSE)
         finally:
             self._speaking = False

@@ -6,10 +6,22 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from hybrid_runner.happenings import Search
+from hybrid_runner.messages import (
+    CancelAsked,
+    HelpWanted,
+    JobDue,
+    JobLater,
+    QueueMessage,
+    QueueResumed,
+    RingPassedOn,
+    WorkerCame,
+    WorkerLeft,
+)
 from hybrid_runner.models import Claim, Taken
+from hybrid_runner.news import JobsOverdue, MuteExpired, NextDue, QueueNews
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.policy.ranking import AT_ONCE, EVERYBODY, Part, part, place
@@ -25,9 +37,6 @@ from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.wake import Wake
 
 _LOOK_LATER = 0.025
-_REASONS = {"": Reason.RING, "later": Reason.LATER}
-_ABOUT_WORKERS = {"here", "gone"}
-_LONGEST_NUMBER = 10
 
 
 class QueueWork:
@@ -44,7 +53,9 @@ class QueueWork:
         open_bell: Callable[[str], None],
         bell: Bell,
         hearing: Callable[[], bool],
-        ring: Callable[[str, str], None],
+        send: Callable[[str, QueueMessage], None],
+        cancel: Callable[[int], None],
+        beat: Callable[[], None],
         claim: Callable[[str, int, Lanes], Awaitable[Taken]],
         session: Callable[[], int],
         release_lost: Callable[[str], Awaitable[dict[int, bool]]],
@@ -82,37 +93,52 @@ class QueueWork:
         self._kinds = kinds
         self._open = open_bell
         self._worker_id = worker_id
-        self._ring = ring
+        self._send = send
+        self._cancel = cancel
+        self._beat = beat
 
-    def heard(self, payload: str, ringer: int) -> None:
-        """A ring on the queue's channel; whoever sent it, the worst it can do is cause a look."""
+    def heard(self, message: QueueMessage, ringer: int) -> None:
+        """A message on the queue's channel; whoever sent it, the worst it can do is cause a look."""
         self._rings += 1
-        word, _, rest = payload.partition(" ")
-        if word not in _ABOUT_WORKERS:
-            self.missed.heard(insert=word != "help" or rest == "resumed")
-        match word:
-            case "help":
+        match message:
+            case JobDue() | JobLater():
+                self.missed.heard(insert=True)
+                self._rung(_reason(later=isinstance(message, JobLater)), ringer)
+            case HelpWanted() | QueueResumed():
+                self.missed.heard(insert=isinstance(message, QueueResumed))
                 self.wake.up(Reason.HELP)
-            case "here":
-                if rest not in self.members and rest != self._worker_id():  # our own comes back to us
-                    self._doubt()
-            case "gone":
-                if rest != self._worker_id():
-                    self.members.pop(rest, None)
-            case "pass":
-                self._passed_on(*rest.split(" "))
+            case RingPassedOn(later, passed_by, position):
+                self.missed.heard(insert=True)
+                if place(passed_by, self._worker_id(), self.members) == position:
+                    self._look_or_pass_on(_reason(later=later), passed_by, position)
+            case CancelAsked(job_id):
+                self._cancel(job_id)
+            case WorkerCame(worker_id):
+                self._on_newcomer(worker_id)
+            case WorkerLeft(worker_id):
+                if worker_id != self._worker_id():
+                    self.members.pop(worker_id, None)
             case _:
-                self._rung(_REASONS.get(word, Reason.RING), ringer)
+                assert_never(message)
 
-    def told(self, what: str, value: str | None) -> None:
-        """What the heartbeat brought."""
-        match what:
-            case "expired":
+    def _on_newcomer(self, worker_id: str) -> None:
+        if worker_id not in self.members:
+            if worker_id != self._worker_id():  # our own comes back to us
+                self._doubt()
+            self._beat()  # only now: a heartbeat from before the doubt does not end it
+
+    def told(self, news: QueueNews) -> None:
+        """Do what the heartbeat's answer asks for."""
+        match news:
+            case MuteExpired():
                 self.wake.up(Reason.EXPIRED)
-            case "overdue" if self.claimer.mode is Mode.ASLEEP:
-                self.wake.up(Reason.SWEEP)
-            case "due" if value:
-                self.timer.advance(timedelta(seconds=max(0.0, float(value))))
+            case JobsOverdue():
+                if self.claimer.mode is Mode.ASLEEP:
+                    self.wake.up(Reason.SWEEP)
+            case NextDue():
+                self.timer.advance(news.delay)
+            case _:
+                assert_never(news)
 
     def _on_search(self, search: Search) -> None:
         if search.claims and search.way == Reason.SWEEP.way:
@@ -147,19 +173,11 @@ class QueueWork:
             self._open(self.queue)  # what our mute kept quiet may be for somebody else
         self.mixed = mixed
 
-    def _passed_on(self, word: str, *numbers: str) -> None:
-        if len(numbers) != 2 or not all(n.isdecimal() and len(n) <= _LONGEST_NUMBER for n in numbers):
-            return
-        ringer, position = map(int, numbers)
-        if place(ringer, self._worker_id(), self.members) == position:
-            self._look_or_pass_on(_REASONS.get(word, Reason.RING), ringer, position)
-
     def _look_or_pass_on(self, reason: Reason, ringer: int, position: int) -> None:
         """A full worker cannot take it: the next in order can, if there are any that this ring is not for anyway."""
         if self.claimer.mode is Mode.FULL and len(self.members) > EVERYBODY and not self.mixed:
             if position + AT_ONCE < len(self.members):
-                word = "later" if reason is Reason.LATER else "now"
-                self._ring(self.queue, f"pass {word} {ringer} {position + AT_ONCE}")
+                self._send(self.queue, RingPassedOn(reason is Reason.LATER, ringer, position + AT_ONCE))
         else:
             self.wake.up(reason)
 
@@ -173,3 +191,7 @@ class QueueWork:
             rings=self._rings, overdue=self.poller.overdue, busy=self.claimer.busy, missed=missed.count, missed_ago=missed.ago,
             last_minute=seen.lately.seen(time.monotonic()),
         )  # fmt: skip
+
+
+def _reason(*, later: bool) -> Reason:
+    return Reason.LATER if later else Reason.RING

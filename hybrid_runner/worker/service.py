@@ -9,12 +9,14 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Self
+from typing import Self, assert_never
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import encode
-from hybrid_runner.models import Keep, Taken, Told, id_in
+from hybrid_runner.messages import READERS, HelpWanted, QueueMessage, WorkerCame, WorkerLeft, channel_of
+from hybrid_runner.models import Keep, Taken
+from hybrid_runner.news import CancelRequested, DeclaredDead, JobsOverdue, MuteExpired, NextDue, ProofSent, QueueMember, WorkerNews
 from hybrid_runner.outcomes import Requeued, Stopped, split
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ranking import EVERYBODY
@@ -38,7 +40,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.loops import Outage, within
 from hybrid_runner.worker.presence import Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
-from hybrid_runner.worker.publisher import LAMP, Publisher
+from hybrid_runner.worker.publisher import Publisher
 from hybrid_runner.worker.queue_work import QueueWork
 from hybrid_runner.worker.settler import Settler
 from hybrid_runner.worker.snapshot import snapshot
@@ -73,8 +75,6 @@ class Worker:
         self._known = asyncio.Event()
         """Set while claims may be made in this worker's name."""
 
-    # --- life
-
     async def start(self) -> None:
         """Open the queues, register, and start all loops; raises when Postgres refuses."""
         self._wire()
@@ -87,7 +87,7 @@ class Worker:
             raise
         for name, run in {"settler": self._settler.run, "progress": self._progress.run, "chronicle": self._chronicle.run}.items():
             self._tasks.loop(name, run)
-        self._tasks.loop("listener", self._listener.run)
+        self._tasks.loop("listener", partial(self._listener.run, self._on_hearing))
         for work in self._work.values():
             self._tasks.loop(f"claimer of {work.queue}", work.claimer.run)
             self._tasks.loop(f"poller of {work.queue}", work.poller.run)
@@ -167,8 +167,6 @@ class Worker:
                 "worker %s could not say that it leaves its queues: %s", self.id, error, extra=log_event("worker.leave_failed")
             )
 
-    # --- what others see
-
     def status(self) -> WorkerStatus:
         """A snapshot of everything."""
         return snapshot(
@@ -200,8 +198,6 @@ class Worker:
             if all(event.is_set() for event in resting) and not self._executor.running:
                 return
 
-    # --- wiring
-
     def _wire(self) -> None:
         dsn, settings = self._dsn, self._settings
         self._claims, self._settles, self._courtesies = (
@@ -212,8 +208,8 @@ class Worker:
         self._kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in self._registry])
         total = sum(self._totals.values())
         self._tracing = make_tracing(lambda: self.id)
-        self._listener = Listener(settings.listen_dsn or dsn, (*self._totals, LAMP), self._on_ring, self._on_hearing)
-        self._publisher = Publisher(self._listener.ring, self._tasks.soon)
+        self._listener = Listener(settings.listen_dsn or dsn)
+        self._publisher = Publisher(self._listener.send, self._tasks.soon)
         self._observers = Observers(self._counts, self._chronicle, self._tracing, self._publisher)
         self._progress = ProgressWriter(partial(statements.record_progress, self._courtesies), self._publisher.note)
         self._callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=self._progress.report)
@@ -238,7 +234,9 @@ class Worker:
                 open_bell=self._open_bell,
                 bell=Bell(self._listener, settings.mute),
                 hearing=lambda: self._listener.hearing,
-                ring=self._ring,
+                send=self._send,
+                cancel=self._cancel,
+                beat=lambda: self._presence.soon(),  # noqa: PLW0108  # it is made below
                 claim=self._claim,
                 session=lambda: self._claims.session,
                 release_lost=self._release_lost,
@@ -253,6 +251,9 @@ class Worker:
             )
             for queue, slots in self._totals.items()
         }  # fmt: skip
+        for queue, work in self._work.items():
+            self._listener.hear(channel_of(queue), work.heard)
+        self._listener.hear(READERS, self._publisher.heard)
 
         self._presence = Presence(
             dsn, settings, self._registry, self._totals, self._kinds.number, self.id,
@@ -287,34 +288,22 @@ class Worker:
     async def _introduce(self) -> None:
         """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
         for queue in self._totals:
-            await self._listener.ring(queue, f"here {self.id}")
+            await self._listener.send(channel_of(queue), WorkerCame(self.id))
         self._presence.soon()
         await self._publisher.look(self._listener)
 
-    def _ring(self, queue: str, payload: str) -> None:
-        self._tasks.soon(self._listener.ring(queue, payload))
+    def _send(self, queue: str, message: QueueMessage) -> None:
+        self._tasks.soon(self._listener.send(channel_of(queue), message))
 
     def _open_bell(self, queue: str) -> None:
         """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
 
         async def open_and_ring() -> None:
             with contextlib.suppress(RunnerError):
-                await statements.open_bell(self._listener, queue, lie_down=False)
-            await self._listener.ring(queue, "help")
+                await statements.open_bell(self._listener, queue, take_sleep_lock=False)
+            await self._listener.send(channel_of(queue), HelpWanted())
 
         self._tasks.soon(open_and_ring())
-
-    def _on_ring(self, queue: str, payload: str, ringer: int) -> None:
-        word, _, number = payload.partition(" ")
-        if queue == LAMP:
-            self._publisher.light(payload)
-        elif word == "cancel":
-            if (job_id := id_in(number)) is not None:
-                self._cancel(job_id)
-        elif queue in self._work:
-            self._work[queue].heard(payload, ringer)
-            if word == "here" and number not in self._work[queue].members:
-                self._presence.soon()
 
     def _on_hearing(self) -> None:
         hearing = self._listener.hearing
@@ -341,28 +330,34 @@ class Worker:
         if self._executor.stop(job_id, Stopped.CANCEL):
             log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
 
-    # --- what the heartbeat brings
-
-    def _on_told(self, told: list[Told], asked_at: float, first_claim: int) -> None:
+    def _on_told(self, news: list[WorkerNews], asked_at: float, first_claim: int) -> None:
         if first_claim != self._presence.first_claim:
             return  # it speaks of who we were
-        if any(t.what == "lost" for t in told):
-            if self._stopping:
-                self._executor.stop_all()  # others run these jobs again
-            elif self._known.is_set():
-                self._known.clear()
-                self._tasks.soon(self._start_over())
+        if DeclaredDead() in news:
+            self._on_declared_dead()
             return
         for queue, work in self._work.items():
-            members = [t.value.partition(" ") for t in told if t.value and (t.what, t.queue) == ("member", queue)]
-            work.met({worker_id: kinds for kinds, _, worker_id in members}, asked_at)
-        for what, queue, value in told:
-            if what == "cancel" and value:
-                self._cancel(int(value))
-            elif what == "proof":
-                self._listener.expect_proof(value, asked_at, heard_within(self._settings).total_seconds())
-            elif queue in self._work:
-                self._work[queue].told(what, value)
+            members = [one for one in news if isinstance(one, QueueMember) and one.queue == queue]
+            work.met({one.worker_id: one.kinds for one in members}, asked_at)
+        for one in news:
+            match one:
+                case CancelRequested(job_id):
+                    self._cancel(job_id)
+                case ProofSent(channel):
+                    self._listener.expect_proof(channel, asked_at, heard_within(self._settings).total_seconds())
+                case MuteExpired() | JobsOverdue() | NextDue():
+                    self._work[one.queue].told(one)
+                case QueueMember() | DeclaredDead():
+                    pass
+                case _:
+                    assert_never(one)
+
+    def _on_declared_dead(self) -> None:
+        if self._stopping:
+            self._executor.stop_all()  # others run these jobs again
+        elif self._known.is_set():
+            self._known.clear()
+            self._tasks.soon(self._start_over())
 
     def _on_silence(self) -> None:
         """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
@@ -392,11 +387,9 @@ class Worker:
             self._known.set()
             log.warning("worker %s goes on as %s", old, self.id, extra=log_event("worker.reregistered"))
             for queue in self._totals:
-                await self._listener.ring(queue, f"gone {old}")
+                await self._listener.send(channel_of(queue), WorkerLeft(old))
             await self._introduce()
             return
-
-    # --- the end
 
     async def _retire(self, latest: float) -> None:
         for work in self._work.values():

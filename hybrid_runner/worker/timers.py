@@ -9,7 +9,7 @@ from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.worker.wake import Wake
 
 # Past the due moment by a hair, so that "run_at <= now()" holds when the look arrives.
-_HAIR = 0.001
+HAIR = 0.001
 
 
 class Timer:
@@ -24,13 +24,13 @@ class Timer:
         """Go off after `delay`; None: nothing is known to come. Beyond the fallback poll there is no need."""
         self.clear()
         if delay is not None and (seconds := max(0.0, delay.total_seconds())) <= self._furthest:
-            self._alarm = asyncio.get_running_loop().call_later(seconds + _HAIR, self._wake.up, Reason.TIMER)
+            self._alarm = asyncio.get_running_loop().call_later(seconds + HAIR, self._ring)
 
     def advance(self, delay: timedelta) -> None:
         """Go off after `delay`, unless something comes sooner."""
-        now = asyncio.get_running_loop().time()
-        is_set = self._alarm is not None and now < self._alarm.when() <= now + delay.total_seconds() + _HAIR
-        if not is_set:
+        rings_at = asyncio.get_running_loop().time() + delay.total_seconds() + HAIR
+        # An alarm that is overdue because the loop was busy has yet to ring: it is sooner, too.
+        if self._alarm is None or self._alarm.when() > rings_at:
             self.set(delay)
 
     def clear(self) -> None:
@@ -38,3 +38,7 @@ class Timer:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake.up(Reason.TIMER)

@@ -1,2 +1,3 @@
--- applied_migrations: the newest migration of this database, 0 before the first.
-SELECT coalesce(max(version), 0)::int4 AS version FROM hybrid_runner.migrations
+-- applied_migrations: the migrations of this database, in order.
+-- odd: the list of an unreleased version has no checksums; as JSON it can be read all the same.
+SELECT m.version, m.name, to_jsonb(m) ->> 'checksum' AS checksum FROM hybrid_runner.migrations AS m ORDER BY m.version

@@ -1,31 +1,25 @@
 -- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
 -- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
 -- $7 jsonb running_by_queue
--- odd: `what` is 'cancel' (a running job's id), 'member' (a live worker of the queue: a number
--- odd: for the kinds it knows, and its id), 'expired' (a mute ran out: its owner died),
--- odd: 'overdue' (a job has been due for a second, and nobody took it), 'due' (seconds until the next job is), 'hung' (a running
--- odd: job is past its time-out by $6), 'lost' (we were declared dead), 'dead' (a worker to rescue from), 'silent' (seconds until
--- odd: one may be declared dead), 'chore' (its name; ours to do now), 'endings' (jobs ended without
--- odd: a worker, and somebody should tell of it) or 'proof' (the channel on
--- odd: which our listener must now hear a ring).
+-- odd: each `what` is a type of hybrid_runner/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
         running = $7,
         -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
-        steady_since = CASE
+        unbroken_since = CASE
             WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
             THEN clock_timestamp()
-            ELSE steady_since
+            ELSE unbroken_since
         END
     WHERE id = $1 AND first_claim = $4 AND dead_at IS NULL
-    RETURNING id, steady_since
+    RETURNING id, unbroken_since
 ),
 others AS MATERIALIZED (
     -- Nobody could be heard while the server was down, or while we were silent ourselves.
     SELECT
         w.id, w.rescued_at,
-        coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.steady_since) + w.lease) AS dead_from
+        coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.unbroken_since) + w.lease) AS dead_from
     FROM hybrid_runner.workers AS w
     CROSS JOIN alive AS a
     WHERE w.id <> $1
@@ -50,44 +44,44 @@ declared AS (
     RETURNING w.id
 ),
 taken AS (
-    UPDATE hybrid_runner.chores AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
+    UPDATE hybrid_runner.duties AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
     WHERE c.name IN (
-        SELECT due.name FROM hybrid_runner.chores AS due
-        WHERE due.taken_at + due.pause < clock_timestamp() AND EXISTS (SELECT FROM alive)
+        SELECT due.name FROM hybrid_runner.duties AS due
+        WHERE due.taken_at + due.every < clock_timestamp() AND EXISTS (SELECT FROM alive)
         FOR UPDATE SKIP LOCKED
     )
     RETURNING c.name
 )
-SELECT 'lost' AS what, '' AS queue, NULL AS value WHERE NOT EXISTS (SELECT FROM alive)
+SELECT 'declared_dead' AS what, '' AS queue, '' AS value WHERE NOT EXISTS (SELECT FROM alive)
 UNION ALL
-SELECT 'dead', '', d.id FROM declared AS d
+SELECT 'worker_died', '', d.id FROM declared AS d
 UNION ALL
-SELECT 'silent', '', extract(epoch FROM min(o.dead_from) - clock_timestamp())::text FROM others AS o WHERE o.rescued_at IS NULL
+SELECT 'worker_silent', '', extract(epoch FROM min(o.dead_from) - clock_timestamp())::text FROM others AS o WHERE o.rescued_at IS NULL
 HAVING count(*) > 0
 UNION ALL
-SELECT 'chore', '', t.name FROM taken AS t
+SELECT 'duty_given', '', t.name FROM taken AS t
 UNION ALL
-SELECT 'endings', '', NULL WHERE EXISTS (SELECT FROM hybrid_runner.endings)
+SELECT 'ends_unreported', '', '' WHERE EXISTS (SELECT FROM hybrid_runner.unreported_ends)
 UNION ALL
-SELECT 'proof', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
+SELECT 'proof_sent', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
 UNION ALL
-SELECT CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'cancel' ELSE 'hung' END, j.queue, j.id::text
+SELECT CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'cancel_requested' ELSE 'job_hung' END, j.queue, j.id::text
 FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
     AND (j.cancel_requested_at IS NOT NULL OR j.started_at + j.timeout + $6 < clock_timestamp())
 UNION ALL
-SELECT 'member', q.name, w.kinds || ' ' || w.id
+SELECT 'queue_member', q.name, w.kinds_hash || ' ' || w.id
 FROM hybrid_runner.workers AS w
 JOIN unnest($3::text[]) AS q (name) ON w.queues ? q.name
 WHERE w.heartbeat_at + w.lease > clock_timestamp() AND w.dead_at IS NULL
 UNION ALL
-SELECT 'expired', q.name, NULL
+SELECT 'mute_expired', q.name, ''
 FROM hybrid_runner.queues AS q
-WHERE q.name = ANY ($3) AND pg_relation_filenode(q.bell) IS NOT NULL
-    AND pg_sequence_last_value(q.bell) > 0
-    AND pg_sequence_last_value(q.bell) - extract(epoch FROM clock_timestamp()) * 1000 NOT BETWEEN 0 AND 60000
+WHERE q.name = ANY ($3) AND pg_relation_filenode(q.doorbell) IS NOT NULL
+    AND pg_sequence_last_value(q.doorbell) > 0
+    AND pg_sequence_last_value(q.doorbell) - extract(epoch FROM clock_timestamp()) * 1000 NOT BETWEEN 0 AND 60000
 UNION ALL
-SELECT 'overdue', q.name, NULL
+SELECT 'jobs_overdue', q.name, ''
 FROM hybrid_runner.queues AS q
 WHERE q.name = ANY ($3) AND q.paused_at IS NULL AND EXISTS (
     SELECT FROM generate_series(0, 9) AS lane (priority)
@@ -98,7 +92,7 @@ WHERE q.name = ANY ($3) AND q.paused_at IS NULL AND EXISTS (
     ) AS due
 )
 UNION ALL
-SELECT 'due', q.name, extract(epoch FROM min(later.run_at) - clock_timestamp())::text
+SELECT 'next_due', q.name, extract(epoch FROM min(later.run_at) - clock_timestamp())::text
 FROM unnest($3::text[]) AS q (name)
 CROSS JOIN generate_series(0, 9) AS lane (priority)
 CROSS JOIN LATERAL (

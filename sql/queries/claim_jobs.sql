@@ -35,12 +35,12 @@ claimed AS (
     WHERE j.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING
         j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
-        j.traceparent, j.attempt, j.claim, j.created_at
+        j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes
 )
 SELECT
     c.id, c.queue, c.kind, c.priority, c.payload, c.data, c.key, c.run_at, c.max_attempts,
     date_part('epoch', c.timeout) AS seconds, c.finish_by, c.traceparent,
-    c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at
+    c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at, c.snoozes
 FROM (SELECT 1) AS look
 LEFT JOIN claimed AS c ON true
 ORDER BY c.priority, c.run_at, c.id

@@ -1,8 +1,8 @@
 -- find_hung: those of this worker's jobs that are past their time-out by some, as claims.
 -- $1 text worker_id, $2 int8[] ids, $3 interval overtime
 SELECT
-    j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, coalesce(j.max_attempts, 5) AS max_attempts,
+    j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts,
     date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim, j.started_at, j.created_at,
-    j.worker_id
+    j.snoozes, j.worker_id
 FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1 AND j.started_at + j.timeout + $3 < clock_timestamp()

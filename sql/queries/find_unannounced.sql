@@ -4,7 +4,7 @@
 SELECT
     coalesce(
         (
-            SELECT pg_relation_filenode(q.bell) IS NOT NULL AND pg_sequence_last_value(q.bell) = 0
+            SELECT pg_relation_filenode(q.doorbell) IS NOT NULL AND pg_sequence_last_value(q.doorbell) = 0
             FROM hybrid_runner.queues AS q
             WHERE q.name = $1
         ),

@@ -1,5 +1,5 @@
 -- register_worker: write down who works; a worker that comes back under its old name takes it over.
--- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues, $6 interval lease, $7 text kinds
+-- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues, $6 interval lease, $7 text kinds_hash
 -- odd: first_claim is on disk before the worker claims anything, so its numbers are not given out again after a crash.
 -- odd: a number from the sequence is good for 5 * 10^10 claims: a year and a half of a thousand looks a second. They begin
 -- odd: anywhere in the first half of 10^11: a standby that was behind when it was promoted may give out the number again.
@@ -7,12 +7,12 @@
 WITH number AS MATERIALIZED (
     SELECT
         nextval('hybrid_runner.claims') * 100000000000 + (random() * 50000000000)::int8 AS first_claim,
-        CASE WHEN pg_last_xact_replay_timestamp() IS NULL THEN '-infinity' ELSE clock_timestamp() END AS steady_since
+        CASE WHEN pg_last_xact_replay_timestamp() IS NULL THEN '-infinity' ELSE clock_timestamp() END AS unbroken_since
 )
-INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, lease, kinds, first_claim, steady_since)
-SELECT $1, $2, $3, $4, $5, $6, $7, n.first_claim, n.steady_since FROM number AS n
+INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, lease, kinds_hash, first_claim, unbroken_since)
+SELECT $1, $2, $3, $4, $5, $6, $7, n.first_claim, n.unbroken_since FROM number AS n
 ON CONFLICT (id) DO UPDATE SET
     host = excluded.host, pid = excluded.pid, version = excluded.version, queues = excluded.queues, lease = excluded.lease,
-    kinds = excluded.kinds, first_claim = excluded.first_claim, steady_since = excluded.steady_since, dead_at = NULL, rescued_at = NULL,
-    started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), running = '{}'
+    kinds_hash = excluded.kinds_hash, first_claim = excluded.first_claim, unbroken_since = excluded.unbroken_since,
+    dead_at = NULL, rescued_at = NULL, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), running = '{}'
 RETURNING first_claim, xmax <> 0 AS took_over

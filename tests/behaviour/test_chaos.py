@@ -25,6 +25,7 @@ SEED = 146
 # --- ten seconds of it
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(240)
 def test_after_ten_seconds_of_faults_every_promise_was_kept() -> None:
     """A4, A6, B16, D5, D6: killed, frozen and stopped workers, a killed server, lost connections; each job ends once."""
@@ -82,7 +83,7 @@ def archived(n: int, claim: int = 7, kind: str = "noop", state: str = "completed
 
 
 def error(attempt: int, kind: str = "ConnectionError") -> dict[str, Any]:
-    return {"attempt": attempt, "kind": kind}
+    return {"attempt": attempt, "type": kind}
 
 
 def good() -> Records:

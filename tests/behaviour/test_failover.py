@@ -13,6 +13,7 @@ import pytest
 
 from hybrid_runner import Job
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.news import DeclaredDead, WorkerDied, WorkerSilent
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
@@ -20,6 +21,7 @@ from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker
 from tests.support.jobs import living
 from tests.support.replication import Pair, pair
+from tests.support.waiting import at_least, differs_from, until, until_fetched
 from tests.support.working import runner
 
 APP = "tests.behaviour.noting_app:app"
@@ -63,11 +65,9 @@ async def a_worker(servers: Pair, file: Path) -> AsyncIterator[WorkerProcess]:
         yield process
 
 
-async def until(dsn: str, query: str, value: object) -> None:
+async def until_said(dsn: str, query: str, value: object) -> None:
     connection = await connect(dsn)
-    async with asyncio.timeout(40):
-        while await connection.fetchval(query) != value:
-            await asyncio.sleep(0.02)
+    await until_fetched(connection, query, value, patience=40)
     await connection.close()
 
 
@@ -104,19 +104,16 @@ async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(synchrono
         workers = [await stack.enter_async_context(a_worker(synchronous, file)) for _ in range(2)]
         client = await stack.enter_async_context(runner(synchronous.dsn))
         held = [await client.enqueue("hold", str(gate)) for _ in range(11)]  # more than one worker can take
-        while len(runs(file, "began")) < len(held):
-            await asyncio.sleep(0.02)
+        await until(lambda: len(runs(file, "began")), at_least(len(held)))
         producers = [asyncio.create_task(insert_until(stop, synchronous.dsn, numbers, acknowledged)) for _ in range(PRODUCERS)]
-        while len(acknowledged) < 300:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(acknowledged), at_least(300))
         await asyncio.to_thread(synchronous.fail_over)
         before = len(acknowledged)
-        while len(acknowledged) < before + 300:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(acknowledged), at_least(before + 300))
         stop.set()
         await asyncio.gather(*producers)
         gate.touch()
-        await until(synchronous.standby.dsn, LIVE, 0)
+        await until_said(synchronous.standby.dsn, LIVE, 0)
         assert [await handle.wait(20) for handle in held] == ["attempt 1"] * len(held)  # the client has followed too
         assert [await process.ends() for process in workers] == [0, 0]
     assert sorted(runs(file, "began")) == sorted(handle.id for handle in held)  # once each
@@ -147,7 +144,7 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
         )
         asynchronous.until_replayed()
         await asyncio.to_thread(asynchronous.fail_over)
-        await until(asynchronous.standby.dsn, "SELECT pg_sequence_last_value(bell) FROM hybrid_runner.queues", 0)
+        await until_said(asynchronous.standby.dsn, "SELECT pg_sequence_last_value(bell) FROM hybrid_runner.queues", 0)
         await asyncio.wait_for(worker.hearing(), 20)
         await asyncio.wait_for(worker.idle(), 20)
         before = worker.status().queues[0].found.get("ring", 0)
@@ -173,13 +170,13 @@ async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_
     async with app, app.worker({"default": 5}) as worker:
         await asyncio.wait_for(worker.hearing(), 10)
         handle = await app.enqueue(work, 5)
-        await until(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
+        await until_said(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
         await asyncio.to_thread(asynchronous.cut)
         go.set()
         assert await handle.wait(10) == 5
         await worker.idle()
         await asyncio.to_thread(asynchronous.fail_over)
-        await until(asynchronous.standby.dsn, LIVE, 0)
+        await until_said(asynchronous.standby.dsn, LIVE, 0)
         assert await archived(asynchronous) == [(handle.id, "completed", 1)]
     assert ran == [handle.id] * 2
 
@@ -200,13 +197,12 @@ async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(asy
         await asyncio.to_thread(asynchronous.cut)
         async with app.worker({"default": 5}) as worker:
             name = worker.id
-            await until(asynchronous.primary.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
+            await until_said(asynchronous.primary.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
             await asyncio.to_thread(asynchronous.fail_over)
             go.set()
-            await until(asynchronous.standby.dsn, LIVE, 0)
-            await until(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL", 1)
-            while worker.id == name:
-                await asyncio.sleep(0.02)
+            await until_said(asynchronous.standby.dsn, LIVE, 0)
+            await until_said(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL", 1)
+            await until(lambda: worker.id, differs_from(name))
     assert await archived(asynchronous) == [(handle.id, "completed", 1)]
 
 
@@ -233,9 +229,7 @@ async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_t
         asynchronous.standby.ask("SELECT hybrid_runner.resume('default')")
         second = await asyncio.wait_for(began.get(), 20)
         first.set_result(1)
-        async with asyncio.timeout(20):
-            while not worker.status().stale:
-                await asyncio.sleep(0.01)
+        await until(lambda: worker.status().stale)
         assert not await archived(asynchronous)
         second.set_result(2)
         assert await handle.wait(20) == 2
@@ -268,15 +262,14 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     up_for_longer = "SELECT pg_postmaster_start_time() + interval '2 s' < clock_timestamp()"
     silent_for_longer = "SELECT heartbeat_at + lease < clock_timestamp() FROM hybrid_runner.workers"
     for question in (up_for_longer, silent_for_longer):
-        await until(asynchronous.standby.dsn, question, value=True)
+        await until_said(asynchronous.standby.dsn, question, value=True)
     await asyncio.to_thread(asynchronous.fail_over)
     connection = await connect(asynchronous.dsn)
     first = await living(connection, "new")
     told = await statements.beat(connection, "new", [], ["default"], first)
-    assert [t for t in told if t.what in ("dead", "lost")] == []
-    [silent] = [t for t in told if t.what == "silent"]
-    assert silent.value is not None
-    assert timedelta(0) < timedelta(seconds=float(silent.value)) <= lease
+    assert [one for one in told if isinstance(one, WorkerDied | DeclaredDead)] == []
+    [silent] = [one for one in told if isinstance(one, WorkerSilent)]
+    assert timedelta(0) < silent.dead_in <= lease
     await connection.close()
 
 

@@ -13,6 +13,7 @@ import psycopg
 
 from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.storage.connections import Connection
+from tests.support.waiting import until_fetched
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("square", "square_in_thread", "square_in_process")
@@ -67,11 +68,6 @@ async def insert_by_function(dsn: str) -> None:
     await connection.close()
 
 
-async def until_archived(database: Connection, count: int) -> None:
-    while await database.fetchval("SELECT count(*) FROM hybrid_runner.archive") < count:
-        await asyncio.sleep(0.05)
-
-
 async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(dsn: str, database: Connection) -> None:
     """A4 A6 D2 D7 F5: three worker processes, three executors, no job twice."""
     await database.execute("CREATE TABLE runs (job_id bigint, pid int, kind text)")
@@ -82,7 +78,7 @@ async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(ds
             asyncio.to_thread(insert_by_psycopg, dsn),
             insert_by_function(dsn),
         )
-        await asyncio.wait_for(until_archived(database, 4 * EACH), 50)
+        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive", 4 * EACH, patience=50)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
     wrong = await database.fetch(

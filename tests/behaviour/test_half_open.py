@@ -11,17 +11,19 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.worker import service
 from tests.cli.running import ROOT, worker
-from tests.support.bells import seen, until
+from tests.support import inside
+from tests.support.bells import seen
 from tests.support.busy import INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.proxy import Proxy
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
 pytestmark = pytest.mark.usefixtures("short_pauses", "short_patience")
 
 SHORT_LEASE: dict[str, Any] = {"lease": "3s"} | QUICK_BEATS
 """A beat without an answer is given up after a second."""
+PATIENCE = 1.5
 BEATEN = "SELECT max(heartbeat_at) FROM hybrid_runner.workers"
 LIVE = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
 
@@ -29,8 +31,7 @@ LIVE = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds would be waited for in full."""
-    monkeypatch.setattr(service, "_SWALLOWED", 1.5)
-    monkeypatch.setattr(service, "_OVERRUN", 1.5)
+    inside.make_patience_short(monkeypatch, PATIENCE)
 
 
 async def freeze_at(moment: str, proxy: Proxy, app: App, database: Connection, *, newcomers: bool) -> None:
@@ -104,8 +105,7 @@ async def test_a_claim_that_arrives_after_it_was_given_up_takes_nothing(dsn: str
             await until(lambda: app.holding == 1)
             await database.fetch(INSERT, "brief", 1)  # no slot is free, and the claim of old comes
             proxy.thaw()
-            while await database.fetchval(LIVE, session):
-                await asyncio.sleep(0.01)
+            await until_fetched(database, LIVE, 0, session)
             app.let_go.set()
             await ended(worker, 4)
             assert await database.fetchval(LEFT) == 0
@@ -132,8 +132,7 @@ async def test_what_a_worker_that_was_cut_off_says_later_changes_nothing(dsn: st
                 cut_off.let_go.set()
                 await settles.held.wait()
                 other.let_go.set()
-                while await database.fetchval(LEFT):
-                    await asyncio.sleep(0.02)
+                await until_fetched(database, LEFT, 0)
                 proxy.thaw()
                 await until(lambda: "~" in worker.id)
             assert not worker.status().settled
@@ -156,8 +155,8 @@ async def test_outcomes_that_find_no_way_out_are_bounded(dsn: str, database: Con
             await settles.held.wait()
             await until(lambda: worker.status().pending_settlements == 6 and seen(worker).mode == "full")
             beaten_at = await database.fetchval(BEATEN)
-            while await database.fetchval(BEATEN) < beaten_at + timedelta(seconds=0.5):  # it has had time to go too far
-                await asyncio.sleep(0.01)
+            # it has had time to go too far
+            await until(lambda: database.fetchval(BEATEN), lambda later: later >= beaten_at + timedelta(seconds=0.5))
             assert (worker.status().pending_settlements, len(app.began)) == (6, 7)
             proxy.thaw()
             await ended(worker, 101)
@@ -182,8 +181,8 @@ async def test_a_stop_ends_on_a_frozen_network(moment: str, grace: float, dsn: s
             await app.runner.close()
             closed = time.monotonic() - began
             proxy.thaw()
-        assert took < grace + service._OVERRUN + 2
-        assert closed < grace + service._OVERRUN + 5
+        assert took < grace + PATIENCE + 2
+        assert closed < grace + PATIENCE + 5
         assert worker.status().running == 0
 
 
@@ -195,8 +194,7 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
         async with worker("tests.behaviour.lost_app:app", cwd=ROOT, **settings) as process:
             await process.says("listening on")
             await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('long', '100')")
-            while not await database.fetchval("SELECT count(*) FROM runs"):
-                await asyncio.sleep(0.01)
+            await until_fetched(database, "SELECT count(*) FROM runs", 1)
             proxy.freeze(newcomers=True)
             assert await asyncio.wait_for(process.ends(), 20) == 0
     assert any("did not take 1 outcomes" in line["message"] for line in process.lines)

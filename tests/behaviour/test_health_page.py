@@ -22,10 +22,13 @@ from hybrid_runner.web import health
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker import listener
 from tests.cli.running import worker as worker_process
-from tests.support.bells import INSERT, until_asleep, until_mode
+from tests.support import inside
+from tests.support.bells import INSERT, seen, until_asleep, until_mode
 from tests.support.faults import own_server
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.waiting import until
 from tests.support.working import runner, working
 
 LONGEST = 30.0
@@ -33,6 +36,7 @@ HOLDS_THE_LOOP = """
 import time
 from pathlib import Path
 from hybrid_runner import Runner
+from tests.support.waiting import until
 
 app = Runner()
 
@@ -45,19 +49,17 @@ async def hold_the_loop(payload: dict) -> None:
 
 async def until_ill(client: Browser, name: str) -> str:
     """Until the page is 503 because of that check; its reason."""
-    async with asyncio.timeout(LONGEST):
-        while True:
-            answer = await client.get("/health")
-            [check] = [check for check in answer.body["checks"] if check["name"] == name]
-            if answer.status == 503 and not check["ok"]:
-                return str(check["reason"])
-            await asyncio.sleep(0.05)
+
+    async def look() -> tuple[int, bool, str]:
+        answer = await client.get("/health")
+        [check] = [check for check in answer.body["checks"] if check["name"] == name]
+        return answer.status, check["ok"], str(check["reason"])
+
+    return (await until(look, lambda seen: seen[:2] == (503, False), patience=LONGEST))[2]
 
 
 async def until_well(client: Browser) -> None:
-    async with asyncio.timeout(LONGEST):
-        while (await client.get("/health")).status != 200:
-            await asyncio.sleep(0.05)
+    await until(lambda: client.get("/health"), lambda answer: answer.status == 200, patience=LONGEST)
 
 
 @asynccontextmanager
@@ -134,8 +136,7 @@ async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(dsn: 
 async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, database: Connection) -> None:
     """A11: it goes on where it was: jobs are found and written down."""
     async with a_worker_with_a_page(dsn) as (running, client):
-        [task] = running._tasks.named(name)
-        task.cancel()
+        inside.loop_of(running, name).cancel()
         assert name in await until_ill(client, "loops")
         await until_well(client)
         await until_mode(running, "asleep")
@@ -147,19 +148,12 @@ async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> 
     """A11: nothing has ended, and no poll comes."""
     goes_on = asyncio.Event()
     async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (running, client):
-        poller = running._work["default"].poller
-        poll = poller._poll
-
-        async def hang() -> None:
-            await goes_on.wait()
-            await poll()
-
-        poller._poll = hang  # type: ignore[method-assign]
+        inside.hold_polls(running, goes_on)
         assert "the fallback poll of default is" in await until_ill(client, "polling")
-        polls = poller.polls
+        polls = seen(running).polls
         goes_on.set()
         await until_well(client)
-        assert poller.polls > polls
+        assert seen(running).polls > polls
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -184,7 +178,7 @@ async def test_a_stalled_loop_is_503_and_turning_again_is_200(
         assert await process.ends() == 0
 
 
-DUE = "UPDATE hybrid_runner.chores SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+DUE = "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
 
 
 async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:
@@ -192,15 +186,11 @@ async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(d
     async with a_worker_with_a_page(dsn, heartbeat="200ms") as (running, client):
         await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
         await database.execute(DUE)
-        async with asyncio.timeout(LONGEST):
-            while not running.status().vitals.pinned:
-                await asyncio.sleep(0.02)
+        await until(lambda: running.status().vitals.pinned, patience=LONGEST)
         answer = await client.get("/health")
         [horizon] = [check for check in answer.body["checks"] if check["name"] == "horizon"]
         assert (answer.status, horizon["severity"], horizon["ok"]) == (200, "warning", True)
         assert "autovacuum is off for hybrid_runner.jobs" in horizon["reason"]
         await database.execute("ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)")
         await database.execute(DUE)
-        async with asyncio.timeout(LONGEST):
-            while running.status().vitals.pinned:
-                await asyncio.sleep(0.02)
+        await until(lambda: not running.status().vitals.pinned, patience=LONGEST)

@@ -18,7 +18,9 @@ from hybrid_runner.storage.connections import Connection
 from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
 from tests.support.collector import Collector
 from tests.support.outside import missing
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
+from tests.support.waiting import until, until_fetched
 
 LEASE = 2.0
 APP = "tests.behaviour.lost_app:app"
@@ -47,14 +49,6 @@ async def insert(database: Connection, kind: str, count: int = 1, payload: objec
     return [row[0] for row in rows]
 
 
-async def until(database: Connection, query: str, value: object, patience: float = 30) -> None:
-    """Wait until a query says so."""
-    async with asyncio.timeout(patience):
-        while (found := await database.fetchval(query)) != value:
-            await asyncio.sleep(0.02)
-    assert found == value
-
-
 BEGAN = "SELECT count(DISTINCT job_id) FROM runs WHERE what = 'began'"
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 
@@ -63,11 +57,11 @@ async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(ds
     """D5: SIGKILL with 50 running jobs; all are run again by another, charged, within the lease and 5 s."""
     async with a_worker(dsn) as doomed:
         await insert(database, "once_long", 50)
-        await until(database, BEGAN, 50)
+        await until_fetched(database, BEGAN, 50)
         async with a_worker(dsn):
             doomed.process.kill()
             killed = time.monotonic()
-            await until(database, COMPLETED, 50)
+            await until_fetched(database, COMPLETED, 50)
             assert time.monotonic() - killed > LEASE / 2  # it was the lease that ended, not a luckier accident
     attempts = await database.fetch("SELECT DISTINCT attempt, result #>> '{}' AS result FROM hybrid_runner.archive")
     assert [tuple(row) for row in attempts] == [(2, "attempt 2")]
@@ -78,11 +72,11 @@ async def test_a_worker_that_starts_rescues_from_the_one_before_it(dsn: str, dat
     """There is nobody else: whoever is started next does it."""
     async with a_worker(dsn) as doomed:
         await insert(database, "once_long", 5)
-        await until(database, BEGAN, 5)
+        await until_fetched(database, BEGAN, 5)
         doomed.process.kill()
         await doomed.process.wait()
     async with a_worker(dsn):
-        await until(database, COMPLETED, 5)
+        await until_fetched(database, COMPLETED, 5)
 
 
 async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once(dsn: str, database: Connection) -> None:
@@ -90,11 +84,11 @@ async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once
     named = {"WORKER_ID": "pod-0", "HYBRID_RUNNER_LEASE": "5m"}
     async with a_worker(dsn, **named) as doomed:
         await insert(database, "once_long", 5)
-        await until(database, BEGAN, 5)
+        await until_fetched(database, BEGAN, 5)
         doomed.process.kill()
         await doomed.process.wait()
     async with a_worker(dsn, **named):
-        await until(database, COMPLETED, 5)
+        await until_fetched(database, COMPLETED, 5)
     assert await database.fetchval("SELECT DISTINCT attempt FROM hybrid_runner.archive") == 2
 
 
@@ -102,11 +96,11 @@ async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(dsn: str, database
     """D6: SIGTERM with a grace that is too short."""
     async with a_worker(dsn, HYBRID_RUNNER_GRACE="100ms") as leaving:
         await insert(database, "once_long", 20, payload=2)
-        await until(database, BEGAN, 20)
+        await until_fetched(database, BEGAN, 20)
         async with a_worker(dsn):
             assert await leaving.ends() == 0
-            await until(database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0)
-            await until(database, COMPLETED, 20)
+            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0)
+            await until_fetched(database, COMPLETED, 20)
     assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
 
 
@@ -116,10 +110,10 @@ async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: s
         async with a_worker(dsn) as other:
             other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
             [job] = await insert(database, "once_long", payload=2.5)
-            await until(database, BEGAN, 1)
+            await until_fetched(database, BEGAN, 1)
             frozen.process.send_signal(signal.SIGSTOP)
             other.process.send_signal(signal.SIGCONT)
-            await until(database, COMPLETED, 1)
+            await until_fetched(database, COMPLETED, 1)
             frozen.process.send_signal(signal.SIGCONT)
             await frozen.says("was declared dead while it lived")
             await frozen.says("goes on as")
@@ -130,7 +124,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: s
         assert not [line for line in frozen.lines if "has not turned" in line["message"]]  # no handler held it up
         # It works on: under a name that is alive.
         await insert(database, "long", payload=0)
-        await until(database, COMPLETED, 2)
+        await until_fetched(database, COMPLETED, 2)
         name = await database.fetchval("SELECT worker_id FROM hybrid_runner.archive ORDER BY id DESC LIMIT 1")
         assert "~" in name
         assert await database.fetchval("SELECT dead_at IS NULL FROM hybrid_runner.workers WHERE id = $1", name)
@@ -146,13 +140,13 @@ async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(ds
     async with a_worker(dsn, HYBRID_RUNNER_STALL_AFTER="400ms") as blocked, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
         [job] = await insert(database, kind, payload=seconds)
-        await until(database, BEGAN, 1)
+        await until_fetched(database, BEGAN, 1)
         other.process.send_signal(signal.SIGCONT)
         if kind == "block":
             line = await blocked.says("the event loop has not turned", job)
             assert "lost_app.py" in line["message"]
             assert "time.sleep(seconds)" in line["message"]
-        await until(database, COMPLETED, 1)
+        await until_fetched(database, COMPLETED, 1)
     assert await database.fetchval("SELECT attempt FROM hybrid_runner.archive") == 1
     assert await database.fetchval("SELECT count(*) FROM runs") == 1
 
@@ -167,10 +161,8 @@ async def test_while_the_loop_stands_still_the_pages_say_so(dsn: str, database: 
         await blocked.says("the event loop has not turned")
         status, body = await asyncio.wait_for(client.get("/ready"), 1)
         assert (status, body["ready"], body["phase"]) == (503, False, "stalled")
-        await until(database, COMPLETED, 1)
-        async with asyncio.timeout(5):
-            while (await client.get("/ready"))[0] != 200:
-                await asyncio.sleep(0.05)
+        await until_fetched(database, COMPLETED, 1)
+        await client.until("/ready", 200)
         assert (await client.get("/health"))[1]["worker"]["stalls"] == 1
 
 
@@ -179,9 +171,9 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
     async with a_worker(dsn, HYBRID_RUNNER_OVERTIME="500ms") as hung, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)
         [job] = await insert(database, "block_in_time", payload=5)
-        await until(database, BEGAN, 1)
+        await until_fetched(database, BEGAN, 1)
         other.process.send_signal(signal.SIGCONT)
-        await until(database, COMPLETED, 1)
+        await until_fetched(database, COMPLETED, 1)
         row = await database.fetchrow(
             "SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job
         )
@@ -199,7 +191,7 @@ async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: C
     }  # fmt: skip
     async with a_worker(dsn, **settings):
         await insert(database, "in_process_in_time", 5, payload=0.5)
-        await until(database, COMPLETED, 5)
+        await until_fetched(database, COMPLETED, 5)
     assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
 
 
@@ -210,7 +202,7 @@ async def test_jobs_that_kill_their_workers_end(dsn: str, database: Connection) 
         "VALUES ('once_long', '1', 3, 3, 'running', 1, 'gone', now())"
     )
     async with a_worker(dsn):
-        await until(database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1)
+        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1)
     assert "WorkerLost" in await database.fetchval("SELECT errors::text FROM hybrid_runner.archive")
 
 
@@ -218,22 +210,20 @@ async def test_the_processes_of_handlers_end_with_a_killed_worker(dsn: str, data
     """What a handler did on for nobody would be done beside the second attempt."""
     async with a_worker(dsn) as doomed:
         await insert(database, "in_process", payload=600)
-        await until(database, BEGAN, 1)
+        await until_fetched(database, BEGAN, 1)
         child = await database.fetchval("SELECT pid FROM runs")
         assert child != doomed.process.pid
         doomed.process.kill()
-        async with asyncio.timeout(10):
-            while is_alive(child):
-                await asyncio.sleep(0.02)
+        await until(lambda: not is_alive(child))
     async with a_worker(dsn):
-        await until(database, COMPLETED, 1)
+        await until_fetched(database, COMPLETED, 1)
 
 
 async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grace(dsn: str, database: Connection) -> None:
     """A13: systemd and shells signal every process; which of them has to stop is the worker's business."""
     async with a_worker(dsn) as stopping:
         await insert(database, "in_process", payload=1.5)
-        await until(database, BEGAN, 1)
+        await until_fetched(database, BEGAN, 1)
         os.kill(await database.fetchval("SELECT pid FROM runs"), signal.SIGTERM)
         assert await stopping.ends() == 0
     assert await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive") == "completed1"
@@ -253,7 +243,7 @@ async def test_a_stall_is_an_event_on_the_span_of_the_job_that_caused_it(dsn: st
         settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "HYBRID_RUNNER_STALL_AFTER": "200ms"}
         async with a_worker(dsn, **settings) as blocked:
             await insert(database, "block", payload=1)
-            await until(database, COMPLETED, 1)
+            await until_fetched(database, COMPLETED, 1)
             assert await blocked.ends() == 0
     [span] = [span for span, _ in collector.spans if span.name == "run block"]
     [event] = [event for event in span.events if event.name == "event loop blocked"]
@@ -284,7 +274,7 @@ async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Co
     try:
         await insert(database, "once_long", 2)
         await insert(database, "in_process")
-        await until(database, BEGAN, 3)
+        await until_fetched(database, BEGAN, 3)
         assert await database.fetchval("SELECT bool_or(pid = 1) FROM runs")
         os.kill(only_child(first.pid), signal.SIGTERM)
         assert await asyncio.wait_for(first.wait(), 20) == 0

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from hybrid_runner.outcomes import Settlement
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.health import checks_of
-from tests.support.bells import INSERT, Handlers, seen, until, until_asleep
+from tests.support import inside
+from tests.support.bells import INSERT, Handlers, seen, until_asleep
 from tests.support.stress import STYLES, add_nap, producing
+from tests.support.waiting import differs_from, equals, until, until_fetched
 from tests.support.working import runner, working
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
@@ -49,9 +52,7 @@ def check(worker: Worker, name: str) -> tuple[str, str]:
 async def asleep_for_a_while(worker: Worker, database: Connection) -> None:
     """For longer than a job waits for the heartbeat that notices it."""
     await until_asleep(database, worker)
-    since = worker._work["default"].claimer.asleep_since
-    assert since is not None
-    worker._work["default"].claimer.asleep_since = since - 60
+    inside.has_slept(worker, 60)
 
 
 async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
@@ -60,11 +61,11 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
     """A3 A10 A11: the job is found all the same, and the next one comes by its ring."""
     handlers, observer = Handlers(dsn, **QUICK_BEATS), Searches()
     async with working(handlers.app) as worker:
-        worker._observers._searched.append(observer.searched)
+        inside.observe_searches(worker, observer.searched)
         await asleep_for_a_while(worker, database)
         assert check(worker, "missed_rings")[0] == "ok"
-        await worker._listener.fetch(HEAR_NO_MORE)
-        session = worker._listener._ear
+        await inside.ask_listener(worker, HEAR_NO_MORE)
+        session = inside.session(worker)
         await database.execute(INSERT, "note")
         await handlers.next()
         assert seen(worker).found.get("ring", 0) == 0
@@ -72,7 +73,7 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
         await until(lambda: seen(worker).missed == 1)
         severity, reason = check(worker, "missed_rings")
         assert (severity, "default (1 so far)" in reason) == ("warning", True)
-        await until(lambda: worker.status().hearing and worker._listener._ear is not session)
+        await until(lambda: worker.status().hearing and inside.session(worker) is not session)
         await until_asleep(database, worker)
         await database.execute(INSERT, "note")
         await handlers.next()
@@ -90,14 +91,15 @@ async def test_a_channel_that_is_swallowed_for_good_causes_one_reconnect_a_minut
     async with working(handlers.app) as worker:
         for count in (1, 2):
             await asleep_for_a_while(worker, database)
-            await worker._listener.fetch(HEAR_NO_MORE)
-            session = worker._listener._ear
+            await inside.ask_listener(worker, HEAR_NO_MORE)
+            session = inside.session(worker)
             await database.execute(INSERT, "note")
             await handlers.next()
-            await until(lambda count=count: seen(worker).missed == count)  # type: ignore[misc]
+            await until(lambda: seen(worker).missed, equals(count))
             if count == 1:
-                await until(lambda session=session: worker.status().hearing and worker._listener._ear is not session)  # type: ignore[misc]
-        assert worker._listener._ear is session
+                await until(partial(inside.session, worker), differs_from(session))
+                await asyncio.wait_for(worker.hearing(), 10)
+        assert inside.session(worker) is session
     assert len([message for message in caplog.messages if "a ring was due" in message]) == 1
 
 
@@ -106,25 +108,14 @@ async def test_what_was_committed_late_beside_a_poll_is_not_missed(dsn: str, dat
     handlers = Handlers(dsn)
     async with working(handlers.app) as worker:
         await asleep_for_a_while(worker, database)
-        work = worker._work["default"]
-        examined = asyncio.Event()
-        examine = work.missed._examine
-
-        async def noted(suspects: list[int], *, alone: bool) -> None:
-            await examine(suspects, alone=alone)
-            examined.set()
-
-        work.missed._examine = noted  # type: ignore[method-assign]
-        work.claimer.asleep_since = -1e6
-        heard, held_up = work.heard, list[tuple[str, int]]()
-        work.heard = lambda payload, ringer: held_up.append((payload, ringer))  # type: ignore[method-assign]
+        examined, held = inside.missed_rings_examined(worker), inside.hold_rings(worker)
+        inside.has_slept(worker, 1e6)
         await database.execute(HOUR_OLD)
-        await until(lambda: bool(held_up))
-        work.told("overdue", None)
+        await until(lambda: bool(held.payloads))
+        inside.tell_overdue(worker)
         await handlers.next()
         assert seen(worker).found["sweep"] == 1
-        for payload, ringer in held_up:
-            heard(payload, ringer)
+        held.let_through()
         await asyncio.wait_for(examined.wait(), 10)
         assert seen(worker).missed == 0
 
@@ -159,11 +150,8 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
                 await apps[0].pause("default")
             await producers.insert(*style.series)
             await apps[0].resume("default")
-        async with asyncio.timeout(40):
-            while await database.fetchval(LEFT):
-                await asyncio.sleep(0.05)
-        while any(task.get_coro().__qualname__.endswith("_examine") for worker in workers for task in worker._tasks._tasks):  # type: ignore[union-attr]
-            await asyncio.sleep(0.01)
+        await until_fetched(database, LEFT, 0, patience=40)
+        await until(lambda: not any(inside.examines_missed_rings(worker) for worker in workers))
         assert [seen(worker).missed for worker in workers] == [0, 0, 0]
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 0
 
@@ -182,27 +170,17 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
     handlers = Handlers(dsn)
     async with working(handlers.app) as worker:
         await asleep_for_a_while(worker, database)
-        work = worker._work["default"]
-        examined, examine = asyncio.Event(), work.missed._examine
-
-        async def noted(suspects: list[int], *, alone: bool) -> None:
-            await examine(suspects, alone=alone)
-            examined.set()
-
-        work.missed._examine = noted  # type: ignore[method-assign]
-        work.claimer.asleep_since = -1e6
-        heard, held_up = work.heard, list[tuple[str, int]]()
-        work.heard = lambda payload, ringer: held_up.append((payload, ringer))  # type: ignore[method-assign]
+        examined, held = inside.missed_rings_examined(worker), inside.hold_rings(worker)
+        inside.has_slept(worker, 1e6)
         await database.execute("SELECT hybrid_runner.pause('default')")
         await database.execute("SELECT setval(bell, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues")
         await database.execute(HOUR_OLD)
         await database.execute("SELECT hybrid_runner.open_bell('default', false)")
         await database.execute("SELECT hybrid_runner.resume('default')")
-        await until(lambda: bool(held_up))
-        assert [payload for payload, _ in held_up] == ["help resumed"]
-        work.told("overdue", None)
+        await until(lambda: bool(held.payloads))
+        assert held.payloads == ["help resumed"]
+        inside.tell_overdue(worker)
         await handlers.next()
-        for payload, ringer in held_up:
-            heard(payload, ringer)
+        held.let_through()
         await asyncio.wait_for(examined.wait(), 10)
         assert seen(worker).missed == 0

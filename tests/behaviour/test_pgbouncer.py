@@ -18,6 +18,7 @@ from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker
 from tests.support.outside import missing
 from tests.support.pgbouncer import find, pgbouncer, why_absent
+from tests.support.waiting import at_least, until, until_fetched
 from tests.support.working import runner, working
 
 APP = "tests.behaviour.noting_app:app"
@@ -74,12 +75,6 @@ async def a_worker(dsn: str, file: Path, **settings: str) -> AsyncIterator[Worke
         yield process
 
 
-async def until(database: Connection, query: str, value: object) -> None:
-    async with asyncio.timeout(40):
-        while await database.fetchval(query) != value:
-            await asyncio.sleep(0.02)
-
-
 async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once(
     pooled_dsn: str, database: Connection, file: Path, tmp_path: Path
 ) -> None:
@@ -89,8 +84,7 @@ async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once
         workers = [await stack.enter_async_context(a_worker(pooled_dsn, file)) for _ in range(2)]
         app = await stack.enter_async_context(runner(pooled_dsn))
         held = await asyncio.gather(*(app.enqueue("hold", str(tmp_path / "go")) for _ in range(30)))  # more than one can take
-        while len(runs(file, "began")) < len(held):
-            await asyncio.sleep(0.02)
+        await until(lambda: len(runs(file, "began")), at_least(len(held)))
         (tmp_path / "go").touch()
         kinds = [("note", "detour")[n % 10 == 0] for n in range(count)]
         handles = await asyncio.gather(*(app.enqueue(kind, n, key=f"n{n}") for n, kind in enumerate(kinds)))
@@ -114,9 +108,9 @@ async def test_sessions_that_end_behind_the_pooler_lose_no_job(pooled_dsn: str, 
             "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', to_jsonb(n) FROM generate_series(1, $1::int) AS n", count
         )
         for ended in range(1, count, quarter):
-            await until(database, f"SELECT count(*) >= {ended} FROM hybrid_runner.archive", value=True)
+            await until_fetched(database, f"SELECT count(*) >= {ended} FROM hybrid_runner.archive", value=True)
             await database.execute(END_OTHERS)
-        await until(database, COMPLETED, count)
+        await until_fetched(database, COMPLETED, count)
         assert await process.ends() == 0
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
     assert await database.fetchval("SELECT count(DISTINCT payload) FROM hybrid_runner.archive") == count
@@ -130,7 +124,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, databa
         bell = "SELECT pg_sequence_last_value(bell) FROM hybrid_runner.queues WHERE name = 'default'"
         assert await database.fetchval(bell) is None
         await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', '1' FROM generate_series(1, 300)")
-        await until(database, COMPLETED, 300)
+        await until_fetched(database, COMPLETED, 300)
         assert await database.fetchval(bell) is None
         assert await database.fetchval(SLEEPERS) == 0
         assert await process.ends() == 0

@@ -13,10 +13,10 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.storage.connections import Connection, connect
-from tests.support.bells import until
 from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.faults import end_sessions, own_server
 from tests.support.proxy import Proxy
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -30,8 +30,7 @@ async def test_a_session_that_is_ended_does_no_harm(purpose: str, dsn: str, data
         for number in range(5):
             await database.fetch(INSERT, "brief", 200)
             await ended(worker, 200 * number + 20)
-            while not await end_sessions(database, name):
-                await asyncio.sleep(0.01)  # it has not come back from the last time
+            await until(lambda: end_sessions(database, name))  # it has to come back from the last time
             await ended(worker, 200 * number + 200)
         assert app.ran_once
         assert len(app.began) == 1000
@@ -96,8 +95,7 @@ async def test_after_an_outage_longer_than_the_lease_nobody_is_declared_dead(dsn
         await database.fetch(INSERT, "hold", 10)
         await until(lambda: sum(app.holding for app, _ in both) == 10)
         await proxy.cut()
-        while not await database.fetchval(SILENT):
-            await asyncio.sleep(0.05)
+        await until(lambda: database.fetchval(SILENT))
         await proxy.mend()
         await nobody_was_declared_dead(both, database)
 
@@ -118,12 +116,10 @@ async def test_after_a_server_was_away_for_longer_than_the_lease_nobody_is_decla
 
 
 async def nobody_was_declared_dead(both: list[tuple[App, Worker]], database: Connection) -> None:
-    while await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE heartbeat_at + lease > clock_timestamp()") < 2:
-        await asyncio.sleep(0.01)
+    await until_fetched(database, "SELECT count(*) FROM hybrid_runner.workers WHERE heartbeat_at + lease > clock_timestamp()", 2)
     for app, _ in both:
         app.let_go.set()
-    while await database.fetchval(LEFT):
-        await asyncio.sleep(0.01)
+    await until_fetched(database, LEFT, 0)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NOT NULL") == 0
     assert [worker.status().rescued for _, worker in both] == [0, 0]
     assert sum((app.began for app, _ in both), Counter[int]()).most_common(1)[0][1] == 1

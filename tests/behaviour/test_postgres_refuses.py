@@ -17,10 +17,11 @@ from hybrid_runner import Job
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
 from tests.cli.running import ROOT, worker
-from tests.support.bells import seen, until
+from tests.support.bells import seen
 from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.faults import OwnServer, end_sessions, own_server
 from tests.support.outside import missing
+from tests.support.waiting import until
 from tests.support.working import working
 
 pytestmark = pytest.mark.usefixtures("short_pauses")

@@ -23,9 +23,12 @@ import pytest
 from hybrid_runner import Worker
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
 from tests.support.stress import STYLES, Series, add_nap, producing
+from tests.support.waiting import at_least, until
 from tests.support.working import runner
 
+pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 FAR = "5m"
 SETTINGS: dict[str, Any] = {
@@ -37,7 +40,7 @@ ROUNDS = 10
 PROCESS = "in-a-process"
 BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
-BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 IS_MUTED = f"SELECT ({BELL}) > extract(epoch FROM clock_timestamp()) * 1000 + 150"
 SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538"
 UNFINISHED = "SELECT id FROM hybrid_runner.jobs WHERE kind = 'nap' AND worker_id IS DISTINCT FROM $1"
@@ -62,13 +65,10 @@ class Fleet:
 
     def fill_the_first(self) -> None:
         """As if it ran as many jobs as it may; all of them know the same kinds, so jobs could not choose it."""
-        work = self.here[0]._work["default"]
-        work.slots.take(SLOTS)
-        work.wake.up(Reason.RING)
+        inside.fill(self.here[0], SLOTS, Reason.RING)
 
     def free_the_first(self) -> None:
-        for _ in range(SLOTS):
-            self.here[0]._work["default"].slots.release()
+        inside.free(self.here[0], SLOTS)
 
 
 @contextmanager
@@ -97,9 +97,8 @@ async def fleet(
         for app in (first, second):
             await stack.enter_async_context(app)
             workers.append(await stack.enter_async_context(app.worker({"default": SLOTS})))
-        async with asyncio.timeout(20):
-            while await database.fetchval(SLEEPERS) < 3 or any(worker._work["default"].mixed for worker in workers):
-                await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(SLEEPERS), at_least(3))
+        await until(lambda: not any(inside.is_mixed(worker) for worker in workers))
         yield Fleet(workers, process)
 
 

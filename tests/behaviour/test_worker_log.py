@@ -14,6 +14,7 @@ from hybrid_runner.storage.connections import Connection
 from tests.cli.running import WorkerProcess, fails, worker
 from tests.support.bells import INSERT, Handlers, seen
 from tests.support.proxy import Proxy
+from tests.support.waiting import at_least, until
 from tests.support.working import working
 
 PASSWORD, OTHER = "Wombat/7@", "Numbat?8"
@@ -25,6 +26,7 @@ TASKS = """
 import logging
 from hybrid_runner import Fail, Job, Runner
 from pydantic import BaseModel
+from tests.support.waiting import at_least, until
 
 app = Runner()
 log = logging.getLogger("application")
@@ -71,9 +73,7 @@ def with_password(dsn: str, password: str = ENCODED) -> str:
 
 
 async def until_ended(database: Connection, count: int) -> None:
-    async with asyncio.timeout(40):
-        while await database.fetchval(ENDED) < count:
-            await asyncio.sleep(0.02)
+    await until(lambda: database.fetchval(ENDED), at_least(count), patience=40)
 
 
 def hides_all_secrets(process: WorkerProcess) -> None:

@@ -91,6 +91,6 @@ def test_on_a_terminal_a_bar_shows_what_is_going_on(capsys: pytest.CaptureFixtur
 
 
 def test_sizes_are_those_of_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text(encoding="utf-8")
     for number in (sizes.FULL.drain_jobs, sizes.FULL.horizon_jobs, sizes.FULL.backlog_jobs, sizes.FULL.bulk_jobs):
         assert f"{number:,}" in page

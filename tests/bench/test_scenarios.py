@@ -32,6 +32,15 @@ async def test_two_scenarios_give_figures_beside_others(empty_dsn: str) -> None:
     assert results["about"]["server"] == "given by --dsn"
 
 
+async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each(empty_dsn: str) -> None:
+    """It took two to three before looks waited for the next few."""
+    sizes = Sizes(rounds=1, trickle_jobs=333, trickle_seconds=1.5)
+    scenarios = (await run(["trickle"], sizes, empty_dsn, lambda *_: None))["scenarios"]
+    looks, p50, p99, *_ = scenarios["trickle"]["figures"]
+    assert looks["ratio"] < 1.5
+    assert 0 < p50["value"] <= p99["value"]
+
+
 async def test_a_database_that_was_empty_is_empty_again(empty_dsn: str) -> None:
     await run(["bulk"], TINY, empty_dsn, lambda *_: None)
     connection = await connect(empty_dsn)

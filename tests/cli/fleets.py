@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hybrid_runner.storage.connections import Connection
 from tests.cli.running import COMMAND, WorkerProcess, environment
 from tests.support.pages import Browser
 
@@ -74,12 +73,6 @@ async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetP
         if process.returncode is None:
             process.kill()
         await process.communicate()
-
-
-async def until(database: Connection, query: str, count: int) -> None:
-    """Look until the query counts so many; the test's time-out bounds it."""
-    while await database.fetchval(query) != count:
-        await asyncio.sleep(0.02)
 
 
 async def pids(client: Browser) -> list[int]:

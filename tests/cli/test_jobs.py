@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from datetime import timedelta
 
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished
+from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from tests.cli.running import fails, succeeds
@@ -17,7 +18,7 @@ from tests.support.jobs import ended, enqueue, running
 ERROR = {
     "at": "2026-01-01T00:00:00+00:00",
     "attempt": 1,
-    "kind": "ValueError",
+    "type": "ValueError",
     "message": "a \x1b[2J bad\nthing",
     "traceback": "Trace\n  line 1",
 }
@@ -49,6 +50,15 @@ async def test_list_shows_live_and_archived_jobs_newest_first(dsn: str, database
     ]
     assert "ValueError: a \ufffd[2J bad thing" in lines[2]
     assert lines[3].endswith('"done"')
+
+
+async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:
+    taken = await running(database)
+    await statements.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")])
+    assert "0/5, 1 snooze " in (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()[1]
+    assert json.loads(await succeeds_("jobs", "show", str(taken.id), "--json", "--dsn", dsn))["snoozes"] == 1
+    shown = dict(line.split(None, 1) for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)).splitlines())
+    assert (shown["attempt"], shown["snoozes"]) == ("0", "1")
 
 
 async def test_list_is_narrowed_by_state_queue_kind_and_limit(dsn: str, database: Connection) -> None:

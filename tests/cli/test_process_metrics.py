@@ -10,9 +10,11 @@ import pytest
 
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
-from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send, until
-from tests.support.pages import browser, free_port
+from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.scraping import scrape
+from tests.support.waiting import until, until_fetched
 
 
 @pytest.fixture
@@ -27,9 +29,8 @@ async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(ds
     async with fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process, browser(port) as client:
         await process.works()
         await database.execute(INSERT, "pid", 60)
-        await until(database, ARCHIVED, 60)
-        while (families := await scrape(port))["run_duration_seconds"].of(outcome="completed") != 60:
-            await asyncio.sleep(0.02)
+        await until_fetched(database, ARCHIVED, 60)
+        families = await until(lambda: scrape(port), lambda seen: seen["run_duration_seconds"].of(outcome="completed") == 60)
         assert families.keys() == {instrument.name.removeprefix("hybrid_runner_") for instrument in INSTRUMENTS}
         assert (families["workers"].of(), families["slots"].of(queue="default"), families["doorbell_mode"].of()) == (2, 4, 2)
         assert families["process_restarts_total"].of() == 0
@@ -60,11 +61,9 @@ async def test_a_silent_process_shows_no_gauges(dsn: str, folder: Path) -> None:
         frozen, _ = await pids(client)
         send(signal.SIGSTOP, frozen)
         try:
-            while (families := await scrape(port))["workers"].of() != 1:
-                await asyncio.sleep(0.1)
+            families = await until(lambda: scrape(port), lambda seen: seen["workers"].of() == 1)
             assert families["polls_total"].of() >= 0
         finally:
             send(signal.SIGCONT, frozen)
-        while (await scrape(port))["workers"].of() != 2:
-            await asyncio.sleep(0.1)
+        await until(lambda: scrape(port), lambda seen: seen["workers"].of() == 2)
         assert await process.ends() == 0

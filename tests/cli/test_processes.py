@@ -11,15 +11,18 @@ import pytest
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.storage.connections import Connection, connect
-from tests.cli.fleets import ARCHIVED, INSERT, RESULTS, TASKS, fleet, pids, send, until
+from tests.cli.fleets import ARCHIVED, INSERT, RESULTS, TASKS, fleet, pids, send
 from tests.cli.running import NOBODY, fails
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.server import Server
+from tests.support.waiting import until_fetched
 
 ONCE = """
 import os
 from pathlib import Path
 from hybrid_runner import Runner
+from tests.support.waiting import until_fetched
 
 first = not Path("imported").exists()
 Path("imported").touch()
@@ -60,7 +63,7 @@ async def test_two_processes_share_the_jobs_and_show_themselves_on_one_port(dsn:
         assert await client.get("/ready") == (200, {"ready": True, "phase": "running", "running": 2, "processes": 2})
         await database.execute(INSERT, "pid", 200)
         await database.execute(INSERT, "core", 4)
-        await until(database, ARCHIVED, 204)
+        await until_fetched(database, ARCHIVED, 204)
         status, health = await client.get("/health")
         assert (status, health["healthy"], health["phase"], health["checks"][0]["ok"]) == (200, True, "running", True)
         children = health["processes"]
@@ -97,7 +100,7 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
         assert [child["healthy"] for child in ill] == [True, False]
         assert (await client.get("/ready")).status == 503
         await database.execute(INSERT, "pid", 10)
-        await until(database, ARCHIVED, 10)
+        await until_fetched(database, ARCHIVED, 10)
         await client.until("/ready", 200)
         well = (await client.get("/health")).body["processes"]
         assert [child["restarts"] for child in well] == [0, 1]
@@ -127,7 +130,7 @@ async def test_a_process_that_cannot_be_started_again_is_tried_again_while_the_o
         assert [child["healthy"] for child in ill] == [False, True]
         assert ill[0]["checks"][0]["reason"] == why
         await database.execute(INSERT, "pid", 10)
-        await until(database, ARCHIVED, 10)
+        await until_fetched(database, ARCHIVED, 10)
         assert {row[0] for row in await database.fetch(RESULTS, "pid")} == {before[1]}
         (folder / "before").rename(release)
         await client.until("/ready", 200)
@@ -148,7 +151,7 @@ async def test_a_signal_ends_all_in_order_and_the_pages_say_so(dsn: str, databas
     ):
         await process.works()
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         children = await pids(client)
         process.process.send_signal(signal.SIGTERM)
         assert (await client.until("/ready", 503)).body["phase"] == "stopping"
@@ -166,7 +169,7 @@ async def test_ctrl_c_reaches_each_child_once(dsn: str, database: Connection, fo
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.5") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         os.killpg(process.process.pid, signal.SIGINT)
         await process.all_gone()
         assert await process.process.wait() == 0
@@ -188,7 +191,7 @@ async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
         await process.works()
         children, parent = await pids(client), [process.process.pid]
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         order = (parent, children) if first == "the parent" else (children, parent)
         send(signal.SIGTERM, *order[0])
         await process.says("jobs are running")
@@ -225,7 +228,7 @@ async def test_a_child_that_did_not_stop_in_order_is_seen_in_the_exit_code(
         await process.works()
         children = await pids(client)
         await database.execute(INSERT, "wait", 1)
-        await until(database, RUNNING, 1)
+        await until_fetched(database, RUNNING, 1)
         name = await database.fetchval("SELECT worker_id FROM hybrid_runner.jobs")
         process.process.send_signal(signal.SIGTERM)
         await process.says("1 jobs are running")
@@ -244,7 +247,7 @@ async def test_a_second_signal_ends_all_at_once(dsn: str, database: Connection, 
         await process.works()
         children = await pids(client)
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         process.process.send_signal(signal.SIGTERM)
         await process.says("jobs are running")
         await process.says("jobs are running")
@@ -276,7 +279,7 @@ async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(dsn: st
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.2") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         process.process.kill()
         await process.all_gone()
     assert process.said("the supervising process has gone: stopping") == 2
@@ -289,7 +292,7 @@ async def test_a_parent_killed_during_the_stop_is_no_second_signal(dsn: str, dat
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
-        await until(database, RUNNING, 2)
+        await until_fetched(database, RUNNING, 2)
         process.process.send_signal(signal.SIGTERM)
         await process.says("jobs are running")
         await process.says("jobs are running")
@@ -307,7 +310,7 @@ async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are
         database = await connect(postgres.dsn)
         try:
             await database.execute(INSERT, "wait", 2)
-            await until(database, RUNNING, 2)
+            await until_fetched(database, RUNNING, 2)
             await database.close()
             postgres.close()  # from here on only the children hold it
             process.process.kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from hybrid_runner.storage.queries import migrations
+from hybrid_runner.storage.queries import functions, migrations
 from tests.cli.running import COMMAND, NOBODY, environment, fails, hybrid_runner, succeeds
 
 NEWEST = migrations()[-1].version
@@ -17,7 +17,7 @@ NEWEST = migrations()[-1].version
 
 def test_migrate_says_what_it_applied_and_the_second_time_that_there_was_nothing(empty_dsn: str) -> None:
     first = succeeds("migrate", "--dsn", empty_dsn).splitlines()
-    assert first[0] == "applied 0001 jobs"
+    assert first[0] == "applied 0001 baseline"
     assert first[-1] == f"now at version {NEWEST}"
     assert succeeds("migrate", "--dsn", empty_dsn) == f"already at version {NEWEST}\n"
     assert json.loads(succeeds("migrate", "--json", "--dsn", empty_dsn)) == {"version": NEWEST, "applied": []}
@@ -35,9 +35,16 @@ def test_many_processes_migrate_at_once(empty_dsn: str) -> None:
 
 def test_newer_schema_is_refused_in_one_line(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
-        connection.execute("INSERT INTO hybrid_runner.migrations (version, name) VALUES (9999, 'from the future')")
+        connection.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (9999, 'from the future', '')")
     for command in ("migrate", "sql"):
         assert "9999" in fails(command, "--dsn", dsn)
+
+
+def test_the_schema_of_an_unreleased_checkout_is_refused_in_one_line(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE hybrid_runner.migrations SET name = 'jobs'")
+    for command in (("migrate",), ("sql",), ("worker", "hybrid_runner.cli.demo.app:app")):
+        assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in fails(*command, "--dsn", dsn)
 
 
 def test_sql_without_a_dsn_prints_everything_and_starts_nothing(tmp_path: Path) -> None:
@@ -48,8 +55,8 @@ def test_sql_without_a_dsn_prints_everything_and_starts_nothing(tmp_path: Path) 
 
 
 def test_sql_goes_on_from_the_databases_version(dsn: str, empty_dsn: str) -> None:
-    titles = [line for line in succeeds("sql", "--dsn", dsn).splitlines() if line.startswith("-- ----")]
-    assert titles == ["-- ---- bootstrap", "-- ---- grants"]
+    titles = [line.removeprefix("-- ---- ") for line in succeeds("sql", "--dsn", dsn).splitlines() if line.startswith("-- ---- ")]
+    assert titles == ["lock", "bootstrap", "functions", *(f"function {name}" for name, _ in functions()), "partitions", "grants"]
     assert succeeds("sql", "--dsn", empty_dsn) == succeeds("sql")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.storage import client_statements
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker.garbage import YOUNG
+from hybrid_runner.worker.interpreter import YOUNG
 from tests.cli.running import NOBODY, worker
 
 TASKS = """

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.deploy.test_dashboard import QUESTIONS, asked
 from tests.support.composition import Composition, composed
 from tests.support.engine import Engine
 from tests.support.prometheus import Prometheus
+from tests.support.waiting import until
 
 JOBS = 5000
 PATIENCE = 120
@@ -43,12 +45,12 @@ def fleet(docker_engine: Engine, image: str) -> Iterator[Composition]:
 async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_done(fleet: Composition) -> None:
     """A4 A6 A13 D5 D6 F5: 5,000 jobs from a fourth container; /scale follows, and Prometheus answers what the dashboard asks."""
     killed, stopped, stays = fleet.workers()
-    await until(lambda: [fleet.healthy(worker) for worker in fleet.workers()], all)
-    await until(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 3 and said["wanted"] == 0)
+    await until_seen(lambda: [fleet.healthy(worker) for worker in fleet.workers()], all)
+    await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 3 and said["wanted"] == 0)
     fleet.psql("jobs_producer", INSERT)
-    high = await until(lambda: fleet.page(stays, "/scale"), lambda said: said["backlog"] > 1000)
+    high = await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["backlog"] > 1000)
     assert high["wanted"] > high["workers"] == 3
-    await until(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: set(working) == {killed, stopped, stays})
+    await until_seen(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: set(working) == {killed, stopped, stays})
 
     fleet.engine.docker("kill", "--signal", "KILL", killed)
     assert killed in fleet.psql("jobs_reader", RUNNING)
@@ -58,17 +60,17 @@ async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_d
     fleet.engine.docker("rm", killed, stopped)
     fleet.scale(2)
     [added] = set(fleet.workers()) - {stays}
-    await until(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: added in working)
+    await until_seen(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: added in working)
 
     backlogs: list[int] = []
-    await until(lambda: noted(fleet.page(added, "/scale"), backlogs), lambda said: said["backlog"] + said["running"] == 0)
+    await until_seen(lambda: noted(fleet.page(added, "/scale"), backlogs), lambda said: said["backlog"] + said["running"] == 0)
     assert len(set(backlogs)) > 3
     assert all(later <= earlier + ROOM for earlier, later in pairwise(backlogs)), backlogs
     assert fleet.page(added, "/scale")["wanted"] == 0
     assert fleet.psql("jobs_reader", LOGINS) == ["jobs_worker"]
     assert fleet.psql("jobs_reader", ENDED) == [f"completed {JOBS} {JOBS}"]
     assert fleet.psql("jobs_reader", "SELECT count(*) FROM hybrid_runner.jobs") == ["0"]
-    await until(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 2)
+    await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 2)
     await shows_it_all(fleet)
 
 
@@ -77,12 +79,9 @@ def noted(said: dict[str, Any], backlogs: list[int]) -> dict[str, Any]:
     return said
 
 
-async def until(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
-    """What was seen, once it is enough; what was seen last, if it never is."""
-    end = time.monotonic() + PATIENCE
-    while not enough(seen := await asyncio.to_thread(look)):
-        assert time.monotonic() < end, f"still {seen}"
-    return seen
+async def until_seen(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
+    """By commands, each of which takes a while."""
+    return await until(partial(asyncio.to_thread, look), enough, patience=PATIENCE)
 
 
 def exit_code(fleet: Composition, container: str) -> int:
@@ -97,15 +96,15 @@ async def answered(prometheus: Prometheus, question: str) -> bool:
 async def shows_it_all(fleet: Composition) -> None:
     """Every question of the dashboard has an answer, every rule is evaluated, and spans have arrived in Jaeger."""
     prometheus = Prometheus(fleet.published("prometheus", 9090))
-    await prometheus.until("sum(hybrid_runner_rescues_total) > 0")
+    await prometheus.until("sum(hybrid_runner_rescues_total) > 0", PATIENCE)
     waiting, end = QUESTIONS, time.monotonic() + PATIENCE
     while waiting:  # who measures the queues may have been the one that was killed: another one does after half a minute
         assert time.monotonic() < end, waiting
         waiting = [question for question in waiting if not await answered(prometheus, question)]
     assert {rule["health"] for rule in await prometheus.rules()} == {"ok"}
-    [ended] = await prometheus.until('sum(hybrid_runner_run_duration_seconds_count{outcome="completed"})')
+    [ended] = await prometheus.until('sum(hybrid_runner_run_duration_seconds_count{outcome="completed"})', PATIENCE)
     assert 0 < float(ended["value"][1]) <= JOBS
-    lost = await prometheus.until('ALERTS{alertname="HybridRunnerWorkersLost", alertstate="firing"}')
+    lost = await prometheus.until('ALERTS{alertname="HybridRunnerWorkersLost", alertstate="firing"}', PATIENCE)
     assert [alert["metric"]["queue"] for alert in lost] == ["images"]
     async with aiohttp.ClientSession() as session, session.get(fleet.published("jaeger", 16686) + "/api/services") as response:
         assert "hybrid-runner" in (await response.json())["data"]

@@ -14,7 +14,8 @@ import yaml
 from hybrid_runner.settings import Settings
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
-from tests.support.pages import browser, free_port
+from tests.support.pages import browser
+from tests.support.ports import free_port
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSIONS = ("1.30", "1.37")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import subprocess
@@ -21,6 +20,7 @@ from hybrid_runner.storage.migrating import migrate
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server
 from tests.support.server import QUICK, embedded
+from tests.support.waiting import equals, until
 from tests.support.working import outcome, runner, working
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "roles.sql"
@@ -154,8 +154,7 @@ async def test_a_password_may_have_any_character_if_it_comes_beside_the_address(
     await owner.execute("SELECT pg_reload_conf()")
     await owner.close()
     monkeypatch.setenv("PGPASSWORD", "another")
-    while await lets_in(server):  # until the server has read its rules
-        await asyncio.sleep(0.01)
+    await until(lambda: lets_in(server), equals(value=False))  # it has to read its rules
     monkeypatch.setenv("PGPASSWORD", password)
     app = runner(as_role(server, "jobs_worker"), tasks.registry)
     async with working(app):

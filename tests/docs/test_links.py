@@ -35,3 +35,11 @@ def test_every_page_is_reachable_from_the_readme() -> None:
         seen.add(page)
         waiting += [(page.parent / path).resolve() for path, _ in LINK.findall(page.read_text(encoding="utf-8")) if path]
     assert set(PAGES) - seen == set()
+
+
+def test_the_index_lists_every_page_once() -> None:
+    index = ROOT / "docs" / "README.md"
+    rows = re.findall(r"^\| \[.+?\]\((.+?)\) \|", index.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = [(index.parent / path).resolve() for path in rows]
+    assert len(listed) == len(set(listed))
+    assert {page for page in PAGES if page.parent == index.parent} - {index} <= set(listed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -70,22 +71,31 @@ def test_the_targets_of_make_exist() -> None:
 
 
 def test_what_pip_installs_is_this_distribution_and_the_extra_exists() -> None:
+    [[_, _, here]] = of("pip")
+    [published] = re.findall(r'`pip install "(.+?)"`', (ROOT / "README.md").read_text(encoding="utf-8"))
+    for wanted, where in ((here, "."), (published, PROJECT["name"])):
+        name, _, extra = wanted.rstrip("]").partition("[")
+        assert name == where
+        assert extra in PROJECT["optional-dependencies"]
+
+
+def test_the_demo_installs_no_more_than_that() -> None:
     [[_, _, wanted]] = of("pip")
-    name, _, extra = wanted.rstrip("]").partition("[")
-    assert name == PROJECT["name"]
-    assert extra in PROJECT["optional-dependencies"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    _, _, recipe = makefile.partition("\n$(DEMO):")
+    assert f"-e '{wanted}'" in recipe.partition("\n\n")[0]
+    assert "\ndemo: $(DEMO) " in makefile
 
 
 def test_the_readme_works_from_the_handler_to_the_result(dsn: str, environment: dict[str, str], tmp_path: Path) -> None:
     [handler] = blocks("README.md", "python")
     [insert] = blocks("README.md", "sql")
     (tmp_path / "app.py").write_text(handler.text, encoding="utf-8")
-    migrate, worker, enqueue = of("hybrid-runner")
+    worker, enqueue, _ = of("hybrid-runner")
 
     def run(command: list[str]) -> str:
         return subprocess.check_output(installed(command), env=environment, cwd=tmp_path, text=True, timeout=30)
 
-    run(migrate)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(insert.text.encode())
     with working(worker, environment, tmp_path):
@@ -93,3 +103,11 @@ def test_the_readme_works_from_the_handler_to_the_result(dsn: str, environment: 
     with psycopg.connect(dsn) as connection:
         ended = connection.execute("SELECT queue, kind, state::text, result FROM hybrid_runner.archive ORDER BY id").fetchall()
     assert ended == [("images", "thumbnail", "completed", {"bytes": 307200})] * 2
+
+
+def test_the_readme_makes_the_tables_on_a_server_of_ones_own(empty_dsn: str, environment: dict[str, str]) -> None:
+    *_, migrate = of("hybrid-runner")
+    assert migrate[:3] == ["hybrid-runner", "migrate", "--dsn"]
+    subprocess.run([*installed(migrate[:3]), empty_dsn], env=environment, check=True, capture_output=True, timeout=30)
+    with psycopg.connect(empty_dsn) as connection:
+        assert connection.execute("SELECT to_regclass('hybrid_runner.jobs') IS NOT NULL").fetchone() == (True,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -11,6 +12,8 @@ from tests.docs.blocks import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `(\w+)`.*?\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE))
+FUNCTIONS = "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace"
+INTERVAL = "SELECT $1::text::interval"
 SHORT = {"timestamp with time zone": "timestamptz"}
 
 
@@ -29,7 +32,44 @@ async def actual(database: Connection, table: str) -> set[tuple[str, str]]:
     return {(row["attname"], SHORT.get(row["type"], row["type"])) for row in rows}
 
 
-@pytest.mark.parametrize("table", ["jobs", "queues", "workers"])
+def table_after(section: str, *heads: str) -> list[list[str]]:
+    """The rows of the table with these heads, without marks."""
+    head = "| " + " | ".join(heads) + " |\n"
+    lines = section.partition(head)[2].split("\n")[1:]
+    rows = [line.strip("|").split("|") for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
+    return [[cell.strip().strip("`") for cell in row] for row in rows]
+
+
+async def names_of(database: Connection, *kinds: str) -> set[str]:
+    """Relations of these kinds, without partitions."""
+    rows = await database.fetch(
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'hybrid_runner'::regnamespace "
+        "AND relkind::text = ANY ($1) AND NOT relispartition",
+        kinds,
+    )
+    return {row[0] for row in rows}
+
+
+async def test_every_table_view_and_sequence_is_on_the_page(database: Connection) -> None:
+    functions = {row[0] for row in await database.fetch(FUNCTIONS)}
+    assert SECTIONS.keys() - functions == await names_of(database, "r", "p")
+    assert {row[0] for row in table_after(PAGE, "view", "what it shows")} == await names_of(database, "v")
+    assert {row[0] for row in table_after(PAGE, "sequence", "what it counts")} == await names_of(database, "S")
+
+
+async def test_the_rows_that_are_there_from_the_beginning_are_the_documented_ones(database: Connection) -> None:
+    for table, columns in (("retention", ("state", "kind", "keep")), ("duties", ("name", "every"))):
+        heads = [f"`{column}`" for column in columns]
+        rows = table_after(SECTIONS[table], *heads) or table_after(SECTIONS[table], *heads, "what it is")
+        there = await database.fetch(f"SELECT {', '.join(columns)} FROM hybrid_runner.{table}")
+        written = {tuple(row[: len(columns) - 1]): await database.fetchval(INTERVAL, row[len(columns) - 1]) for row in rows}
+        assert written == {tuple(row)[:-1]: row[-1] for row in there}
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["jobs", "queues", "workers", "retention", "duties", "unreported_ends", "archive_scans", "xid_history", "migrations"],
+)
 async def test_the_columns_of_a_table_are_the_documented_ones(database: Connection, table: str) -> None:
     assert set(documented(table)) == await actual(database, table)
 

@@ -23,12 +23,14 @@ from hybrid_runner.embedded import EmbeddedError, EmbeddedPostgres, default_data
 from hybrid_runner.embedded.account import NOBODY, WITHOUT_NAMESPACES, Account, accepted_account
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE, find_binaries
 from tests.support.outside import missing
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(30)
 PATIENCE = 15.0
 USER = """
 import pathlib, sys
 from hybrid_runner.embedded import use_embedded
+from tests.support.waiting import wait_until
 postgres = use_embedded(pathlib.Path(sys.argv[1]))
 print(postgres.started, postgres.dsn, flush=True)
 sys.stdin.read()
@@ -71,14 +73,6 @@ def ask(dsn: str, statement: str) -> Any:
             await connection.close()
 
     return asyncio.run(session())
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    """For what only a look can tell: another process's file or socket."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.005)
 
 
 def wait_until_stopped(directory: Path) -> None:
@@ -249,7 +243,7 @@ def test_killed_postmaster_is_started_again_by_the_keeper(folder: Path, use: Use
     ask(postgres.dsn, "CREATE TABLE kept_by_keeper AS SELECT 7 AS number")
     before, kept_by = postmaster(folder), keeper(folder)
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: "ended by itself" in log(folder))
+    wait_until(lambda: "ended by itself" in log(folder))
     again = use(folder)
     assert not again.started
     assert ask(postgres.dsn, "SELECT number FROM kept_by_keeper") == 7
@@ -288,7 +282,7 @@ def test_user_arriving_while_the_server_stops_gets_a_living_one(folder: Path) ->
 
 def test_killed_initdb_leaves_nothing_broken(empty: Path, use: Use) -> None:
     process = OtherProcess(empty)
-    eventually((empty / "data.new/PG_VERSION").exists)
+    wait_until((empty / "data.new/PG_VERSION").exists)
     os.kill(keeper(empty), signal.SIGKILL)
     _, complaint = process.process.communicate()
     assert "keeper of the embedded Postgres died" in complaint
@@ -358,7 +352,7 @@ def test_overlong_log_is_set_aside(folder: Path, use: Use) -> None:
     with (folder / "postgres.log").open("wb") as file:
         file.truncate(11 * 1024 * 1024)
     use(folder)
-    assert (folder / "postgres.log").stat().st_size < 10_000
+    assert (folder / "postgres.log").stat().st_size < 1024 * 1024
     (folder / "postgres.log.1").unlink()
 
 

@@ -1,10 +1,23 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.policy.looking import HEALTHY, LONGEST_BLOCK, Recent, Sweeps, is_brisk, pause_after_find, pause_after_none
+from hybrid_runner.models import Claim
+from hybrid_runner.policy.looking import (
+    HEALTHY,
+    LONGEST_BLOCK,
+    TOGETHER,
+    Recent,
+    Sweeps,
+    count_unexpected,
+    is_brisk,
+    pause_after_find,
+    pause_after_none,
+    pause_for_known,
+)
 
 LONGEST = 0.005
 SHARE = 0.25
@@ -83,6 +96,46 @@ def test_looks_that_find_nothing_take_their_share_of_the_time_and_no_more(look: 
 
 def test_a_worker_whose_share_may_be_everything_never_pauses() -> None:
     assert pause_after_none(10_000, 0.1, 1.0, 1.0, LONGEST) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "unexpected", "pause"),
+    [
+        (333, 0, TOGETHER),
+        (333, 49, TOGETHER),  # without the others it would sleep
+        (333, 50, 0),
+        (333, 333, 0),
+        (50, 0, TOGETHER),
+        (49, 0, 0),  # it is about to fall asleep
+        (0, 0, 0),
+    ],
+)
+def test_looks_are_apart_while_only_jobs_whose_time_was_known_keep_a_worker_awake(
+    rate: float, unexpected: float, pause: float
+) -> None:
+    assert pause_for_known(rate, unexpected, 150) == pause
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [(0, 1), (-3600, 1), (0.09, 1), (0.1, 0), (1, 0), (86400, 0)],
+)
+def test_a_job_that_was_put_in_well_before_it_was_due_is_not_unexpected(before: float, count: int) -> None:
+    assert count_unexpected([claim_put_in(before)]) == count
+
+
+def test_in_a_large_find_all_count_as_unexpected_so_that_their_times_need_not_be_compared() -> None:
+    assert count_unexpected([claim_put_in(1)] * 20) == 0
+    assert count_unexpected([claim_put_in(1)] * 21) == 21
+
+
+def claim_put_in(seconds_before: float) -> Claim:
+    due = datetime(2030, 1, 1, tzinfo=UTC)
+    return Claim(
+        id=1, queue="default", kind="noop", priority=5, payload="{}", data=None, key=None, run_at=due, max_attempts=5,
+        seconds=None, finish_by=None, traceparent=None, attempt=1, claim=1, started_at=due,
+        created_at=due - timedelta(seconds=seconds_before),
+    )  # fmt: skip
 
 
 def test_what_was_never_seen_has_no_rate() -> None:

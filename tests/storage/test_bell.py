@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from hybrid_runner.news import MuteExpired
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
 from tests.support.jobs import living
@@ -15,8 +16,8 @@ from tests.support.rings import listening
 Opens = Callable[[], Awaitable[Connection]]
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
-VALUE = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
-SET = "SELECT setval(doorbell::regclass, $1) FROM hybrid_runner.queues WHERE name = 'default'"
+VALUE = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
+SET = "SELECT setval(doorbell, $1) FROM hybrid_runner.queues WHERE name = 'default'"
 LISTED = "SELECT $1 IN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::int8)"
 BEYOND = "SELECT $1 >= pg_snapshot_xmax(pg_current_snapshot())::text::int8"
 OWN_ID = "SELECT pg_current_xact_id()::text::int8"
@@ -60,7 +61,7 @@ async def test_a_snapshot_lists_it_once_a_newer_one_has_ended(database: Connecti
 async def test_a_number_of_ones_own_waits_for_the_newest_transaction_too(
     end: str, database: Connection, inserting: Connection
 ) -> None:
-    below = await statements.witness_inserts(database)
+    below = await statements.mark_in_flight(database)
     assert not await statements.inserts_ended(database, below)
     await inserting.execute(end)
     assert await statements.inserts_ended(database, below)
@@ -69,7 +70,7 @@ async def test_a_number_of_ones_own_waits_for_the_newest_transaction_too(
 async def test_transactions_that_begin_later_are_not_waited_for(
     database: Connection, inserting: Connection, another: Opens
 ) -> None:
-    below = await statements.witness_inserts(database)
+    below = await statements.mark_in_flight(database)
     later = await another()
     await later.execute("BEGIN")
     await later.execute(INSERT)
@@ -82,7 +83,7 @@ async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_
     await inserting.execute("BEGIN")
     await inserting.execute("SAVEPOINT within")
     await inserting.execute(INSERT)
-    below = await statements.witness_inserts(database)
+    below = await statements.mark_in_flight(database)
     await inserting.execute("RELEASE SAVEPOINT within")
     assert not await statements.inserts_ended(database, below)
     await inserting.execute("COMMIT")
@@ -93,14 +94,14 @@ async def test_a_transaction_that_only_reads_is_not_waited_for(database: Connect
     reading = await another()
     await reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await reading.fetch("SELECT FROM hybrid_runner.queues")
-    assert await statements.inserts_ended(database, await statements.witness_inserts(database))
+    assert await statements.inserts_ended(database, await statements.mark_in_flight(database))
 
 
 async def test_a_transaction_in_another_database_is_waited_for_too(database: Connection, empty_dsn: str) -> None:
     elsewhere = await connect(empty_dsn)
     await elsewhere.execute("BEGIN")
     await elsewhere.fetchval(OWN_ID)
-    below = await statements.witness_inserts(database)
+    below = await statements.mark_in_flight(database)
     assert not await statements.inserts_ended(database, below)
     await elsewhere.execute("COMMIT")
     assert await statements.inserts_ended(database, below)
@@ -169,14 +170,14 @@ async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connectio
 # --- rows that somebody deleted
 
 
-@pytest.mark.parametrize("lie_down", [True, False])
-async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, lie_down: bool) -> None:
+@pytest.mark.parametrize("locks", [True, False])
+async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, locks: bool) -> None:
     """The session that asks is the listener of other queues as well, and an error would cost them theirs."""
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    await statements.open_bell(bell, "default", lie_down=lie_down)
+    await statements.open_bell(bell, "default", take_sleep_lock=locks)
     assert await bell.fetchval(VALUE) == 0
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    assert await statements.mute_bell(bell, "default", timedelta(seconds=30), "looking", rise=lie_down) is False
+    assert await statements.mute_bell(bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks) is False
     assert await bell.fetchval(VALUE) > 0
 
 
@@ -193,4 +194,4 @@ async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(bell: Co
             assert ("" in await rings.so_far()) is rung
             first = await living(bell)
             told = await statements.beat(bell, "worker-1", [], ["default"], first)
-            assert ("expired" in [t.what for t in told]) is rung
+            assert (MuteExpired("default") in told) is rung

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 
 from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
@@ -26,7 +27,7 @@ async def enqueue_work(connection: Connection, on_conflict: OnConflict, priority
 async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> None:
     first = await client_statements.enqueue_job(database, NewJob("work"), "error")
     second = await client_statements.enqueue_job(database, NewJob("work"), "error")
-    assert (first.outcome, second.outcome) == ("inserted", "inserted")
+    assert (first.enqueued, second.enqueued) == ("inserted", "inserted")
     assert second.id > first.id
 
 
@@ -86,6 +87,14 @@ async def test_a_key_is_free_again_when_its_job_has_ended(database: Connection) 
     number, outcome = await enqueue_work(database, "error")
     assert outcome == "inserted"
     assert number != job
+
+
+@pytest.mark.parametrize("function", ["enqueue", "enqueue_job"])
+async def test_a_time_and_a_delay_together_are_refused(function: str, database: Connection) -> None:
+    """The delay would be ignored without a word."""
+    with pytest.raises(asyncpg.InvalidParameterValueError, match="give run_at or delay, not both"):
+        await database.execute(f"SELECT hybrid_runner.{function}('work', run_at => now(), delay => '1 hour')")
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:
@@ -150,7 +159,7 @@ async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Co
     waiting = await enqueue(database, key="there")
     batch = [NewJob("work", key="new"), NewJob("work", key="there"), NewJob("work"), NewJob("work", key="new")]
     first, second, third, fourth = await client_statements.enqueue_many(database, batch, "exists")
-    assert [e.outcome for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
+    assert [e.enqueued for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
         await client_statements.enqueue_many(database, batch, "error")

@@ -11,7 +11,8 @@ from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from pydantic import BaseModel
 
-from hybrid_runner import ConfigurationError, EnqueueError, NewJob, Runner, client
+from hybrid_runner import ConfigurationError, EnqueueError, NewJob, Runner
+from hybrid_runner.client import new_jobs
 from hybrid_runner.storage.connections import Connection
 from tests.support.working import runner
 
@@ -49,7 +50,7 @@ async def test_payloads_and_jobs_may_be_mixed_and_stay_in_order(dsn: str, databa
     kinds = ["anything", "other", "anything", "other", "anything"]
     expected = [(answer.id, kind, {"n": n}) for n, (answer, kind) in enumerate(zip(answers, kinds, strict=True))]
     assert await stored(database) == expected
-    assert {answer.outcome for answer in answers} == {"inserted"}
+    assert {answer.enqueued for answer in answers} == {"inserted"}
 
 
 async def test_any_iterable_will_do_and_none_is_an_empty_payload(dsn: str, database: Connection) -> None:
@@ -91,7 +92,7 @@ async def test_what_all_share_is_every_jobs(dsn: str, database: Connection) -> N
         ("anything", [1, float("nan")], {}, "anything: the payload contains NaN"),
         ("unheard", [1, "\x00"], {}, "unheard: the payload contains a NUL"),
         ("unheard", [NewJob("k"), object()], {}, "unheard: the payload cannot be written as JSON"),
-        ("anything", [1, 2], {"priority": 10}, "priority must be 0"),
+        ("anything", [1, 2], {"priority": 10}, "priority must be 0 to 9"),
         ("anything", [1, 2], {"queue": "no queue"}, "is not a queue"),
         ("no kind", [1, 2], {}, "is not a kind"),
         ("anything", [1, 2], {"on_conflict": "perhaps"}, "on_conflict must be"),
@@ -118,12 +119,12 @@ async def test_too_much_for_one_call_is_refused(
     payloads: list[Any], dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with with_handlers(dsn) as app:
-        monkeypatch.setattr(client, "MOST_BYTES_AT_ONCE", 8)
+        monkeypatch.setattr(new_jobs, "MOST_BYTES_AT_ONCE", 8)
         await app.enqueue_many("anything", payloads)
-        monkeypatch.setattr(client, "MOST_BYTES_AT_ONCE", 7)
+        monkeypatch.setattr(new_jobs, "MOST_BYTES_AT_ONCE", 7)
         with pytest.raises(EnqueueError, match="8 bytes of payloads at once are too many: send at most 7 a call"):
             await app.enqueue_many("anything", payloads)
-        monkeypatch.setattr(client, "MOST_AT_ONCE", 1)
+        monkeypatch.setattr(new_jobs, "MOST_AT_ONCE", 1)
         with pytest.raises(EnqueueError, match="2 jobs at once are too many: send at most 1 a call"):
             await app.enqueue_many("anything", payloads)
     assert len(await stored(database)) == 2

@@ -21,6 +21,7 @@ from hybrid_runner.upkeep.growth import Growth
 from tests.support.archive import aged
 from tests.support.jobs import enqueue
 from tests.support.server import QUICK
+from tests.support.waiting import until, until_fetched
 
 Another = Callable[[], Awaitable[Connection]]
 AT_ONCE = timedelta(0)
@@ -79,10 +80,10 @@ async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection
 
 async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(database: Connection) -> None:
     rows = await database.fetch(
-        "SELECT shelf, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
+        "SELECT half, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
     )
-    for shelf, partition in [(row[0], row[1]) for row in rows]:
-        left = [row[1] for row in rows if row[0] == shelf]
+    for half, partition in [(row[0], row[1]) for row in rows]:
+        left = [row[1] for row in rows if row[0] == half]
         if left.index(partition) < len(left) - 1:  # all but the first
             await database.execute(f"DROP TABLE hybrid_runner.{partition}")
     await aged(database, 500)
@@ -161,8 +162,7 @@ async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: C
     await own_server.execute("ROLLBACK PREPARED 'forgotten'")
     await own_server.execute("ALTER SYSTEM SET autovacuum = off")
     await own_server.execute("SELECT pg_reload_conf()")
-    while await own_server.fetchval("SHOW autovacuum") == "on":
-        pass
+    await until_fetched(own_server, "SHOW autovacuum", "off")
     assert [name for name, _ in await culprits(own_server)] == ["setting autovacuum"]
 
 
@@ -185,8 +185,7 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
     try:
         async with reader.transaction(isolation="repeatable_read"):
             await reader.execute("SELECT")
-            while not await own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"):
-                pass
+            await until(lambda: own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"))
             await enqueue(own_server)
             assert await culprits(own_server, timedelta(minutes=10)) == []
             await enqueue(own_server)
@@ -196,11 +195,10 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
                 "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for longer "
             )
         caught_up = (
-            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_transaction) FROM hybrid_runner.horizons AS h) "
+            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_xid) FROM hybrid_runner.xid_history AS h) "
             "FROM pg_stat_replication AS r"
         )
-        while not await own_server.fetchval(caught_up):
-            pass
+        await until(lambda: own_server.fetchval(caught_up))
         assert await culprits(own_server) == []
     finally:
         await reader.close()

@@ -11,7 +11,7 @@ from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.storage import connections
 from hybrid_runner.storage.connections import connect
 from hybrid_runner.storage.hosts import each
-from tests.support.pages import free_port
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 
 

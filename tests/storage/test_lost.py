@@ -8,19 +8,21 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import State, Told
+from hybrid_runner.models import State
+from hybrid_runner.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.registry import Registry
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
+from tests.support import inside
 from tests.support.jobs import KINDS, claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def beat(database: Connection, worker_id: str, first: int) -> list[Told]:
+async def beat(database: Connection, worker_id: str, first: int) -> list[HeartbeatNews]:
     return await statements.beat(database, worker_id, [], [], first)
 
 
@@ -32,8 +34,12 @@ async def silent_for(database: Connection, worker_id: str, seconds: float) -> No
     )  # fmt: skip
 
 
-def dead(told: list[Told]) -> list[str | None]:
-    return [t.value for t in told if t.what == "dead"]
+def dead(news: list[HeartbeatNews]) -> list[str]:
+    return [one.worker_id for one in news if isinstance(one, WorkerDied)]
+
+
+def duties(news: list[HeartbeatNews]) -> list[str]:
+    return sorted(one.name for one in news if isinstance(one, DutyGiven))
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_i
     await silent_for(database, "dies", 29)
     told = await beat(database, "lives", first)
     assert dead(told) == []
-    [left] = [float(t.value or "nan") for t in told if t.what == "silent"]
+    [left] = [one.dead_in.total_seconds() for one in told if isinstance(one, WorkerSilent)]
     assert 0 < left < 2
     await silent_for(database, "dies", 31)
     assert dead(await beat(database, "lives", first)) == ["dies"]
@@ -82,7 +88,9 @@ async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connect
     for name in ("first back", "second back"):
         await silent_for(database, name, 60)
     assert dead(await beat(database, "first back", first)) == []
-    await database.execute("UPDATE hybrid_runner.workers SET steady_since = steady_since - interval '31 s' WHERE id = 'first back'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE id = 'first back'"
+    )
     assert dead(await beat(database, "first back", first)) == ["second back"]
 
 
@@ -112,24 +120,23 @@ async def test_the_dead_are_told_so(database: Connection) -> None:
     first, dies = await living(database, "lives"), await living(database, "dies")
     await silent_for(database, "dies", 31)
     await beat(database, "lives", first)
-    assert await beat(database, "dies", dies) == [("lost", "", None)]
-    assert (await beat(database, "unknown", 1)) == [("lost", "", None)]
+    assert await beat(database, "dies", dies) == [DeclaredDead()]
+    assert (await beat(database, "unknown", 1)) == [DeclaredDead()]
 
 
 async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(database: Connection) -> None:
     older = await living(database, "same")
     newer = await living(database, "same")
-    assert [t.what for t in await beat(database, "same", older)] == ["lost"]
-    assert "lost" not in [t.what for t in await beat(database, "same", newer)]
+    assert await beat(database, "same", older) == [DeclaredDead()]
+    assert DeclaredDead() not in await beat(database, "same", newer)
 
 
 async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
-    chores = [[t.value for t in await beat(database, name, firsts[name]) if t.what == "chore"] for name in ("a", "b")]
-    assert sorted(filter(None, chores[0])) == ["gauges", "growth", "lost", "partitions", "prune"]
-    assert chores[1] == []
-    await database.execute("UPDATE hybrid_runner.chores SET taken_at = taken_at - pause WHERE name = 'lost'")
-    assert [t.value for t in await beat(database, "b", firsts["b"]) if t.what == "chore"] == ["lost"]
+    given = [duties(await beat(database, name, firsts[name])) for name in ("a", "b")]
+    assert given == [["gauges", "growth", "lost", "partitions", "prune"], []]
+    await database.execute("UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'")
+    assert duties(await beat(database, "b", firsts["b"])) == ["lost"]
 
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:
@@ -231,7 +238,7 @@ async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     lost = await statements.find_lost(database, 10)
     await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
     rescuer = Rescuer(database, Registry())
-    assert await rescuer._settle([Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
+    assert await inside.put_back(rescuer, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew
-from hybrid_runner.storage import client_statements, statements
+from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
+from hybrid_runner.news import CancelRequested
+from hybrid_runner.storage import client_statements, migrating, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
-from hybrid_runner.storage.queries import migrations
+from hybrid_runner.storage.queries import Migration, functions, migrations
 from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
 from tools.schema_dump import dump
@@ -70,18 +71,42 @@ async def test_the_printed_script_makes_what_migrate_makes(dsn: str, empty_dsn: 
     assert dump(empty_dsn) == dump(dsn)
 
 
-async def test_the_printed_script_can_start_in_the_middle(dsn: str, empty_dsn: str) -> None:
+async def test_the_script_for_a_current_database_makes_functions_and_grants_anew(dsn: str, database: Connection) -> None:
+    before = dump(dsn)
+    await database.execute("DROP FUNCTION hybrid_runner.pause")
+    assert dump(dsn) != before
+    await database.execute(as_script(NEWEST))
+    assert dump(dsn) == before
+
+
+async def test_every_function_is_one_that_postgres_can_read(database: Connection) -> None:
+    """`migrate` does not have them checked, since one may name another that is made after it; here all are there."""
+    for _, sql in functions():
+        await database.execute(sql)
+
+
+async def test_no_function_is_left_that_has_no_file(database: Connection) -> None:
+    """CREATE OR REPLACE leaves the old one there when arguments change: the migration that changes them drops it."""
+    rows = await database.fetch(
+        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace ORDER BY proname"
+    )
+    assert [row[0] for row in rows] == [name for name, _ in functions()]
+
+
+async def test_migrating_is_done_whole_or_not_at_all(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database never has tables of one version and functions of another."""
     connection = await connect(empty_dsn)
-    first = as_script().partition("-- ---- 0004")[0]
-    await connection.execute(first)
-    assert await schema_version(connection) == 3
-    await connection.execute(as_script(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "functions", lambda: (*functions(), ("broken", "SELECT nothing_of_the_kind()")))
+        with pytest.raises(DatabaseError, match="nothing_of_the_kind"):
+            await migrate(connection)
+    assert await schema_version(connection) == 0
+    assert await connection.fetchval("SELECT to_regnamespace('hybrid_runner')") is None
     await connection.close()
-    assert dump(empty_dsn) == dump(dsn)
 
 
 async def test_a_newer_schema_is_refused_with_one_line(dsn: str, database: Connection) -> None:
-    await database.execute("INSERT INTO hybrid_runner.migrations (version, name) VALUES (999, 'from_the_future')")
+    await database.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (999, 'from_the_future', '')")
     before = dump(dsn)
     with pytest.raises(SchemaTooNew) as refusal:
         await migrate(database)
@@ -97,11 +122,48 @@ async def test_no_schema_and_an_older_one_are_told_apart(empty_dsn: str) -> None
     assert await schema_version(connection) == 0
     with pytest.raises(SchemaMissing, match=r"no hybrid_runner schema: run `hybrid-runner migrate`"):
         await require_schema(connection)
-    await connection.execute(as_script().partition("-- ---- 0002")[0])
-    with pytest.raises(SchemaMissing, match=rf"version 1, this version needs {NEWEST}"):
-        await require_schema(connection)
-    assert [step.version for step in await migrate(connection)] == list(range(2, NEWEST + 1))
     await connection.close()
+
+
+async def test_a_database_that_lacks_a_migration_is_refused_and_only_that_one_is_applied(
+    database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = Migration(NEWEST + 1, "later", "CREATE TABLE hybrid_runner.later ()")
+    monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), later))
+    with pytest.raises(SchemaMissing, match=rf"version {NEWEST}, this version needs {NEWEST + 1}"):
+        await require_schema(database)
+    assert await migrate(database) == [later]
+    await require_schema(database)
+
+
+BEFORE_THE_SQUASH = """
+    CREATE SCHEMA hybrid_runner;
+    CREATE TABLE hybrid_runner.migrations (
+        version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+    INSERT INTO hybrid_runner.migrations (version, name)
+    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'), (7, 'workers'), (8, 'doorbell')
+"""
+
+
+async def test_a_database_of_a_checkout_with_other_migrations_is_refused_with_a_way_out(empty_dsn: str) -> None:
+    connection = await connect(empty_dsn)
+    await connection.execute(BEFORE_THE_SQUASH)
+    for refused in (migrate, require_schema, schema_version):
+        with pytest.raises(SchemaUnreleased) as refusal:
+            await refused(connection)
+        assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+    assert await connection.fetchval("SELECT to_regclass('hybrid_runner.jobs')") is None  # it was left as it was
+    await connection.execute("DROP SCHEMA hybrid_runner CASCADE")
+    assert len(await migrate(connection)) == NEWEST
+    await connection.close()
+
+
+async def test_a_database_of_a_checkout_with_another_baseline_is_refused(database: Connection) -> None:
+    await database.execute("UPDATE hybrid_runner.migrations SET checksum = 'of an earlier text' WHERE version = 1")
+    for refused in (migrate, require_schema):
+        with pytest.raises(SchemaUnreleased, match="its migration 1 is another one"):
+            await refused(database)
 
 
 @pytest.fixture
@@ -185,7 +247,7 @@ async def _works(connection: Connection) -> None:
     await statements.make_archive_partitions(connection, 9)
     first = await living(connection)
     told = await statements.beat(connection, "worker-1", [taken.id], [], first)
-    assert [t.value for t in told if t.what == "cancel"] == [str(taken.id)]
+    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
     await statements.retire_worker(connection, "worker-1", first, in_order=True)
     view = await client_statements.get_job(connection, job)
     assert view is not None

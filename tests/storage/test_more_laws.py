@@ -28,7 +28,7 @@ async def test_a_replaced_job_rings_for_when_it_is_due_now(dsn: str, database: C
     await enqueue(database, key="k", delay=timedelta(hours=1))
     async with listening(dsn) as rings:
         done = await client_statements.enqueue_job(database, NewJob("work", key="k"), "replace")
-        assert (done.outcome, await rings.so_far()) == ("replaced", [""])
+        assert (done.enqueued, await rings.so_far()) == ("replaced", [""])
 
 
 async def test_a_claim_does_not_read_what_is_not_due(databases: Databases, template: str) -> None:

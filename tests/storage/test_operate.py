@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hybrid_runner.errors import EnqueueError
-from hybrid_runner.models import JobView, State
+from hybrid_runner.models import MAX_ATTEMPTS, JobView, State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
@@ -65,9 +65,17 @@ async def test_a_cancelled_job_keeps_the_reason_and_frees_its_key(database: Conn
     job = await bring(database, "queued")
     await client_statements.cancel_job(database, job, "no longer needed")
     cancelled = await view(database, job)
-    assert (cancelled.errors[-1]["message"], cancelled.errors[-1]["kind"]) == ("no longer needed", "Cancel")
+    assert (cancelled.errors[-1]["message"], cancelled.errors[-1]["type"]) == ("no longer needed", "Cancel")
     assert cancelled.finished_at is not None
     assert await enqueue(database, key="k") != job
+
+
+async def test_a_job_that_was_never_claimed_is_reported_with_the_usual_number_of_attempts(database: Connection) -> None:
+    """Its handler was never asked how often it may be tried."""
+    for own in (None, 2):
+        await client_statements.cancel_job(database, await enqueue(database, max_attempts=own), None)
+    ends = await statements.take_unreported_ends(database, 10, timedelta(0))
+    assert [end.claim.max_attempts for end in ends] == [MAX_ATTEMPTS, 2]
 
 
 async def test_asking_a_running_job_twice_keeps_the_first_time(database: Connection) -> None:

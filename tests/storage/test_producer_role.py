@@ -26,6 +26,7 @@ FORBIDDEN = [
     "id",
     "state",
     "attempt",
+    "snoozes",
     "claim",
     "worker_id",
     "started_at",

@@ -51,7 +51,7 @@ async def test_what_did_not_complete_is_kept_for_a_day(state: State, database: C
     """B15"""
     await database.execute(
         "DO $$ DECLARE part text; BEGIN FOR part IN SELECT partition FROM hybrid_runner.archive_partitions "
-        "WHERE shelf = 'archive_failed' AND NOT is_default LOOP EXECUTE 'DROP TABLE hybrid_runner.' || part; END LOOP; END $$"
+        "WHERE half = 'archive_failed' AND NOT is_default LOOP EXECUTE 'DROP TABLE hybrid_runner.' || part; END LOOP; END $$"
     )
     due = await partition(database, FAILED, 2 * DAY, DAY)
     not_yet = await partition(database, FAILED, DAY, 0)
@@ -141,7 +141,7 @@ async def test_a_reader_makes_pruning_give_up_soon_and_another_round_succeeds(da
     assert not await exists(database, "archive_successor")
     # What would have to be copied again waits a few minutes.
     assert await pruned(database) == [("dropped", whole)]
-    await database.execute("UPDATE hybrid_runner.archive_looks SET not_before = now()")
+    await database.execute("UPDATE hybrid_runner.archive_scans SET not_before = now()")
     assert await pruned(database) == [("rewritten", some)]
     assert await known(database, sorted(both + kept)) == kept
 
@@ -171,7 +171,7 @@ async def test_while_survivors_are_copied_readers_go_on_and_writers_wait(databas
     # They are in each other's way: the one that can try again gives in.
     assert await rewriting == [("blocked", part)]
     assert await writing == "DELETE 1"
-    await database.execute("DROP EVENT TRIGGER pauses; UPDATE hybrid_runner.archive_looks SET not_before = now()")
+    await database.execute("DROP EVENT TRIGGER pauses; UPDATE hybrid_runner.archive_scans SET not_before = now()")
     assert await pruned(database) == [("rewritten", part)]
     assert await known(database, [*kept, gone]) == kept[1:]
 
@@ -310,7 +310,7 @@ async def test_hours_of_which_little_is_kept_become_a_day(database: Connection) 
     kept = [jobs[0], jobs[2], jobs[4], jobs[5]]
     assert await known(database, jobs) == kept
     assert await database.fetchval(f"SELECT count(*) FROM hybrid_runner.{said[-1][1]}") == 4
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.archive_looks") == 1
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.archive_scans") == 1
     assert await pruned(database) == []
 
 
@@ -361,14 +361,14 @@ async def test_a_producer_has_no_say_in_it_and_a_worker_prunes(database: Connect
 async def test_partitions_are_as_wide_as_what_is_kept_allows(database: Connection) -> None:
     width = (
         "SELECT DISTINCT upper - lower FROM hybrid_runner.archive_partitions "
-        "WHERE shelf = 'archive_completed' AND upper = (SELECT max(upper) FROM hybrid_runner.archive_partitions "
-        "WHERE shelf = 'archive_completed')"
+        "WHERE half = 'archive_completed' AND upper = (SELECT max(upper) FROM hybrid_runner.archive_partitions "
+        "WHERE half = 'archive_completed')"
     )
     assert await database.fetchval(width) == timedelta(hours=1)
     for kept, wide in (("7 days", timedelta(days=1)), ("1 year", timedelta(days=27))):
         await keep(database, State.COMPLETED, kept)
         for newest in await database.fetch(
-            "SELECT partition FROM hybrid_runner.archive_partitions WHERE shelf = 'archive_completed' AND NOT is_default"
+            "SELECT partition FROM hybrid_runner.archive_partitions WHERE half = 'archive_completed' AND NOT is_default"
         ):
             await database.execute(f"DROP TABLE hybrid_runner.{newest[0]}")
         assert await statements.make_archive_partitions(database, 7) > 0

@@ -19,7 +19,7 @@ INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue, run_at) VALUES ('work', $
 async def mute(connection: Connection, queue: str, milliseconds: int) -> None:
     """Mute the bell of an open queue until then."""
     await connection.fetch(
-        "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2) "
+        "SELECT setval(doorbell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2) "
         "FROM hybrid_runner.queues WHERE name = $1",
         queue,
         milliseconds,

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import Claim, JobView, State
+from hybrid_runner.models import Claim, JobView, NewJob, State
+from hybrid_runner.news import CancelRequested, DeclaredDead
 from hybrid_runner.outcomes import FinalState, Finished, Requeued
-from hybrid_runner.storage import client_statements, statements
+from hybrid_runner.storage import client_statements, standings, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 
@@ -122,6 +123,46 @@ async def test_a_job_put_back_waits_and_is_charged_or_not(charged: bool, attempt
     assert timedelta(minutes=59) < delay <= timedelta(hours=1)
 
 
+async def test_only_what_its_handler_asked_for_counts_as_a_snooze(database: Connection) -> None:
+    """Neither what a worker that stops puts back nor another attempt after a failure."""
+    snoozed, released, retried = [await enqueue(database) for _ in range(3)]
+    for _ in range(2):
+        one, two, three = await claim(database)
+        batch = [
+            Requeued(one, NOW, charged=False, why="snooze"),
+            Requeued(two, NOW, charged=False, why="release"),
+            Requeued(three, NOW, charged=True, why="retry"),
+        ]
+        assert await statements.requeue_jobs(database, batch) == {snoozed, released, retried}
+    assert [(c.attempt, c.snoozes) for c in await claim(database)] == [(1, 2), (1, 0), (3, 0)]
+
+
+async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(database: Connection) -> None:
+    """Without the count it would look as if it had never run."""
+    job = await enqueue(database)
+    for _ in range(9):
+        [taken] = await claim(database)
+        await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+    assert await client_statements.cancel_job(database, job, None) == "cancelled"
+    ended = await view(database, job)
+    assert (ended.state, ended.attempt, ended.snoozes) == (State.CANCELLED, 0, 9)
+    [standing] = await standings.job_snapshots(database, [job])
+    assert (standing.attempt, standing.snoozes) == (0, 9)
+
+
+@pytest.mark.parametrize("again", ["retry", "replace"])
+async def test_a_job_that_begins_anew_has_no_snoozes(again: str, database: Connection) -> None:
+    taken = await running(database, key="k")
+    await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+    if again == "retry":
+        await client_statements.cancel_job(database, taken.id, None)
+        await client_statements.retry_job(database, taken.id)
+    else:
+        await client_statements.enqueue_job(database, NewJob("work", key="k"), "replace")
+    [taken] = await claim(database)
+    assert (taken.attempt, taken.snoozes) == (1, 0)
+
+
 async def test_a_job_put_back_keeps_its_memory_unless_it_brings_a_new_one(database: Connection) -> None:
     """B3, B16"""
     await enqueue(database, data='{"polls": 1}')
@@ -167,8 +208,8 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await client_statements.cancel_job(database, first.id, None)
     told = await statements.beat(database, "worker-1", [first.id, second.id], [], numbered)
-    assert [t for t in told if t.what == "cancel"] == [("cancel", "default", str(first.id))]
-    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [("lost", "", None)]
+    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
+    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [DeclaredDead()]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 

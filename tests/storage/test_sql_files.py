@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_a_dump_names_no_day_and_no_server() -> None:
     assert "GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer" in text
 
 
+def test_one_function_alone_ends_jobs() -> None:
+    """What is to happen whenever a job ends has one place; and so has the list of columns that it moves."""
+    moves = re.compile(r"INSERT INTO hybrid_runner\.archive\b|DELETE FROM hybrid_runner\.jobs\b")
+    files = [path for path in sql_folder().rglob("*.sql") if path.name != schema_dump.TARGET.name]
+    assert {path.stem for path in files if moves.search(path.read_text(encoding="utf-8"))} == {"end_jobs"}
+
+
 def test_the_sql_files_have_no_complaints() -> None:
     assert [str(complaint) for complaint in sql_lint.check_everything()] == []
 
@@ -67,6 +75,29 @@ def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None
     path.parent.mkdir()
     path.write_text(text)
     assert [found.what for found in sql_lint.check_file(path)] == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "it is one CREATE OR REPLACE"),
+        (
+            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nAS $$\n$$;\n",
+            "it is one CREATE OR REPLACE",
+        ),
+        (
+            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\nLOCK x;\n",
+            "nothing comes after",
+        ),
+        ("-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "the first line is"),
+    ],
+)
+def test_a_function_file_makes_that_function_and_nothing_else(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "functions" / "look.sql"
+    path.parent.mkdir()
+    path.write_text(text)
+    [found] = sql_lint.check_file(path)
+    assert found.what.startswith(complaint)
 
 
 def test_the_linter_ignores_words_in_comments_and_literals(tmp_path: Path) -> None:

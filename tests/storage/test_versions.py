@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -14,8 +13,8 @@ from hybrid_runner.models import NewJob, State
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import as_script, migrate
-from hybrid_runner.storage.queries import migrations, query, sql_folder
+from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.queries import functions, migrations, query, sql_folder
 from hybrid_runner.upkeep.pruner import Pruner
 from tests.support import versions
 from tests.support.archive import aged, partition
@@ -23,13 +22,6 @@ from tests.support.jobs import KINDS, claim, enqueue
 from tests.support.outside import missing
 from tests.support.rings import listening
 from tests.support.server import embedded
-
-OLD_INSERT = (
-    "INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, state, attempt, version, created_at, "
-    "finished_at) VALUES ($1, 'default', 'work', 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 1, now(), "
-    "now() - make_interval(days => $3))"
-)
-"""As releases without retention wrote it, and go on writing it."""
 
 
 @pytest.fixture(scope="module", params=versions.MAJORS)
@@ -124,24 +116,14 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(conne
     assert [culprit for culprit, _ in await statements.find_growth(connection, timedelta(minutes=10))] == []
 
 
-async def test_the_archive_of_an_older_release_is_carried_over(version_dsn: str, connection: Connection) -> None:
-    await connection.execute("CREATE DATABASE older")
-    older = await connect(urlunsplit(urlsplit(version_dsn)._replace(path="/older")))
-    await older.execute(as_script().partition("-- ---- 0011")[0])
-    for job, state in enumerate((State.COMPLETED, State.FAILED, State.CANCELLED)):
-        for days in (0, 1, 400):
-            await older.execute(OLD_INSERT, 10 * days + job, state, days)
-    before = await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state")
-    assert (await migrate(older))[0].version == 11
-    assert await older.fetch("SELECT id, state::text, finished_at, kind FROM hybrid_runner.all_jobs ORDER BY id, state") == before
-    await older.execute(OLD_INSERT, 9999, State.FAILED, 0)
-    assert await client_statements.retry_job(older, 9999) == "queued"
-    await older.close()
-
-
 async def test_every_query_can_be_prepared(connection: Connection) -> None:
     for path in sorted((sql_folder() / "queries").glob("*.sql")):
         await connection.prepare(query(path.stem))
+
+
+async def test_every_function_can_be_read(connection: Connection) -> None:
+    for _, sql in functions():
+        await connection.execute(sql)
 
 
 async def test_a_producer_has_the_producers_rights_only(connection: Connection) -> None:

@@ -8,8 +8,8 @@ from hybrid_runner.upkeep.pruner import Pruner
 
 _AGED = """
     INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, run_at, state, attempt, version, created_at, finished_at)
-    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 1, now(),
+        (id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at, finished_at)
+    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 0, 1, now(),
         date_trunc('hour', now()) - make_interval(mins => $3)
     FROM generate_series(1, $4::int)
     RETURNING id
@@ -23,18 +23,18 @@ async def aged(
     return [row[0] for row in await connection.fetch(_AGED, kind, state, minutes, count)]
 
 
-async def partition(connection: Connection, shelf: str, opens: int, closes: int) -> str:
+async def partition(connection: Connection, half: str, opens: int, closes: int) -> str:
     """A partition from so many minutes before this hour to so many, as if it had been made then."""
     await connection.execute(
         "SELECT hybrid_runner.add_archive_partition($1, date_trunc('hour', now()) - make_interval(mins => $2), "
         "date_trunc('hour', now()) - make_interval(mins => $3)) WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions "
-        "WHERE shelf = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $3))",
-        shelf, opens, closes,
+        "WHERE half = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $3))",
+        half, opens, closes,
     )  # fmt: skip
     name = await connection.fetchval(
         "SELECT partition FROM hybrid_runner.archive_partitions "
-        "WHERE shelf = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $2)",
-        shelf, closes,
+        "WHERE half = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $2)",
+        half, closes,
     )  # fmt: skip
     return str(name)
 

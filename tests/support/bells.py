@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hybrid_runner import Job, Runner, Worker
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker.status import QueueStatus
+from tests.support import inside
+from tests.support.waiting import at_least, equals, until
 from tests.support.working import runner
 
 FAR_POLLS: dict[str, Any] = {
@@ -26,7 +29,7 @@ EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fal
 MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
 """So that a slow machine cannot let a mute run out."""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
-BELL = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 SLEEPERS = """
 SELECT pid FROM pg_locks
@@ -63,14 +66,8 @@ def seen(worker: Worker) -> QueueStatus:
     return worker.status().queues[0]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(15):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 async def until_mode(worker: Worker, mode: str) -> None:
-    await until(lambda: seen(worker).mode == mode)
+    await until(lambda: seen(worker).mode, equals(mode))
 
 
 async def until_looking_as_it_falls(worker: Worker) -> None:
@@ -82,10 +79,11 @@ async def until_looking_as_it_falls(worker: Worker) -> None:
 
 
 async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
-    async with asyncio.timeout(15):
-        while not fits(bell := await database.fetchval(BELL)):
-            await asyncio.sleep(0.001)
-        return int(bell)
+
+    async def look() -> int:
+        return int(await database.fetchval(BELL))
+
+    return await until(look, fits)
 
 
 async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
@@ -94,8 +92,9 @@ async def until_asleep(database: Connection, *workers: Worker, mixed: bool = Fal
     Who knows the others already is not put in doubt when one of them says, a moment later perhaps, that it is here.
     """
     ids = {worker.id for worker in workers}
-    for work in [worker._work["default"] for worker in workers]:
-        await until(lambda work=work: work.mixed is mixed and work.members.keys() >= ids)  # type: ignore[misc]
+    for worker in workers:
+        await until(partial(inside.is_mixed, worker), equals(mixed))
+        await until(partial(inside.members, worker), at_least(ids))
     for worker in workers:
         await until_mode(worker, "asleep")
     assert await database.fetchval(BELL) == 0
@@ -103,7 +102,7 @@ async def until_asleep(database: Connection, *workers: Worker, mixed: bool = Fal
 
 
 async def listeners_pid(worker: Worker) -> int:
-    return int((await worker._listener.fetch("SELECT pg_backend_pid()"))[0][0])
+    return int((await inside.ask_listener(worker, "SELECT pg_backend_pid()"))[0][0])
 
 
 def found_without_poll(*workers: Worker) -> set[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from hybrid_runner import Job, Runner, Worker
 from hybrid_runner.storage.connections import Connection
-from tests.support.bells import FAR_POLLS, seen, until
+from tests.support.bells import FAR_POLLS, seen
+from tests.support.waiting import until
 from tests.support.working import runner
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}

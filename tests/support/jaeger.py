@@ -6,7 +6,6 @@ Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import tempfile
@@ -19,7 +18,9 @@ from typing import Any
 import aiohttp
 
 from tests.support import telemetry_programs
-from tests.support.outside import answers, first_program, free_ports, running
+from tests.support.outside import answers, first_program, running
+from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 VARIABLE = "HYBRID_RUNNER_TEST_JAEGER"
 CONFIGURATION = """
@@ -102,10 +103,8 @@ class Jaeger:
             return sorted(_spans(await response.json(content_type=None)), key=lambda span: span.start)
 
     async def until(self, trace_id: str, condition: Callable[[list[Span]], bool]) -> list[Span]:
-        """The spans, once that is so of them; the test's time-out bounds it."""
-        while not condition(spans := await self.trace(trace_id)):
-            await asyncio.sleep(0.05)
-        return spans
+        """The spans, once that is so of them."""
+        return await until(lambda: self.trace(trace_id), condition)
 
     async def services(self) -> list[str]:
         """The service names it has heard of."""

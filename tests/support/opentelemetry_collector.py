@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import telemetry_programs
-from tests.support.outside import answers, first_program, free_ports, running
+from tests.support.outside import answers, first_program, running
+from tests.support.ports import free_ports
 
 VARIABLE = "HYBRID_RUNNER_TEST_OTELCOL"
 CONFIGURATION = Path(__file__).parents[2] / "otel-collector.yaml"

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -42,15 +41,6 @@ def missing(why: str) -> NoReturn:
 def line(found: str | None, why_absent: str) -> str:
     """What pytest's head says about it."""
     return found or f"SKIPPED: {why_absent}"
-
-
-def free_ports(count: int) -> list[int]:
-    """So many ports of loopback that nobody has."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def answers(page: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import aiohttp
+
+from tests.support.waiting import until
 
 
 class Answer(NamedTuple):
@@ -31,12 +31,15 @@ class Browser:
             return Answer(response.status, await response.json())
 
     async def until(self, path: str, status: int) -> Answer:
-        """Ask until that status comes; the test's time-out bounds it."""
-        while True:
-            with contextlib.suppress(aiohttp.ClientConnectionError):
-                answer = await self.get(path)
-                if answer.status == status:
-                    return answer
+        """Ask until that status comes; nobody may be there yet."""
+
+        async def look() -> Answer:
+            try:
+                return await self.get(path)
+            except aiohttp.ClientConnectionError as error:
+                return Answer(0, str(error))
+
+        return await until(look, lambda answer: answer.status == status, what=f"{status} of {path}")
 
 
 @asynccontextmanager
@@ -44,10 +47,3 @@ async def browser(port: int) -> AsyncIterator[Browser]:
     """A browser of that port on this host."""
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         yield Browser(session)
-
-
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

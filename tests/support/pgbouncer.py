@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from hybrid_runner.embedded.account import Account, accepted_account
 from tests.support.accounts import as_account
 from tests.support.outside import cache, first_program
+from tests.support.ports import free_port
 
 VARIABLE = "HYBRID_RUNNER_TEST_PGBOUNCER"
 
@@ -46,9 +47,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings:
         "dbname": url.path.removeprefix("/"),
         "pool_size": size,
     }
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     lines = {
         "listen_addr": "127.0.0.1", "listen_port": port, "unix_socket_dir": "", "auth_type": "any", "pool_mode": mode,
         "max_client_conn": 200, "server_tls_sslmode": "disable",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import subprocess
@@ -20,7 +19,9 @@ from urllib.parse import urlsplit
 import aiohttp
 import yaml
 
-from tests.support.outside import answers, cache, first_program, free_ports, running
+from tests.support.outside import answers, cache, first_program, running
+from tests.support.ports import free_ports
+from tests.support.waiting import PATIENCE, until
 
 VARIABLE = "HYBRID_RUNNER_TEST_PROMETHEUS"
 """Names the server; promtool lies beside it."""
@@ -49,11 +50,9 @@ class Prometheus:
         result: list[dict[str, Any]] = answer["data"]["result"]
         return result
 
-    async def until(self, expression: str) -> list[dict[str, Any]]:
-        """The samples, once there are some; the test's time-out bounds it."""
-        while not (samples := await self.query(expression)):
-            await asyncio.sleep(0.1)
-        return samples
+    async def until(self, expression: str, patience: float = PATIENCE) -> list[dict[str, Any]]:
+        """The samples, once there are some."""
+        return await until(lambda: self.query(expression), patience=patience, what=expression)
 
     async def rules(self) -> list[dict[str, Any]]:
         """All rules with their state and health."""

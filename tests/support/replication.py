@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,7 +17,9 @@ import psycopg
 from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries, find_binaries
 from tests.support.accounts import as_account
+from tests.support.ports import free_port
 from tests.support.server import ENOUGH, MEMORY
+from tests.support.waiting import wait_until
 
 STANDBY = "standby"
 _SETTINGS = {"fsync": "off", "max_connections": "100", "wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "100ms"}
@@ -109,15 +110,13 @@ class Pair:
     def until_replayed(self) -> None:
         """Return once the standby has all that the primary has."""
         position = self.primary.ask("SELECT pg_current_wal_lsn()::text")
-        while not self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'"):
-            time.sleep(0.01)
+        wait_until(lambda: self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'"))
 
     def cut(self) -> None:
         """From now on the standby gets nothing more."""
         self.standby.ask("ALTER SYSTEM SET primary_conninfo = ''")
         self.standby.ask("SELECT pg_reload_conf()")
-        while self.standby.ask("SELECT count(*) FROM pg_stat_wal_receiver"):
-            time.sleep(0.01)
+        wait_until(lambda: not self.standby.ask("SELECT count(*) FROM pg_stat_wal_receiver"))
 
     def rejoin(self) -> None:
         """The old primary comes back, as the standby of the new one."""
@@ -139,7 +138,7 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybrid-runner-pair-", dir=place)))
         account, binaries = accepted_account(), find_binaries()
         os.chown(folder, account.owner, -1)
-        first, second = (Node(folder / name, _free_port(), binaries, account) for name in ("first", "second"))
+        first, second = (Node(folder / name, free_port(), binaries, account) for name in ("first", "second"))
         first.run("initdb", "-D", str(first.data), "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth=trust", "--no-sync")
         with (first.data / "postgresql.conf").open("a") as conf:
             conf.write("wal_keep_size = 512MB\nwal_log_hints = on\n")  # for pg_rewind, which starts the server without our options
@@ -158,10 +157,3 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
         stack.callback(second.stop)
         second.start()
         yield Pair(first, second)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

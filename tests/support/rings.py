@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+from hybrid_runner.messages import Channel, channel_of
 from hybrid_runner.storage.connections import Connection, connect
 
 MARKER = "marker"
@@ -36,11 +38,11 @@ class Rings:
 
 
 @asynccontextmanager
-async def listening(dsn: str, queue: str = "default") -> AsyncIterator[Rings]:
-    """Rings of one queue, from now on."""
+async def listening(dsn: str, on: str | Channel[Any] = "default") -> AsyncIterator[Rings]:
+    """What a queue's channel, or another, is told from now on."""
     connection = await connect(dsn)
     try:
-        rings = Rings(connection, f"hybrid_runner.{queue}")
+        rings = Rings(connection, (on if isinstance(on, Channel) else channel_of(on)).name)
         await rings.listen()
         yield rings
     finally:

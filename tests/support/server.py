@@ -92,6 +92,11 @@ class Choice:
     start: Callable[[], Server]
 
 
+def is_shared() -> bool:
+    """Whether it will be a server that other processes of the same run use too."""
+    return not os.environ.get(SERVER_VARIABLE) and bool(os.environ.get(DSN_VARIABLE))
+
+
 def choose_server() -> Choice:
     """Look at the environment; nothing is started yet."""
     match os.environ.get(SERVER_VARIABLE):

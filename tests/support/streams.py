@@ -13,7 +13,8 @@ import aiohttp
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.web.serving import HealthServer
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.working import runner, working
 
 TOKEN = "a-token-of-this-test"
@@ -173,3 +174,8 @@ async def served(
 
 
 __all__ = ["BEARER", "TOKEN", "Event", "Events", "Pages", "Stepwise", "browser", "pages", "served"]
+
+
+async def status_of(client: Pages, path: str) -> int:
+    async with client.session.get(path) as response:
+        return response.status

@@ -16,6 +16,7 @@ from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from hybrid_runner import JobCancelled, JobFailed
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
 from tests.support.drawn import Drawn, ids, told, traces
 from tests.support.traced import TRACEPARENT, tasks
 from tests.support.working import outcome, runner, working
@@ -152,7 +153,7 @@ async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrum
         AsyncPGInstrumentor().instrument()  # type: ignore[no-untyped-call]
         try:
             async with app.worker() as worker:
-                worker._presence.soon()
+                inside.beat_soon(worker)
                 with suppress_instrumentation():
                     await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('rest')")
                 await worker.settled(1)

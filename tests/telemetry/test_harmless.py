@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,8 +14,10 @@ from opentelemetry.trace import StatusCode
 
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.spans import LONGEST, RunSpan, readable
+from tests.support import inside
 from tests.support.drawn import Drawn, drawing, told
 from tests.support.traced import tasks
+from tests.support.waiting import until
 from tests.support.working import outcome, working
 
 
@@ -38,7 +39,7 @@ async def test_a_processor_that_fails_costs_no_result(monkeypatch: pytest.Monkey
         return 7
 
     async with working(app) as worker:
-        await worker._claims.fetch("INSERT INTO hybrid_runner.jobs (kind) VALUES ('answer'), ('rest')")
+        await inside.ask_claims(worker, "INSERT INTO hybrid_runner.jobs (kind) VALUES ('answer'), ('rest')")
         await worker.settled(2)
         assert worker.status().settled == {"completed": 2, "snooze": 1, "retry": 1}
 
@@ -126,8 +127,6 @@ async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_tim
             "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id = 'long gone', started_at = now()"
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
-        worker._presence.soon()
-        async with asyncio.timeout(15):
-            while not drawn.named("job note"):
-                await asyncio.sleep(0.01)
+        inside.beat_soon(worker)
+        await until(lambda: drawn.named("job note"))
     assert drawn.children(drawn.one("job note")) == []

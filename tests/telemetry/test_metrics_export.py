@@ -20,10 +20,12 @@ from hybrid_runner.telemetry.instruments import NAMED
 from hybrid_runner.telemetry.metrics_export import exporting_metrics, interval
 from hybrid_runner.telemetry.variables import exporters, protocol
 from tests.cli.running import worker
-from tests.support.pages import free_port
+from tests.support.ports import free_port
+from tests.support.waiting import at_least, until
 
 TASKS = """
 from hybrid_runner import Runner
+from tests.support.waiting import at_least, until
 
 app = Runner()
 
@@ -76,8 +78,7 @@ async def test_a_collector_is_sent_the_figures_of_the_page_at_the_interval_and_a
             await process.says("listening on")
             await taker.taken.wait()  # at the interval: nothing ends yet
             await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'note' FROM generate_series(1, 5)")
-            while taker.ran() < 5:
-                await asyncio.sleep(0.01)
+            await until(taker.ran, at_least(5))
             assert await process.ends() == 0
     finally:
         await serving.cleanup()

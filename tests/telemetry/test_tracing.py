@@ -23,8 +23,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.identity import low_half
+from tests.support import inside
 from tests.support.drawn import Drawn, drawing, ids, told, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
+from tests.support.waiting import at_least, until, until_fetched
 from tests.support.working import outcome, working
 
 
@@ -74,9 +76,7 @@ async def test_a_claim_is_a_span_of_its_own_linked_to_its_jobs_and_back(dsn: str
 async def test_all_attempts_are_in_one_trace_with_what_delayed_them(dsn: str, drawn: Drawn) -> None:
     async with working(tasks(dsn)):
         await outcome(tasks(dsn), "rest")
-        async with asyncio.timeout(10):
-            while not drawn.named("job rest"):
-                await asyncio.sleep(0.01)
+        await until(lambda: drawn.named("job rest"))
     root, [snooze, retry] = drawn.one("job rest"), drawn.named("delay rest")
     assert drawn.children(root) == [
         "wait default", "run rest", "delay rest", "wait default", "run rest", "delay rest", "wait default", "run rest",
@@ -139,11 +139,9 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn:
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1, 'a change of mind')", job) == "cancelled"
         for each in (worker, other):
-            each._presence.soon()
-        async with asyncio.timeout(15):
-            while not drawn.named("job note"):
-                await asyncio.sleep(0.01)
-        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") == 0
+            inside.beat_soon(each)
+        await until(lambda: drawn.named("job note"))
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.unreported_ends") == 0
     root = drawn.one("job note")
     assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
     assert "a change of mind" in str(told(root)["hybrid_runner.reason"])
@@ -177,13 +175,11 @@ async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(ds
                 "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', now() + '1 hour') RETURNING id"
             )
             await database.execute("SELECT hybrid_runner.cancel($1)", job)
-            await database.execute("UPDATE hybrid_runner.endings SET ended_at = now() - $2::interval WHERE id = $1", job,
+            await database.execute("UPDATE hybrid_runner.unreported_ends SET ended_at = now() - $2::interval WHERE id = $1", job,
                                    timedelta(seconds=0 if age == "0 s" else 120))  # fmt: skip
-        worker._presence.soon()
-        async with asyncio.timeout(15):
-            while await database.fetchval("SELECT count(*) FROM hybrid_runner.endings") > 1:
-                await asyncio.sleep(0.05)
-    assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.endings")
+        inside.beat_soon(worker)
+        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.unreported_ends", 1)
+    assert await database.fetchval("SELECT ended_at > now() - interval '1 minute' FROM hybrid_runner.unreported_ends")
 
 
 async def test_a_job_that_was_overdue_when_it_was_inserted_waits_from_then_on(dsn: str, database: Connection, drawn: Drawn) -> None:
@@ -267,8 +263,7 @@ async def test_another_worker_goes_on_with_what_was_decided_whatever_its_own_sam
     with drawing(monkeypatch, way(TraceIdRatioBased(0.5))) as first:
         async with working(app):
             await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'nap' FROM generate_series(1, 20)")
-            while await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE data IS NULL OR state = 'running'"):
-                await asyncio.sleep(0.01)
+            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.jobs WHERE data IS NULL OR state = 'running'", 0)
         drawn_first = traces(first.named("run nap"))
     assert 8 <= len(drawn_first) <= 12
     await database.execute("SELECT hybrid_runner.retry(id) FROM hybrid_runner.jobs")
@@ -314,9 +309,7 @@ async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(dsn: str
         "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id = 'long gone', started_at = now()"
     )
     async with working(tasks(dsn)) as worker:
-        async with asyncio.timeout(15):
-            while len(drawn.named("job note")) < 2:
-                await asyncio.sleep(0.02)
+        await until(lambda: len(drawn.named("job note")), at_least(2))
         await worker.idle()
     completed, failed = sorted(drawn.named("job note"), key=lambda root: str(told(root)["hybrid_runner.state"]))
     assert (ids(completed)[0], told(failed)["hybrid_runner.rescued"]) == (TRACE, True)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Never, assert_type
+from typing import Any, Never, assert_never, assert_type
 
 import asyncpg
 from pydantic import BaseModel
 
 from hybrid_runner import (
+    AmendAnswer,
     Cancel,
+    CancelAnswer,
+    EnqueueAnswer,
     Enqueued,
+    EnqueueOptions,
     Fail,
     Job,
     JobHandle,
@@ -20,6 +24,7 @@ from hybrid_runner import (
     JobView,
     NewJob,
     Retry,
+    RetryAnswer,
     RetryPolicy,
     Runner,
     Snooze,
@@ -29,6 +34,11 @@ from hybrid_runner import (
 )
 
 app = Runner()
+Runner("postgresql://localhost/jobs", slots=10, heartbeat="5s", log_level="debug", http_token=None)
+Runner(slots="ten")  # type: ignore[arg-type]
+Runner(slotz=10)  # type: ignore[call-arg]
+app.use(dsn="postgresql://localhost/jobs", lease=timedelta(minutes=1))
+app.use(log_format="xml")  # type: ignore[arg-type]
 
 
 class Thumbnail(BaseModel):
@@ -170,7 +180,8 @@ async def enqueues(connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg
     assert_type(handle.id, int)
     assert_type(await handle.wait(timeout=10), dict[str, int])
     assert_type(await handle.get(), JobView)
-    assert_type(await handle.cancel("changed my mind"), str)
+    assert_type(await handle.cancel("changed my mind"), CancelAnswer)
+    assert_type(handle.enqueued, EnqueueAnswer)
 
     assert_type(await app.enqueue(thumbnail, WideThumbnail(url="a")), JobHandle[dict[str, int]])
     assert_type(await (await app.enqueue(brief, Thumbnail(url="a"))).wait(), int)
@@ -194,6 +205,23 @@ async def enqueues(connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg
     await app.enqueue(brief, Thumbnail(url="a"), run_at="tomorrow")  # type: ignore[call-overload]
 
 
+async def options_can_be_kept() -> None:
+    options: EnqueueOptions = {"queue": "images", "delay": "5s", "priority": None}
+    await app.enqueue(brief, Thumbnail(url="a"), **options)
+    options["key"] = 5  # type: ignore[typeddict-item]
+
+
+async def answers_are_closed() -> None:
+    answer = await app.cancel(1)
+    match answer:
+        case "cancelled" | "requested" | "finished":
+            pass
+        case "unknown":
+            pass
+        case _:
+            assert_never(answer)
+
+
 def on_status(status: JobStatus) -> None:
     assert_type(status.state, State)
 
@@ -204,8 +232,17 @@ async def enqueues_many() -> None:
     assert_type(await app.enqueue_many("brief", ({"url": str(n)} for n in range(3))), list[Enqueued])
     for enqueued in await app.enqueue_many("brief", [{}]):
         assert_type(enqueued.id, int)
-        assert_type(enqueued.outcome, str)
+        assert_type(enqueued.enqueued, EnqueueAnswer)
 
+    many = [Thumbnail(url="a")]
+    await app.enqueue_many(brief, many, key=lambda thumbnail: f"thumb:{thumbnail.url}", data={"seen": 0})
+    await app.enqueue_many("brief", [{}], key=str, delay="1h", on_conflict="replace")
+
+    await app.enqueue_many(brief, many, key="one")  # type: ignore[call-overload]
+    await app.enqueue_many(brief, many, key=lambda thumbnail: thumbnail.year)  # type: ignore[attr-defined]
+    await app.enqueue_many(brief, many, key=lambda thumbnail: thumbnail.width)  # type: ignore[arg-type, return-value]
+    await app.enqueue_many(brief, many, prioriti=3)  # type: ignore[call-overload]
+    await app.enqueue_many(brief, many, delay=b"1h")  # type: ignore[call-overload]
     await app.enqueue_many(brief, [Report(2026)])  # type: ignore[misc]
     await app.enqueue_many(brief, Thumbnail(url="a"))  # type: ignore[misc]
 
@@ -229,12 +266,14 @@ async def looks() -> None:
     assert_type(await app.get(1), JobView | None)
     for job in await app.list_jobs(state="failed", queue="images", kind="thumbnail", most=10):
         assert_type(job, JobView)
-    assert_type(await app.cancel(1, "no longer wanted"), str)
-    assert_type(await app.retry(1), str)
-    assert_type(await app.amend(1, version=2, priority=0), str)
+    assert_type(await app.cancel(1, "no longer wanted"), CancelAnswer)
+    assert_type(await app.retry(1), RetryAnswer)
+    assert_type(await app.amend(1, version=2, priority=0), AmendAnswer)
     assert_type(await app.pause("images"), bool)
     assert_type(await app.resume("images"), bool)
     assert_type(app.handle(1), JobHandle[Any])
+    assert_type(app.handle(1, thumbnail), JobHandle[dict[str, int]])
+    assert_type(await app.handle(1, report).wait(), str)
 
     await app.amend(1, priority=0)  # type: ignore[call-arg]
 

@@ -16,8 +16,9 @@ from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.web import database as questions
 from hybrid_runner.web import events, newcomers, reader, stream
 from tests.support.proxy import Proxy
-from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served
-from tests.web.test_events import CHANGES, INSERT, LAMP, PAUSED, until
+from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
+from tests.support.waiting import equals, until, until_fetched
+from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
 
 MANY = "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM generate_series(1, $1)"
 WITH_A_FEW = """
@@ -29,15 +30,10 @@ ODD = ("1e400", "-1e400", "[" * 300 + "]" * 300, "[" * 1010 + "]" * 1010, "1" * 
 
 async def looked_at(seen: Events, database: Connection) -> None:
     """From here on it misses nothing."""
-    await until(database, f"{LAMP} > 0", value=True)
+    await until_fetched(database, f"{READERS} > 0", value=True)
     job = await database.fetchval(INSERT, "first", "images")
     while (await seen.next()).data["id"] != job:
         pass
-
-
-async def status_of(client: Pages, path: str) -> int:
-    async with client.session.get(path) as response:
-        return response.status
 
 
 def asking(client: Pages, path: str) -> socket.socket:
@@ -54,7 +50,7 @@ async def test_an_id_that_no_job_can_have_disturbs_no_reader(dsn: str, database:
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await until(database, f"{LAMP} > 0", value=True)
+            await until_fetched(database, f"{READERS} > 0", value=True)
             stranger = await connect(dsn)
             for _ in range(5):
                 await stranger.execute("SELECT pg_notify($1, $2)", CHANGES, "default x 9223372036854775807 9223372036854775808")
@@ -70,10 +66,8 @@ async def test_readers_that_hang_up_while_the_server_hangs_make_room_for_others(
         proxy.freeze("of nobody", newcomers=True)
         for _ in range(2):
             with asking(client, "/events"):
-                while not await _is_refused(client):
-                    pass
-            while await _is_refused(client):
-                pass
+                await until(lambda: _is_refused(client))
+            await until(lambda: _is_refused(client), equals(value=False))
         proxy.thaw()
 
 
@@ -85,13 +79,11 @@ async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(dsn:
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         with asking(client, "/jobs/1/events"):
-            while not await _is_refused(client):
-                pass
+            await until(lambda: _is_refused(client))
         for _ in range(100):
             assert await status_of(client, "/events") == 503
         proxy.thaw()
-        while await _is_refused(client):
-            pass
+        await until(lambda: _is_refused(client), equals(value=False))
 
 
 async def _is_refused(client: Pages) -> bool:

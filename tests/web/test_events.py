@@ -8,34 +8,24 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hybrid_runner import Worker
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import changes, events, reader, stream
 from hybrid_runner.worker import publisher
+from tests.support import inside
 from tests.support.rings import listening
-from tests.support.streams import Stepwise, served
+from tests.support.streams import Stepwise, served, status_of
+from tests.support.waiting import equals, until, until_fetched
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
 OF_THE_STREAM = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
-LAMP = "SELECT hybrid_runner.lamp_left()"
-CHANGES = f"hybrid_runner.{publisher.CHANGES}"
+READERS = "SELECT hybrid_runner.readers_left_ms()"
+CHANGES = messages.CHANGES.name
 REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
-
-
-async def until(database: Connection, query: str, value: object) -> None:
-    """The test's time-out bounds it."""
-    while await database.fetchval(query) != value:
-        await asyncio.sleep(0.01)
-
-
-async def until_dark(worker: Worker) -> None:
-    """It has forgotten that somebody read."""
-    while worker._publisher.lit:
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -69,7 +59,7 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn
             assert (progress.name, progress.data["progress"]["fraction"]) == ("progress", 0.5)
             steps.snooze("1h")
             snoozed = await seen.next()
-            assert (snoozed.name, snoozed.data["attempt"]) == ("snoozed", 0)
+            assert (snoozed.name, snoozed.data["attempt"], snoozed.data["snoozes"]) == ("snoozed", 0, 1)
             assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(
                 milliseconds=300
             )
@@ -99,8 +89,7 @@ async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) 
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.next()
-            while not worker._publisher.lit:
-                await asyncio.sleep(0.01)
+            await until(lambda: inside.knows_of_readers(worker))
             await steps.app.resume("default")
             await seen.until("running")
             for fraction in (0.1, 0.2):
@@ -120,7 +109,7 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
         job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k')")
         async with client.events(f"/jobs/{job}/events") as seen:
             assert (await seen.next()).data["priority"] == 5
-            await until(database, f"{LAMP} > 0", value=True)
+            await until_fetched(database, f"{READERS} > 0", value=True)
             for version in (1, 2):
                 assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
                 assert (await seen.next()).data["priority"] == version
@@ -209,13 +198,13 @@ async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(dsn: str, data
 
 
 async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B13: no NOTIFY, no connection, a dark lamp; all of it while somebody reads; none of it a while after."""
+    """B13: no NOTIFY, no connection, no announcement; all of it while somebody reads; none of it a while after."""
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
-        listening(dsn, publisher.CHANGES) as said,
-        listening(dsn, publisher.LAMP) as lit,
+        listening(dsn, messages.CHANGES) as said,
+        listening(dsn, messages.READERS) as lit,
         served(steps.app) as (client, worker),
     ):
         for turn in (1, 2):
@@ -227,27 +216,25 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
             await worker.settled(turn * 21)
             assert await said.so_far() == []
             assert await lit.so_far() == []
-            assert await database.fetchval(LAMP) == 0
+            assert await database.fetchval(READERS) == 0
             assert await database.fetchval(OF_THE_STREAM) == 1, "the worker's own listener"
             if turn == 1:
                 async with client.events("/events") as seen:
-                    await until(database, f"{LAMP} > 0", value=True)
+                    await until_fetched(database, f"{READERS} > 0", value=True)
                     assert await database.fetchval(OF_THE_STREAM) == 3
-                    while not worker._publisher.lit:
-                        await asyncio.sleep(0.01)
+                    await until(lambda: inside.knows_of_readers(worker))
                     job = await database.fetchval(INSERT, "steps", "default")
                     await seen.until("running")
                     steps.say(None)
                     await seen.until("completed")
                     await worker.settled(22)
                 assert any(str(job) in message.split(" ") for message in await said.so_far())
-                await until(database, LAMP, 0)
-                await until(database, OF_THE_STREAM, 1)
-                await until_dark(worker)
+                await until_fetched(database, READERS, 0)
+                await until_fetched(database, OF_THE_STREAM, 1)
+                await until(lambda: not inside.knows_of_readers(worker))
                 await said.so_far()
                 await lit.so_far()
-                worker._counts.settled.clear()
-                worker._counts.settled["completed"] = 21
+                inside.set_settled(worker, completed=21)
 
 
 async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
@@ -286,10 +273,7 @@ async def test_so_many_may_read_and_no_more(dsn: str) -> None:
                 assert (refused.status, "Retry-After" in refused.headers) == (503, True)
                 assert "HYBRID_RUNNER_HTTP_READERS" in (await refused.json())["error"]
             assert (await client.get("/health")).status == 200
-        while True:  # they have hung up, which is seen a moment later
-            async with client.session.get("/events") as response:
-                if response.status == 200:
-                    break
+        await until(lambda: status_of(client, "/events"), equals(200))  # they have hung up, which is seen a moment later
 
 
 async def test_a_quiet_stream_gives_signs_of_life(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,8 +319,7 @@ async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_to
     async with served(steps.app) as (client, worker):
         await database.execute(PAUSED)
         async with client.events("/events?queue=default") as many:
-            while not worker._publisher.lit:
-                await asyncio.sleep(0.01)
+            await until(lambda: inside.knows_of_readers(worker))
             for _ in range(5):
                 job = await database.fetchval(INSERT, "steps", "default")
                 async with client.events(f"/jobs/{job}/events") as one:

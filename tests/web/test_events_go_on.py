@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.web import stream
-from hybrid_runner.worker import publisher
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server
 from tests.support.outside import missing
-from tests.support.pages import free_port
 from tests.support.pgbouncer import find, pgbouncer, why_absent
+from tests.support.ports import free_port
 from tests.support.streams import BEARER, TOKEN, Event, Stepwise, pages, served
 from tests.support.working import runner, working
-from tests.web.test_events import CHANGES, INSERT, LAMP, PAUSED
+from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
 
 
 async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_jobs(dsn: str) -> None:
@@ -97,7 +97,7 @@ async def test_behind_a_pooler_what_is_watched_is_polled(dsn: str, pooled_dsn: s
             steps.say(None)
             assert await seen.rest() == ["completed"]
         assert not worker.status().hearing
-        assert await database.fetchval(LAMP) == 0
+        assert await database.fetchval(READERS) == 0
 
 
 async def test_the_parent_of_several_processes_serves_the_same(dsn: str, database: Connection, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_the_parent_of_several_processes_serves_the_same(dsn: str, databas
     assert TOKEN not in str(process.lines)
 
 
-async def test_two_page_servers_keep_the_lamp_lit_for_each_other(dsn: str, database: Connection) -> None:
+async def test_two_page_servers_announce_readers_for_each_other(dsn: str, database: Connection) -> None:
     """A worker without pages tells both."""
     steps, others = Stepwise(dsn), runner(dsn)
 
@@ -140,7 +140,7 @@ async def test_two_page_servers_keep_the_lamp_lit_for_each_other(dsn: str, datab
             steps.say(None)
             for seen in (one, two):
                 assert (await seen.rest())[-1] == "completed"
-            assert await database.fetchval(f"{LAMP} > 0")
+            assert await database.fetchval(f"{READERS} > 0")
 
 
 async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connection) -> None:
@@ -150,7 +150,7 @@ async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connec
         async with client.events(f"/jobs/{job}/events") as seen, client.events("/events"):
             await seen.until("running")
             shout = await connect(dsn)
-            for channel in (CHANGES, f"hybrid_runner.{publisher.LAMP}"):
+            for channel in (CHANGES, messages.READERS.name):
                 for payload in ("", "x", "a b c d", "-1", "9" * 30, "a b 0 " + "9" * 25, "\u0664"):
                     await shout.execute("SELECT pg_notify($1, $2)", channel, payload)
             await shout.close()

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -14,15 +13,15 @@ import pytest
 
 from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version__
 from hybrid_runner.job import Job
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry.instruments import INSTRUMENTS
 from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.worker import loops
-from tests.support.pages import free_port
+from tests.support import inside
+from tests.support.ports import free_port
 from tests.support.prometheus import Promtool
 from tests.support.proxy import Proxy
 from tests.support.scraping import Family, page_of, parsed, scrape
+from tests.support.waiting import until
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
@@ -63,11 +62,9 @@ async def served(app: Runner, **options: Any) -> AsyncIterator[tuple[Worker, int
         yield worker, port
 
 
-async def until(port: int, name: str, count: float, **labels: str) -> Mapping[str, Family]:
-    """Scrape until a figure is so; the test's time-out bounds it."""
-    while (families := await scrape(port))[name].of(**labels) != count:
-        await asyncio.sleep(0.01)
-    return families
+async def until_scraped(port: int, name: str, count: float, **labels: str) -> Mapping[str, Family]:
+    """Scrape until a figure is so."""
+    return await until(lambda: scrape(port), lambda families: families[name].of(**labels) == count)
 
 
 async def test_every_instrument_of_the_table_appears_and_nothing_else(dsn: str) -> None:
@@ -143,7 +140,7 @@ async def test_what_is_so_now_is_shown_and_gone_when_it_is_over(dsn: str, databa
         assert len(families["doorbell_mode"].samples) == 5
         may_end.set()
         await worker.settled(1)
-        await until(port, "running", 0)
+        await until_scraped(port, "running", 0)
 
 
 async def test_a_job_of_a_lost_worker_counts_as_rescued_and_not_as_retried(dsn: str, database: Connection) -> None:
@@ -153,7 +150,7 @@ async def test_a_job_of_a_lost_worker_counts_as_rescued_and_not_as_retried(dsn: 
         "VALUES ('fine', 'running', 1, 1, 'gone', now()), ('fine', 'running', 5, 1, 'gone', now())"
     )
     async with served(app_of(dsn)) as (_, port):
-        families = await until(port, "rescues_total", 2)
+        families = await until_scraped(port, "rescues_total", 2)
         assert families["rescues_total"].of(queue="default", outcome="retry") == 1
         assert families["rescues_total"].of(queue="default", outcome="failed") == 1
         assert families["retries_total"].of() == 0
@@ -174,7 +171,7 @@ async def test_an_outcome_that_comes_too_late_is_counted_as_stale_alone(dsn: str
         await started.wait()
         await database.execute("DELETE FROM hybrid_runner.jobs")
         may_end.set()
-        families = await until(port, "stale_settles_total", 1, queue="default")
+        families = await until_scraped(port, "stale_settles_total", 1, queue="default")
         assert families["run_duration_seconds"].of() == 0
 
 
@@ -199,17 +196,16 @@ async def test_what_a_stop_gives_back_is_released(dsn: str, database: Connection
 
 async def test_a_lost_listener_and_looks_that_fail_are_counted(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A3 A10"""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=5), timedelta(milliseconds=5), 1))
+    inside.make_outages_short(monkeypatch)
     async with Proxy(dsn) as proxy, served(app_of(proxy.dsn, poll_base="20ms", poll_cap="20ms")) as (_, port):
         await proxy.cut()
-        while (families := await scrape(port))["consecutive_errors"].of() < 3:
-            pass
+        families = await until(lambda: scrape(port), lambda families: families["consecutive_errors"].of() >= 3)
         assert families["look_errors_total"].of() >= 3
         assert families["hearing"].of() == 0
         assert families["listener_reconnects_total"].of() == 1
         await proxy.mend()
-        await until(port, "hearing", 1)
-        after = await until(port, "consecutive_errors", 0)
+        await until_scraped(port, "hearing", 1)
+        after = await until_scraped(port, "consecutive_errors", 0)
         assert after["look_errors_total"].of() >= families["look_errors_total"].of()
 
 
@@ -224,16 +220,14 @@ async def test_the_loops_lag_is_measured_and_a_stall_counted_while_the_page_answ
             time.sleep(0.01)  # noqa: ASYNC251 - that is the point
 
     async def watch(port: int) -> None:
-        while not (families := await scrape(port))["stalled"].of():
-            pass
-        shown.append(families)
+        shown.append(await until(lambda: scrape(port), lambda families: families["stalled"].of()))
 
     async with served(app) as (worker, port):
         watching = asyncio.get_running_loop().run_in_executor(None, lambda: asyncio.run(watch(port)))
         await database.execute(INSERT, "blocking", 1)
         await worker.settled(1)
         await watching
-        families = await until(port, "stalled", 0)
+        families = await until_scraped(port, "stalled", 0)
     assert shown[0]["stalls_total"].of() == families["stalls_total"].of() == 1
     assert families["loop_lag_seconds"].of() >= 1
 

@@ -9,19 +9,19 @@ import signal
 import socket
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from hybrid_runner import Runner, __version__
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.worker import loops
 from tests.cli.running import NOBODY, worker
-from tests.support.pages import browser, free_port
+from tests.support import inside
+from tests.support.pages import browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.waiting import until_fetched
 from tests.support.working import runner, working
 
 EXPENSIVE = ("aiohttp", "opentelemetry.sdk", "opentelemetry.exporter", "requests", "google.protobuf")
@@ -29,6 +29,7 @@ CHECKS = ("claiming", "loops", "polling", "listener", "heartbeat", "loop", "miss
 A10 = {"polls_per_minute", "jobs_found_per_poll", "claim_success_rate", "claim_latency_ms", "longest_claim_ms"}
 TASKS = """
 from hybrid_runner import Runner
+from tests.support.waiting import until_fetched
 
 app = Runner()
 
@@ -85,7 +86,7 @@ async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connec
 
 async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A9 A11"""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=5), timedelta(milliseconds=5), 1))
+    inside.make_outages_short(monkeypatch)
     port = free_port()
     async with Proxy(dsn) as proxy:
         app = with_a_handler(runner(proxy.dsn, poll_base="20ms", poll_cap="20ms"))
@@ -112,10 +113,9 @@ async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
     async with HealthServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
         pages.show(running.status)
         if name == "heartbeat":  # has a thread
-            await running._presence.stop()
+            await inside.stop_beating(running)
         else:
-            [task] = running._tasks.named(name)
-            task.cancel()
+            inside.loop_of(running, name).cancel()
         ill = await client.until("/health", 503)
         said = "only a restart brings back" if name == "heartbeat" else "about to be started again"
         assert [check["reason"] for check in ill.body["checks"] if not check["ok"]] == [f"ended, and {said}: {name}"]
@@ -163,8 +163,7 @@ async def test_a_port_in_use_is_one_warning_and_the_worker_works(dsn: str, datab
         async with worker("tasks:app", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process:
             await process.says("listening on default")
             job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}') RETURNING id")
-            while await database.fetchval("SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", job) == 0:
-                pass
+            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", 1, job)
             assert await process.ends() == 0
     [warning] = [line["message"] for line in process.lines if line["level"] == "warning"]
     assert f"port {port}" in warning

@@ -16,8 +16,10 @@ from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import scale
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
-from tests.support.pages import Browser, browser, free_port
+from tests.support.pages import Browser, browser
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
+from tests.support.waiting import until, until_fetched
 from tests.support.working import runner, working
 
 INSERT = (
@@ -53,9 +55,9 @@ async def test_it_follows_the_backlog_within_two_seconds(dsn: str, database: Con
         await database.execute(INSERT, "busy", "wait", 0, 10)
         await database.execute(INSERT, "busy", "wait", 1, 100)
         await database.execute(INSERT, "nobodys", "unknown", 0, 401)
-        async with asyncio.timeout(5):
-            while (answer := await client.get("/scale")).body.get("running") != 4 or len(answer.body["queues"]) < 2:
-                await asyncio.sleep(0.05)
+        answer = await until(
+            lambda: client.get("/scale"), lambda seen: seen.body.get("running") == 4 and len(seen.body["queues"]) == 2, patience=5
+        )
         assert answer.body == {
             "wanted": 21, "backlog": 407, "running": 4, "slots": 4, "workers": 1,
             "queues": {
@@ -93,8 +95,7 @@ async def test_a_connection_that_nobody_uses_is_closed(dsn: str, database: Conne
     monkeypatch.setattr(scale, "_LINGER", 0.2)
     async with served(an_app(dsn), busy=4) as (_, client):
         assert (await client.get("/scale")).status == 200
-        while await database.fetchval(ASKING):
-            await asyncio.sleep(0.01)
+        await until_fetched(database, ASKING, 0)
         await asyncio.sleep(1)  # the answer has become too old
         assert (await client.get("/scale")).status == 200
 

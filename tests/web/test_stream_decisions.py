@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hybrid_runner.messages import CHANGES, JobsChanged
 from hybrid_runner.models import Standing, State
-from hybrid_runner.web.changes import Change, parse
 from hybrid_runner.web.happening import happening
 from hybrid_runner.web.reader import BUFFER, Reader, Wish, event
 
@@ -18,8 +18,9 @@ LATER = NOW + timedelta(minutes=1)
 
 def standing(state: str = "queued", **fields: Any) -> Standing:
     usual = Standing(
-        id=1, queue="default", kind="note", state=State(state), version=1, priority=5, attempt=0, max_attempts=None, run_at=NOW,
-        worker_id=None, started_at=None, finished_at=None, progress=None, cancel_requested_at=None, created_at=NOW,
+        id=1, queue="default", kind="note", state=State(state), version=1, priority=5, attempt=0, snoozes=0,
+        max_attempts=None, run_at=NOW, worker_id=None, started_at=None, finished_at=None, progress=None,
+        cancel_requested_at=None, created_at=NOW,
     )  # fmt: skip
     return usual._replace(**fields)
 
@@ -39,9 +40,14 @@ RUNS = standing("running", version=2, attempt=1, started_at=NOW)
         (RUNS, RUNS._replace(version=3, cancel_requested_at=NOW), "cancelling"),
         (RUNS, RUNS._replace(version=4, attempt=2, started_at=LATER, progress="1"), "running"),
         (RUNS, standing(version=3, attempt=1, run_at=LATER), "retried"),
-        (RUNS, standing(version=3, attempt=0, run_at=LATER), "snoozed"),
-        (RUNS, standing(version=3, attempt=0), "queued"),
-        (standing(), standing(version=3, attempt=0, run_at=LATER), "snoozed"),
+        (None, standing(snoozes=9, run_at=LATER), "snoozed"),
+        (None, standing(snoozes=9), "queued"),
+        (RUNS, standing(version=3, snoozes=1, run_at=LATER), "snoozed"),
+        (RUNS, standing(version=3, snoozes=1), "queued"),
+        (RUNS, standing(version=3), "queued"),
+        (RUNS, standing(version=4, run_at=LATER), "queued"),
+        (standing(), standing(version=3, snoozes=1, run_at=LATER), "snoozed"),
+        (standing(snoozes=1), standing(version=2, snoozes=1, run_at=LATER), "queued"),
         (standing(), standing(version=3, attempt=1, run_at=LATER), "retried"),
         (standing(), standing(version=2, run_at=LATER), "queued"),
         (standing("failed", version=9, attempt=5), standing(version=10), "queued"),
@@ -56,7 +62,7 @@ def test_an_event_is_named_by_what_has_happened(before: Standing | None, now: St
 
 
 def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
-    assert parse("images thumb 3 7 8") == Change("images", "thumb", 3, (7, 8))
+    assert CHANGES.read("images thumb 3 7 8") == JobsChanged("images", "thumb", 3, (7, 8))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
     ],
 )  # fmt: skip
 def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
-    assert parse(payload) is None
+    assert CHANGES.read(payload) is None
 
 
 def reader(seen: int | None = None, job_id: int | None = 1) -> Reader:

@@ -1,26 +1,26 @@
-"""Who says that a job has changed, while the lamp shines (B13)."""
+"""Who says that a job has changed, while somebody reads (B13)."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from hybrid_runner import messages
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker import publisher
+from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
-from tests.web.test_events import INSERT, LAMP, PAUSED, told_only
+from tests.web.test_events import INSERT, PAUSED, READERS, told_only
 
-LIT = "SELECT setval('hybrid_runner.lamp', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1)"
+SET = "SELECT setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1)"
 LOST = """
 UPDATE hybrid_runner.jobs SET
     state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody', started_at = clock_timestamp(),
     claim = nextval('hybrid_runner.claims')
 WHERE id = $1
 """
-LOOKED_FOR = "UPDATE hybrid_runner.chores SET taken_at = '2020-01-01' WHERE name = 'lost'"
+LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'lost'"
 """The next heartbeat may have done that already, before it was lost, and would do it again in ten minutes."""
 
 __all__ = ["told_only"]
@@ -34,25 +34,23 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.until("queued")
-            while not worker._publisher.lit:
-                await asyncio.sleep(0.01)
+            await until(lambda: inside.knows_of_readers(worker))
             await database.execute(LOST, job)
             await database.execute(LOOKED_FOR)
             assert (await seen.until("retried")).data["attempt"] == 1
 
 
 async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: str, database: Connection) -> None:
-    """A5 B6: by the functions themselves; the worker here does not know that the lamp shines."""
+    """A5 B6: by the functions themselves; the worker here does not know that somebody reads."""
     steps = Stepwise(dsn)
-    async with listening(dsn, publisher.CHANGES) as said, working(steps.app) as worker:
+    async with listening(dsn, messages.CHANGES) as said, working(steps.app) as worker:
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")
-        while await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", running) != "running":
-            await asyncio.sleep(0.01)
+        await until_fetched(database, "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", "running", running)
         assert await said.so_far() == []
         await database.execute(PAUSED)
-        await database.fetchval(LIT, 60_000)
+        await database.fetchval(SET, 60_000)
         assert await database.fetchval("SELECT hybrid_runner.retry($1)", ended) == "queued"
         assert await said.so_far() == [f"images brief 0 {ended}"]
         assert await database.fetchval("SELECT hybrid_runner.cancel($1)", running) == "requested"
@@ -60,16 +58,15 @@ async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: s
 
 
 async def test_a_new_worker_asks_whether_somebody_reads(dsn: str, database: Connection) -> None:
-    """It has not heard when the lamp was lit."""
-    await database.fetchval(LIT, 60_000)
+    """It has not heard the announcement."""
+    await database.fetchval(SET, 60_000)
     async with working(Stepwise(dsn).app) as worker:
-        while not worker._publisher.lit:
-            await asyncio.sleep(0.01)
+        await until(lambda: inside.knows_of_readers(worker))
 
 
-@pytest.mark.parametrize(("ahead", "shines"), [(50_000, True), (0, False), (-1000, False), (3_600_000, False), (2**61, False)])
-async def test_the_lamp_believes_no_clock_that_was_set(database: Connection, ahead: int, shines: bool) -> None:
-    """It is a lease of a minute at most: whoever lit it for longer had another clock."""
-    await database.fetchval(LIT, ahead)
-    assert (await database.fetchval(f"{LAMP} > 0")) is shines
+@pytest.mark.parametrize(("ahead", "read"), [(50_000, True), (0, False), (-1000, False), (3_600_000, False), (2**61, False)])
+async def test_an_announcement_of_readers_believes_no_clock_that_was_set(database: Connection, ahead: int, read: bool) -> None:
+    """It is a lease of a minute at most: whoever set it for longer had another clock."""
+    await database.fetchval(SET, ahead)
+    assert (await database.fetchval(f"{READERS} > 0")) is read
     await database.fetchval("SELECT hybrid_runner.publish('q', 'k', 1)")

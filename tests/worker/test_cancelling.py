@@ -13,6 +13,7 @@ from hybrid_runner import (
     State,
 )
 from hybrid_runner.storage.connections import Connection, connect
+from tests.support import inside
 from tests.support.working import outcome, runner, working
 
 
@@ -61,17 +62,19 @@ async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(d
         pass
 
     async with working(app) as worker:
-        finish = worker._settler._finish
         lost: list[int] = []
 
-        async def finish_and_lose_the_answer(batch: Any) -> set[int]:
-            moved = await finish(batch)
-            if not lost:
-                lost.extend(moved)
-                raise DatabaseUnavailable("the connection was lost")
-            return moved
+        def losing_one_answer(finish: inside.Call) -> inside.Call:
+            async def finish_and_lose_the_answer(batch: Any) -> Any:
+                moved = await finish(batch)
+                if not lost:
+                    lost.extend(moved)
+                    raise DatabaseUnavailable("the connection was lost")
+                return moved
 
-        worker._settler._finish = finish_and_lose_the_answer
+            return finish_and_lose_the_answer
+
+        inside.replace_finish(worker, losing_one_answer)
         await app.enqueue(note, {})
         await asyncio.wait_for(worker.settled(1), 10)
         assert (worker.status().stale, worker.status().settled) == (0, {"completed": 1})
@@ -96,7 +99,7 @@ async def test_many_jobs_for_later_are_later(dsn: str, database: Connection) -> 
     async with app:
         await app.enqueue_many("k", [{}, NewJob("k"), NewJob("k", key="x")], delay="1h")
         await app.enqueue_many("k", [NewJob("k", delay=timedelta(hours=1)), NewJob("k", key="y", delay=timedelta(hours=1))])
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > now() + interval '50 min'") == 3
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > now() + interval '50 min'") == 5
 
 
 async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(dsn: str, database: Connection) -> None:

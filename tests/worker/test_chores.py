@@ -13,6 +13,7 @@ from hybrid_runner import ConfigurationError, Runner
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.upkeep.chores import Chores
 from tests.support.archive import aged, exists, partition
+from tests.support.waiting import differs_from, equals, until
 from tests.support.working import runner, working
 
 POLICY = "SELECT state::text, kind, keep FROM hybrid_runner.retention ORDER BY 1, 2"
@@ -74,10 +75,8 @@ async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog:
     part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
     await aged(database, 130)
     async with working(with_handler(dsn), deaf=True):
-        while await exists(database, part):
-            await asyncio.sleep(0)
-        while not any(part in message for message in caplog.messages):
-            await asyncio.sleep(0)
+        await until(lambda: exists(database, part), equals(value=False))
+        await until(lambda: any(part in message for message in caplog.messages))
     [line] = [message for message in caplog.messages if part in message]
     assert line.startswith(f"archive: dropped {part} (")
 
@@ -89,12 +88,10 @@ async def test_a_chore_that_waits_for_a_lock_holds_up_no_beat(
     await holder.execute("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))")
     async with working(with_handler(dsn, heartbeat=0.2), deaf=True) as worker:
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while not await database.fetchval(waiting):
-            await asyncio.sleep(0)
+        await until(lambda: database.fetchval(waiting))
         beaten = "SELECT heartbeat_at FROM hybrid_runner.workers WHERE id = $1"
         first = await database.fetchval(beaten, worker.id)
-        while await database.fetchval(beaten, worker.id) == first:
-            await asyncio.sleep(0)
+        await until(lambda: database.fetchval(beaten, worker.id), differs_from(first))
         await holder.execute("COMMIT")
 
 
@@ -106,8 +103,7 @@ async def test_a_chore_that_fails_does_not_keep_the_next_from_its_turn(
     chores = Chores(dsn)
     task = asyncio.ensure_future(chores.run())
     chores.give(["partitions", "prune", "unheard of", None])
-    while await exists(database, part):
-        await asyncio.sleep(0)
+    await until(lambda: exists(database, part), equals(value=False))
     task.cancel()
     await asyncio.wait([task])
     await chores.close()

@@ -17,7 +17,7 @@ from hybrid_runner.worker.chronicle import MOST_KINDS, MOST_LINES, Chronicle, te
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-ERROR = '{"kind": "ValueError", "message": "no  such\\nthing"}'
+ERROR = '{"type": "ValueError", "message": "no  such\\nthing"}'
 
 
 def claim(number: int = 1, queue: str = "default", traceparent: str | None = None) -> Claim:

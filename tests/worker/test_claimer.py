@@ -7,15 +7,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.models import Taken
+from hybrid_runner.models import Claim, Taken
 from hybrid_runner.policy import doorbell
 from hybrid_runner.policy.doorbell import Doorbell, Manner, Mode, Reason, Stand, Woken
+from hybrid_runner.policy.looking import TOGETHER
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.statements import Lanes
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.slots import Slots
 from hybrid_runner.worker.wake import Wake
+from tests.support import inside
 
 Look = Callable[[str, int, Lanes], Awaitable[Taken]]
 NOTHING = Taken([], datetime(2030, 1, 1, tzinfo=UTC))
@@ -45,10 +49,10 @@ async def _nothing_later(_queue: str) -> timedelta | None:
 
 
 @asynccontextmanager
-async def claiming(wake: Wake, look: Look) -> AsyncIterator[Claimer]:
+async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
     claimer = Claimer(
-        "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: False, claim=look,
+        "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: hearing, claim=look,
         session=lambda: 1,
         release_lost=_nothing_lost,
         next_due=_nothing_later, start=lambda _claims, _slots: None,
@@ -100,6 +104,59 @@ async def test_a_look_that_failed_is_repeated_after_a_pause_without_another_reas
         paused.append(error)
 
     async with claiming(wake, look) as claimer:
-        claimer._outage.pause = pause  # type: ignore[method-assign]  # time is not what is tested
+        inside.never_pause(claimer, pause)  # time is not what is tested
         await asyncio.wait_for(wake.resting.wait(), 5)
     assert (len(looks), len(paused), claimer.seen.consecutive_errors) == (2, 1, 0)
+
+
+class NotedWake(Wake):
+    """A flag whose waits with an end are over at once, and noted; one without an end is over by a ring."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+        self.enough = asyncio.Event()
+
+    async def wait(self, longest: float | None = None) -> Reason:
+        await asyncio.sleep(0)
+        if longest is None:
+            return Reason.RING
+        self.pauses.append(longest)
+        if len(self.pauses) == 100:
+            self.enough.set()
+        return Reason.PAUSE
+
+
+def due_job(known_for: timedelta) -> Claim:
+    """A job that was put in so long before it was due."""
+    due = NOTHING.at
+    assert due is not None
+    return Claim(1, "default", "noop", 5, "{}", None, None, due, 5, None, None, None, 1, 1, due, due - known_for)
+
+
+@pytest.mark.parametrize(("known_for", "pause"), [(timedelta(seconds=1), TOGETHER), (timedelta(0), 0.0)])
+async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(known_for: timedelta, pause: float) -> None:
+    """Snoozed jobs come due one by one; a look for each costs more than they do. An insert that is due at once does not wait."""
+    wake = NotedWake()
+
+    async def look(_queue: str, _free: int, _lanes: Lanes) -> Taken:
+        await asyncio.sleep(0.001)
+        return Taken([due_job(known_for)], NOTHING.at)
+
+    async with claiming(wake, look, hearing=True) as claimer:
+        await asyncio.wait_for(wake.enough.wait(), 10)
+        assert claimer.mode is Mode.AWAKE
+    assert {*wake.pauses[50:]} == {pause}
+
+
+async def test_known_jobs_are_not_kept_waiting_while_more_are_due_than_fit() -> None:
+    """A thousand snoozed jobs that are due at once are claimed as fast as slots come free."""
+    wake = NotedWake()
+
+    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+        await asyncio.sleep(0.001)
+        return Taken([due_job(timedelta(seconds=1))] * free, NOTHING.at)
+
+    async with claiming(wake, look, hearing=True):
+        await asyncio.wait_for(wake.enough.wait(), 10)
+    assert TOGETHER not in wake.pauses

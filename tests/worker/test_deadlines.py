@@ -20,6 +20,7 @@ from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.progress import stored_elsewhere
 from hybrid_runner.worker.slots import Slots
+from tests.support import inside
 
 HOUR = 3600.0
 SHORT = timedelta(milliseconds=20)
@@ -126,7 +127,7 @@ async def test_attempts_that_end_long_before_their_time_outs_keep_no_memory(dead
         timed = Timed(str(number), expired)
         deadlines.add(HOUR, timed)
         end(deadlines, timed)
-        most = max(most, len(deadlines._heap))
+        most = max(most, inside.remembered(deadlines))
     assert most < 100
     assert expired == []
 
@@ -137,7 +138,7 @@ async def test_many_that_run_at_once_leave_no_memory_behind(deadlines: Deadlines
         deadlines.add(HOUR, timed)
     for number, timed in enumerate(crowd, 1):
         end(deadlines, timed)
-        assert len(deadlines._heap) <= 2 * (len(crowd) - number) + 100
+        assert inside.remembered(deadlines) <= 2 * (len(crowd) - number) + 100
 
 
 async def test_those_that_still_run_outlive_the_throwing_out(deadlines: Deadlines) -> None:
@@ -319,5 +320,4 @@ async def test_an_attempt_that_ends_in_time_leaves_no_time_out_behind() -> None:
     running = Running(quick, timeout=timedelta(hours=1))
     settlement = await running.end()
     assert isinstance(settlement, Finished)
-    assert running.executor._deadlines._alarm is None
-    assert running.executor._deadlines._living == 0
+    assert inside.awaits_no_time_out(running.executor)

@@ -7,6 +7,8 @@ from typing import Any
 
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
+from tests.support.waiting import equals, until
 from tests.support.working import runner, working
 
 DEAD_END: dict[str, Any] = {"listen_dsn": "postgresql://nobody@127.0.0.1:1/nowhere", "poll_base": "5m", "poll_cap": "5m"}
@@ -48,16 +50,19 @@ async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) 
         ran.append(job.id)
 
     async with working(app, {"default": 2}) as worker:
-        finish = worker._settler._finish
 
-        async def finish_when_it_may(batch: Any) -> set[int]:
-            await taking.wait()
-            return await finish(batch)
+        def held(finish: inside.Call) -> inside.Call:
+            async def finish_when_it_may(batch: Any) -> Any:
+                await taking.wait()
+                return await finish(batch)
 
-        worker._settler._finish = finish_when_it_may
+            return finish_when_it_may
+
+        inside.replace_finish(worker, held)
         await app.enqueue_many(note, [{} for _ in range(40)])
-        while worker._settler.pending < 4 or worker.status().running or worker.status().queues[0].mode != "full":
-            await asyncio.sleep(0.001)  # until nothing runs and there is no room: it does not go on by itself
+        # nothing runs and there is no room: it does not go on by itself
+        await until(lambda: (worker.status().pending_settlements, worker.status().running), equals((4, 0)))
+        await until(lambda: worker.status().queues[0].mode, equals("full"))
         assert len(ran) <= 8
         taking.set()
         await asyncio.wait_for(worker.settled(40), 10)

@@ -12,6 +12,7 @@ import pytest
 from hybrid_runner import Worker
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.storage.connections import Connection
+from tests.support import inside
 from tests.support.bells import (
     BELL,
     EASILY_AWAKE,
@@ -23,13 +24,13 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_looking_as_it_falls,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
@@ -113,7 +114,7 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
 async def mute(database: Connection, milliseconds: int) -> None:
     """As a worker would that nobody knows."""
     await database.execute(
-        "SELECT setval(doorbell::regclass, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
+        "SELECT setval(doorbell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
         "FROM hybrid_runner.queues WHERE name = 'default'",
         milliseconds,
     )
@@ -187,9 +188,7 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        async with asyncio.timeout(15):
-            while lost in [row["pid"] for row in await database.fetch(SLEEPERS)] or not await database.fetch(SLEEPERS):
-                await asyncio.sleep(0.001)
+        await until(lambda: database.fetch(SLEEPERS), lambda rows: rows and lost not in [row["pid"] for row in rows])
         assert await listeners_pid(worker) != lost
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
@@ -199,11 +198,11 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
 async def test_a_listener_that_is_kept_away_makes_it_deaf(dsn: str, database: Connection) -> None:
     jobs = Handlers(dsn)
     async with working(jobs.app) as worker:
-        opened, worker._listener._dsn = worker._listener._dsn, "postgresql://nobody@127.0.0.1:1/nowhere"
+        opened = inside.send_listener_to(worker, "postgresql://nobody@127.0.0.1:1/nowhere")
         await database.execute("SELECT pg_terminate_backend($1)", await listeners_pid(worker))
         await until_mode(worker, "deaf")
         assert not await database.fetch(SLEEPERS)
-        worker._listener._dsn = opened
+        inside.send_listener_to(worker, opened)
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
 
@@ -274,9 +273,8 @@ async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, d
         await until(lambda: seen(sleeper).looks > looks[sleeper.id])  # the ring was for both
         await until_mode(sleeper, "asleep")
         quiet = await database.fetchval(INSERT, "note")
-        work = full._work["default"]
-        work.claimer._fresh_until = 0.0  # as when it has been full for that minute
-        work.wake.up(Reason.SLOT)
+        inside.was_full_for_long(full)
+        inside.wake(full, Reason.SLOT)
         assert await jobs.next() == quiet
         assert seen(full).mode == "full"
         assert found_without_poll(sleeper) == {"help"}

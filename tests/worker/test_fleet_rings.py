@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from hybrid_runner import Worker
-from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.ranking import place
 from hybrid_runner.storage.connections import Connection, connect
+from tests.support import inside
 from tests.support.bells import (
     BELL,
     EASILY_AWAKE,
@@ -20,12 +21,12 @@ from tests.support.bells import (
     found_without_poll,
     listeners_pid,
     seen,
-    until,
     until_asleep,
     until_bell,
     until_mode,
 )
 from tests.support.rings import listening
+from tests.support.waiting import until
 from tests.support.working import working
 
 
@@ -62,7 +63,7 @@ async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncI
         for n, jobs in enumerate(handlers):
             await stack.enter_async_context(jobs.app)
             workers.append(await stack.enter_async_context(jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")))
-        await until(lambda: all(len(w._work["default"].members) == size and not w._work["default"].mixed for w in workers))
+        await until(lambda: all(len(inside.members(w)) == size and not inside.is_mixed(w) for w in workers))
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
 
@@ -85,10 +86,8 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, 
         ringer = database.get_server_pid()
         first, second, *others = workers.ranked(ringer)
         for worker in (first, second):
-            work = worker._work["default"]
-            work.slots.take(1)
-            work.wake.up(Reason.HELP)
-            await until(lambda work=work: work.claimer.mode.value == "full" and work.wake.resting.is_set())  # type: ignore[misc]
+            inside.fill(worker, 1)
+            await until(partial(inside.is_full, worker))
         await until_asleep(database, *others)
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
@@ -96,7 +95,7 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, 
             await listeners_pid(worker)  # behind what it rang
         assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
         for worker in (first, second):
-            worker._work["default"].slots.release()
+            inside.free(worker)
         found_without_poll(*workers.workers)
 
 
@@ -111,7 +110,7 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(dsn: str, datab
     special.let_go.set()
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]
-        await until(lambda: all(len(worker._work["default"].members) == 6 for worker in workers))
+        await until(lambda: all(len(inside.members(worker)) == 6 for worker in workers))
         await until_asleep(database, *workers, mixed=True)
         for _ in range(12):
             special.held.clear()
@@ -133,7 +132,7 @@ async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(
         await database.fetchval(INSERT, "note")
         await until_bell(database, bool)
         async with one_of(special) as second, busy(database, awake):
-            await until(lambda: first._work["default"].mixed and second._work["default"].mixed)
+            await until(lambda: inside.is_mixed(first) and inside.is_mixed(second))
             await until_bell(database, lambda bell: bell == 0)
             await until_mode(second, "asleep")
             for _ in range(5):
@@ -154,10 +153,10 @@ async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(dsn: str, databa
         await asyncio.wait({asyncio.ensure_future(each.held.wait()) for each in jobs}, return_when=asyncio.FIRST_COMPLETED)
         leaving, other = (second, first) if jobs[1].held.is_set() else (first, second)
         stopping = asyncio.create_task(leaving.stop())
-        await until(lambda: set(other._work["default"].members) == {other.id})
-        beaten = other._presence.beaten_at
-        await until(lambda: other._presence.beaten_at > beaten + 0.2)  # two heartbeats, and it has not come back
-        assert set(other._work["default"].members) == {other.id}
+        await until(lambda: inside.members(other) == {other.id})
+        beaten = inside.beaten_at(other)
+        await until(lambda: inside.beaten_at(other) > beaten + 0.2)  # two heartbeats, and it has not come back
+        assert inside.members(other) == {other.id}
         assert len(await database.fetch(SLEEPERS)) == 1
         assert await database.fetchval("SELECT queues FROM hybrid_runner.workers WHERE id = $1", leaving.id) == "{}"
         for each in jobs:
@@ -172,30 +171,40 @@ async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, dat
         await until_asleep(database, worker)
         for number in range(50):
             await database.execute("SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number))
-        await until(lambda: worker._work["default"].mixed)
+        await until(lambda: inside.is_mixed(worker))
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        await until(lambda: not worker._work["default"].mixed)
-        assert set(worker._work["default"].members) == {worker.id}
+        await until(lambda: not inside.is_mixed(worker))
+        assert inside.members(worker) == {worker.id}
 
 
 async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connection) -> None:
     """Its introduction comes back to it, before a heartbeat has named it perhaps; in doubt it would mute nothing until the next."""
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
-        work = worker._work["default"]
-        await until(lambda: not work.mixed)
-        work.members = {}
+        await until(lambda: not inside.is_mixed(worker))
+        inside.forget_members(worker)
         await database.execute("SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id)
         await listeners_pid(worker)  # what was rung before has arrived
-        assert not work.mixed
+        assert not inside.is_mixed(worker)
+
+
+async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(dsn: str, database: Connection) -> None:
+    """That heartbeat runs in another thread, and one that was asked before the doubt does not end it."""
+    jobs = Handlers(dsn, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker:
+        await until(lambda: not inside.is_mixed(worker))
+        doubted = inside.notes_when_it_beats_for_a_newcomer(worker, lambda: inside.is_mixed(worker))
+        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here somebody')")
+        await listeners_pid(worker)  # what was rung before has arrived
+        assert doubted == [True]
 
 
 @asynccontextmanager
 async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
     """One worker that hears."""
     async with working(jobs.app, {"default": 5}) as worker:
-        await until(lambda: worker.id in worker._work["default"].members)
+        await until(lambda: worker.id in inside.members(worker))
         yield worker
 
 

@@ -18,9 +18,11 @@ from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Spread
 from hybrid_runner.upkeep import gauges
 from hybrid_runner.upkeep.gauges import Gauges, as_figures
+from tests.support import inside
+from tests.support.waiting import differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
 
-HOLDER = "SELECT holder FROM hybrid_runner.chores WHERE name = 'gauges'"
+HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'gauges'"
 INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM generate_series(1, $1::int)"
 
 
@@ -53,9 +55,8 @@ def shown(worker: Worker) -> float | None:
     return due
 
 
-async def until(worker: Worker, due: float | None) -> None:
-    while shown(worker) != due:
-        await asyncio.sleep(0.01)
+async def until_shown(worker: Worker, due: float | None) -> None:
+    await until(lambda: shown(worker), equals(due))
 
 
 async def test_one_worker_shows_the_queues_and_goes_on_doing_so(dsn: str, database: Connection) -> None:
@@ -63,13 +64,13 @@ async def test_one_worker_shows_the_queues_and_goes_on_doing_so(dsn: str, databa
     await database.execute(INSERT, 3)
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(a_worker(dsn, "first"))
-        await until(first, 3)
+        await until_shown(first, 3)
         second = await stack.enter_async_context(a_worker(dsn, "second"))
         holder = await database.fetchval(HOLDER)
         assert holder.startswith("first ")
         for count in (4, 5, 6):
             await database.execute(INSERT, 1)
-            await until(first, count)
+            await until_shown(first, count)
             assert shown(second) is None
         assert await database.fetchval(HOLDER) == holder
 
@@ -78,33 +79,33 @@ async def test_who_stops_hands_it_on_at_once(dsn: str, database: Connection) -> 
     await database.execute(INSERT, 3)
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(a_worker(dsn, "first"))
-        await until(first, 3)
+        await until_shown(first, 3)
         second = await stack.enter_async_context(a_worker(dsn, "second"))
         await first.stop()
         assert shown(first) is None
-        await until(second, 3)
+        await until_shown(second, 3)
 
 
 async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str, database: Connection) -> None:
     async with a_worker(dsn, "first") as first:
-        await until(first, 0)
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
-        await until(first, None)
+        await until_shown(first, 0)
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
+        await until_shown(first, None)
         assert await database.fetchval(HOLDER) == "another 1"
 
 
 async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be_given_it(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pause = await database.fetchval("SELECT extract(epoch FROM pause)::float8 FROM hybrid_runner.chores WHERE name = 'gauges'")
+    pause = await database.fetchval("SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'")
     assert pause > gauges.SHOWN > 2 * 10
     monkeypatch.setattr(gauges, "SHOWN", 0.5)
     async with a_worker(dsn, "first") as first:
-        await until(first, 0)
-        await database.execute("BEGIN; SELECT FROM hybrid_runner.chores WHERE name = 'gauges' FOR UPDATE")
-        await until(first, None)
+        await until_shown(first, 0)
+        await database.execute("BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE")
+        await until_shown(first, None)
         await database.execute("COMMIT")
-        await until(first, 0)
+        await until_shown(first, 0)
 
 
 async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
@@ -112,11 +113,10 @@ async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
 ) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with a_worker(dsn, "first") as first:
-        while "the queues were not measured" not in caplog.text:
-            await asyncio.sleep(0.01)
+        await until(lambda: caplog.text, has("the queues were not measured"))
         assert shown(first) is None
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
-        await until(first, 0)
+        await until_shown(first, 0)
     assert caplog.text.count("the queues were not measured") == 1
 
 
@@ -125,9 +125,7 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
 ) -> None:
     monkeypatch.setattr(gauges, "_SHARE", 1e9)
     async with given_to_us(dsn, database) as ours:
-        while not ours.figures():
-            await asyncio.sleep(0.01)
-        first = ours.figures()
+        first = await until(ours.figures)
         await held_again(database, 1)
         assert ours.figures() is first
     assert ours.figures() == {}
@@ -137,7 +135,7 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
 @asynccontextmanager
 async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[Gauges]:
     """The office, without a worker and its heartbeats."""
-    await database.execute("UPDATE hybrid_runner.chores SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
+    await database.execute("UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
     ours = Gauges(dsn)
     ours.give("us")
     running = asyncio.ensure_future(ours.run())
@@ -165,11 +163,10 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def held_again(database: Connection, times: int) -> None:
     """Wait until who measures has said so many times more that it still does."""
-    taken = "SELECT taken_at FROM hybrid_runner.chores WHERE name = 'gauges'"
+    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'gauges'"
     for _ in range(times):
         before = await database.fetchval(taken)
-        while await database.fetchval(taken) == before:
-            await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(taken), differs_from(before))
 
 
 async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_works(
@@ -179,14 +176,12 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
     monkeypatch.setattr(gauges, "_SHARE", 1e9)
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with given_to_us(dsn, database) as ours:
-        while not tries:
-            await asyncio.sleep(0.01)
+        await until(lambda: tries)
         await held_again(database, 3)
         assert len(tries) == 1
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'another' WHERE name = 'gauges'")
-        while ours._holder is not None:
-            await asyncio.sleep(0.01)
-        await database.execute("UPDATE hybrid_runner.chores SET holder = 'us' WHERE name = 'gauges'")
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'")
+        await until(lambda: not inside.measures(ours))
+        await database.execute("UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'")
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
         assert (len(tries), ours.figures()) == (1, {})
@@ -195,12 +190,11 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
 async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database: Connection, tries: list[float]) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with given_to_us(dsn, database):
-        while await database.fetchval(HOLDER) == "us":
-            await asyncio.sleep(0.01)
+        await until_fetched(database, HOLDER, None)
         assert (await database.fetchval(HOLDER), len(tries)) == (None, 3)
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
         async with a_worker(dsn, "another") as another:
-            await until(another, 0)
+            await until_shown(another, 0)
 
 
 def test_of_very_many_queues_the_last_are_shown_together() -> None:

@@ -50,7 +50,7 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
 
 @pytest.mark.parametrize(
     ("statement", "refusal"),
-    [("SELECT nothing_of_that_name()", DatabaseError), ("SELECT count(*) FROM hybrid_runner.chores", RowLocked)],
+    [("SELECT nothing_of_that_name()", DatabaseError), ("SELECT count(*) FROM hybrid_runner.duties", RowLocked)],
 )
 async def test_a_server_that_refuses_a_statement_is_not_away(
     statement: str, refusal: type[RunnerError], dsn: str, database: Connection
@@ -60,7 +60,7 @@ async def test_a_server_that_refuses_a_statement_is_not_away(
     link = Link(dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, contact=contact)
     contact.failed(TimeoutError("no answer"))
     async with database.transaction():
-        await database.execute("LOCK TABLE hybrid_runner.chores")
+        await database.execute("LOCK TABLE hybrid_runner.duties")
         with pytest.raises(refusal):
             await link.fetch(statement)
     assert contact.away is None

@@ -20,6 +20,8 @@ from hybrid_runner import (
     WaitTimeout,
 )
 from hybrid_runner.storage.connections import Connection, connect
+from tests.support import inside
+from tests.support.waiting import until
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -52,10 +54,10 @@ async def test_a_process_that_dies_fails_its_attempt_alone(dsn: str) -> None:
     app = runner(dsn, handlers.app.registry)
     async with working(app):
         died = await outcome(app, "die_in_process", {"code": 7})
-        assert died.errors[0]["kind"] == "ProcessDied"
+        assert died.errors[0]["type"] == "ProcessDied"
         assert "exit code 7" in died.errors[0]["message"]
         raised = await outcome(app, "raise_in_process", {"what": "luck"})
-        assert (raised.errors[0]["kind"], raised.errors[0]["message"]) == ("SystemExit", "no luck")
+        assert (raised.errors[0]["type"], raised.errors[0]["message"]) == ("SystemExit", "no luck")
         assert (await outcome(app, "add_in_process", {"left": 2, "right": 2})).result["sum"] == 4
 
 
@@ -64,9 +66,7 @@ async def test_a_process_that_died_while_it_had_nothing_to_do_costs_no_attempt(d
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         await outcome(app, "add_in_process", {"left": 1, "right": 1})
-        [idle] = worker._callers._processes._free
-        idle.process.kill()
-        idle.process.join(10)
+        inside.kill_idle_process(worker)
         again = await outcome(app, "add_in_process", {"left": 2, "right": 2})
     assert (again.result["sum"], again.attempt) == (4, 1)
 
@@ -76,7 +76,7 @@ async def test_a_process_past_its_time_out_is_killed(dsn: str, tmp_path: Path) -
     pid_file = tmp_path / "pid"
     async with working(app):
         job = await outcome(app, "hang_in_process", {"pid_file": str(pid_file)}, timeout=6)
-    assert job.errors[0]["kind"] == "TimeoutError"
+    assert job.errors[0]["type"] == "TimeoutError"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 
@@ -151,7 +151,7 @@ async def test_whatever_a_handler_raises_ends_its_attempt_and_not_the_worker(dsn
     async with working(app):
         for kind in ("raise", "raise_in_thread"):
             job = await outcome(app, kind)
-            assert (job.state, job.errors[0]["kind"]) == (State.FAILED, type(error).__name__)
+            assert (job.state, job.errors[0]["type"]) == (State.FAILED, type(error).__name__)
 
 
 async def test_an_error_with_a_nul_in_it_is_kept(dsn: str) -> None:
@@ -202,7 +202,7 @@ async def test_an_attempt_past_its_time_out_is_an_error_like_any_other(dsn: str)
 
     async with working(app):
         job = await outcome(app, "slow")
-    assert [e["kind"] for e in job.errors] == ["TimeoutError", "TimeoutError"]
+    assert [e["type"] for e in job.errors] == ["TimeoutError", "TimeoutError"]
     assert "0.05 s" in job.errors[0]["message"]
 
 
@@ -366,9 +366,8 @@ async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(d
     async with working(app, {"default": 2}) as worker:
         try:
             job = await outcome(app, "stuck")
-            assert job.errors[0]["kind"] == "TimeoutError"
+            assert job.errors[0]["type"] == "TimeoutError"
             assert worker.status().queues[0].running == 1
         finally:
             release.set()
-        while worker.status().queues[0].running:
-            await asyncio.sleep(0.001)
+        await until(lambda: not worker.status().queues[0].running)

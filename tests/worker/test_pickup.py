@@ -1,14 +1,16 @@
 import asyncio
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from hybrid_runner import DatabaseUnavailable, Job, Runner
-from hybrid_runner.models import Claim, Taken
+from hybrid_runner.models import Claim
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.storage.statements import Lanes
+from tests.support import inside
 from tests.support.proxy import Proxy
+from tests.support.waiting import differs_from, has, until
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ($1, '{}') RETURNING id"
@@ -77,8 +79,7 @@ async def test_a_lost_listener_comes_back_and_sweeps_up_what_it_missed(dsn: str,
         noted = noting(app)
         async with working(app) as worker:
             await proxy.cut()
-            while worker.status().hearing:
-                await asyncio.sleep(0)
+            await until(lambda: not worker.status().hearing)
             job_id = await database.fetchval(INSERT, "note")
             await proxy.mend()
             assert await asyncio.wait_for(noted.get(), 20) == job_id
@@ -96,8 +97,7 @@ async def test_the_worker_outlives_an_outage_and_then_works_at_once(
             with caplog.at_level(logging.WARNING, "hybrid_runner"):
                 await proxy.cut()
                 job_id = await database.fetchval(INSERT, "note")
-                while "claiming from default" not in caplog.text:
-                    await asyncio.sleep(0.01)
+                await until(lambda: caplog.text, has("claiming from default"))
             await proxy.mend()
             assert await asyncio.wait_for(noted.get(), 20) == job_id
             await worker.settled(1)
@@ -122,8 +122,7 @@ async def test_an_outcome_reached_during_an_outage_is_written_afterwards(dsn: st
             await started.wait()
             await proxy.cut()
             release.set()
-            while not worker.status().pending_settlements:
-                await asyncio.sleep(0)
+            await until(lambda: worker.status().pending_settlements)
             await proxy.mend()
             await asyncio.wait_for(worker.settled(1), 20)
     assert await database.fetchval("SELECT result FROM hybrid_runner.archive WHERE id = $1", job_id) == '"kept"'
@@ -182,8 +181,7 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(dsn: str) -> Non
         assert await app.pause("default")
         looks = worker.status().queues[0].looks
         job_id = (await app.enqueue("note", {})).id
-        while worker.status().queues[0].looks == looks:
-            await asyncio.sleep(0)
+        await until(lambda: worker.status().queues[0].looks, differs_from(looks))
         assert noted.empty()
         assert await app.resume("default")
         assert await asyncio.wait_for(noted.get(), 10) == job_id
@@ -239,17 +237,19 @@ async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, databas
     async with working(app) as worker:
         other = await app.enqueue(held, {})
         await started.wait()
-        claimer = worker._work["default"].claimer
-        claim, lost = claimer._claim, list[Claim]()
+        lost: list[Claim] = []
 
-        async def lose_the_answer(queue: str, free: int, lanes: Lanes) -> Taken:
-            taken = await claim(queue, free, lanes)
-            if taken.claims and not lost:
-                lost.extend(taken.claims)
-                raise DatabaseUnavailable("the connection was lost")
-            return taken
+        def losing_one_answer(claim: inside.Call) -> inside.Call:
+            async def lose_the_answer(*arguments: Any) -> Any:
+                taken = await claim(*arguments)
+                if taken.claims and not lost:
+                    lost.extend(taken.claims)
+                    raise DatabaseUnavailable("the connection was lost")
+                return taken
 
-        claimer._claim = lose_the_answer
+            return lose_the_answer
+
+        inside.replace_claim(worker, losing_one_answer)
         job_id = (await app.enqueue("note", {})).id
         assert await asyncio.wait_for(noted.get(), 10) == job_id
         assert [claim.id for claim in lost] == [job_id]

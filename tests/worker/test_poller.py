@@ -9,6 +9,7 @@ from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.wake import Wake
+from tests.support import inside
 
 
 def poller(wake: Wake | None = None) -> Poller:
@@ -34,9 +35,9 @@ async def test_found_work_brings_the_pause_back_to_its_base_at_once() -> None:
     polling = poller()
     polling.looked(Reason.SWEEP, 0)
     polling.looked(Reason.SWEEP, 0)
-    polling._changed.clear()
+    inside.pause_changed(polling).clear()
     polling.looked(Reason.RING, 1)
-    assert (polling.pause, polling._changed.is_set()) == (5, True)
+    assert (polling.pause, inside.pause_changed(polling).is_set()) == (5, True)
 
 
 async def test_polls_are_slow_while_rings_arrive_and_quick_while_they_do_not() -> None:
@@ -54,7 +55,7 @@ async def test_polls_are_slow_while_rings_arrive_and_quick_while_they_do_not() -
 async def test_a_poll_while_all_slots_are_taken_is_answered_too() -> None:
     wake = Wake()
     polling = poller(wake)
-    poll = asyncio.create_task(polling._poll())
+    poll = asyncio.create_task(inside.poll_once(polling))
     assert await asyncio.wait_for(wake.wait(), 1) is Reason.SWEEP
     polling.looked(Reason.SWEEP, None)
     await asyncio.wait_for(poll, 1)

@@ -7,6 +7,8 @@ import asyncio
 from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.worker.loops import Outage
+from tests.support import inside
+from tests.support.waiting import at_least, until
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')"
@@ -22,11 +24,9 @@ async def test_a_listener_that_hears_nothing_is_connected_again(dsn: str, databa
         ran.set()
 
     async with working(app) as worker:
-        before = worker._listener.proof_channel
-        await worker._listener.fetch("UNLISTEN *")
-        async with asyncio.timeout(20):
-            while worker._listener.proof_channel == before or not worker._listener.hearing:
-                await asyncio.sleep(0.01)
+        before = inside.proof_channel(worker)
+        await inside.ask_listener(worker, "UNLISTEN *")
+        await until(lambda: inside.proof_channel(worker) != before and worker.status().hearing)
         await worker.idle()
         found = dict(worker.status().queues[0].found)
         await database.execute(INSERT)
@@ -43,11 +43,9 @@ async def test_a_listener_that_hears_stays_connected_over_many_heartbeats(dsn: s
         pass
 
     async with working(app) as worker:
-        before, first = worker._listener.proof_channel, worker._presence.beaten_at
-        async with asyncio.timeout(20):
-            while worker._presence.beaten_at < first + 1.5:
-                await asyncio.sleep(0.01)
-        assert worker._listener.proof_channel == before
+        before, first = inside.proof_channel(worker), inside.beaten_at(worker)
+        await until(lambda: inside.beaten_at(worker), at_least(first + 1.5))
+        assert inside.proof_channel(worker) == before
 
 
 async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, database: Connection) -> None:
@@ -67,7 +65,7 @@ async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, databa
         async def refuse(_batch: object) -> set[int]:
             raise DatabaseUnavailable("nothing gets through")
 
-        worker._settler._requeue = refuse
+        inside.replace_requeue(worker, lambda _: refuse)
     row = await database.fetchrow("SELECT dead_at IS NOT NULL, heartbeat_at + lease > clock_timestamp() FROM hybrid_runner.workers")
     assert row is not None
     assert tuple(row) == (True, True)
@@ -83,11 +81,11 @@ async def test_claims_wait_for_a_heartbeat_that_says_that_we_live(dsn: str, data
         ran.set()
 
     async with working(app) as worker:
-        beaten_at = worker._presence.beaten_at
-        worker._presence.beaten_at -= 1000
+        beaten_at = inside.beaten_at(worker)
+        inside.has_not_beaten_for(worker, 1000)
         await database.execute(INSERT)
         await asyncio.wait_for(ran.wait(), 10)
-        assert worker._presence.beaten_at > beaten_at
+        assert inside.beaten_at(worker) > beaten_at
 
 
 def test_a_heartbeat_that_fails_is_tried_again_before_the_lease_ends() -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RowLocked
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settler import Settler
+from tests.support import inside
+from tests.support.waiting import has, until
 
 
 def claim(number: int) -> Claim:
@@ -25,7 +26,7 @@ def claim(number: int) -> Claim:
 
 async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is started again, and what it had in its hands is written then."""
-    monkeypatch.setattr(loops, "OUTAGE", Pace(timedelta(milliseconds=1), timedelta(milliseconds=1), 1))
+    inside.make_outages_short(monkeypatch, 0.001, 0.001)
     surprises = [KeyError("nobody expected this"), KeyError("nor this")]
     written: list[int] = []
 
@@ -135,8 +136,7 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
             await asyncio.sleep(0)
         assert 0 in dict(settler.claims())
         held.clear()
-        while 0 not in written:
-            await asyncio.sleep(0.01)
+        await until(lambda: written, has(0))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -3,6 +3,7 @@
 SCENARIOS = {
     "pickup": "from INSERT to handler, when nothing else happens",
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
+    "trickle": "looks and lateness of jobs that come due one by one, as those do that snooze",
     "drain": "how fast one worker empties a full queue",
     "tracing": "what drawing jobs as spans costs a worker that empties a full queue",
     "producers": "how many single-row INSERTs a second many clients can do",

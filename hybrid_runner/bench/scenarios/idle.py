@@ -23,7 +23,7 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
         await pickups(place, worker, 1)
         await asyncio.sleep(min(_FALLING_ASLEEP, sizes.idle_seconds))
         # What comes every ten minutes would be in one run of ten, and then ten times too much.
-        await place.connection.execute("UPDATE hybrid_runner.chores SET taken_at = clock_timestamp()")
+        await place.connection.execute("UPDATE hybrid_runner.duties SET taken_at = clock_timestamp()")
         with_worker, share, counted = await _watch(place, sizes.idle_seconds, worker.pid)
     figures = [Figure(f"{counted} a minute", "per minute", with_worker - alone)]
     if share is not None:

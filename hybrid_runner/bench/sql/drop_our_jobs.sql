@@ -3,11 +3,11 @@ DROP SCHEMA IF EXISTS hybrid_runner_bench CASCADE;
 TRUNCATE hybrid_runner.jobs, hybrid_runner.archive;
 DO $$
 DECLARE
-    bell text;
+    doorbell text;
 BEGIN
-    DELETE FROM hybrid_runner.queues AS q WHERE q.name = 'bench' RETURNING q.doorbell INTO bell;
-    IF bell IS NOT NULL THEN
-        EXECUTE 'DROP SEQUENCE IF EXISTS ' || bell;
+    DELETE FROM hybrid_runner.queues AS q WHERE q.name = 'bench' RETURNING q.doorbell INTO doorbell;
+    IF doorbell IS NOT NULL THEN
+        EXECUTE 'DROP SEQUENCE IF EXISTS ' || doorbell;
     END IF;
 END
 $$;

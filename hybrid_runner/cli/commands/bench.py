@@ -18,10 +18,9 @@ from hybrid_runner.bench.table import HEADERS, described, rows_of
 from hybrid_runner.cli.output import clip, in_colour, one_line, paint, print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked, did_you_mean
 from hybrid_runner.cli.session import run
+from hybrid_runner.display import progress_bar
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.telemetry.logs import configure_logs
-
-_BAR = 24
 
 
 def configure(parser: Parser) -> None:
@@ -85,8 +84,7 @@ class _Screen:
         if share == 0 and not what:
             self._begun = time.monotonic()
         if share < 1 and self._on_terminal:
-            full = round((self._ended + share) / self._count * _BAR)
-            line = f"{'█' * full}{'░' * (_BAR - full)} {name} {one_line(what)}".rstrip()
+            line = f"{progress_bar((self._ended + share) / self._count)} {name} {one_line(what)}".rstrip()
             sys.stderr.write(f"\r{clip(line, shutil.get_terminal_size().columns - 1)}\x1b[K")
             sys.stderr.flush()
         elif share == 1:

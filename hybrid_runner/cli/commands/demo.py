@@ -117,7 +117,8 @@ async def _look_until_the_end(
         if any(task.done() and task.exception() for task in helping):
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _LOOK)
+            async with asyncio.timeout(_LOOK):
+                await stop.wait()
 
 
 @contextlib.asynccontextmanager

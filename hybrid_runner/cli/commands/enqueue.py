@@ -6,19 +6,21 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.output import as_text, print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked, duration, moment, positive_duration, whole
 from hybrid_runner.cli.session import opened, run
-from hybrid_runner.cli.waiting import explain, waiting
-from hybrid_runner.client import JobHandle
+from hybrid_runner.cli.waiting import waiting
+from hybrid_runner.client.handle import JobHandle
+from hybrid_runner.client.options import EnqueueOptions, option_texts
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import JobStatus
 from hybrid_runner.registry import NAME
 
-_OPTIONS = ("queue", "key", "priority", "delay", "run_at", "max_attempts", "timeout", "on_conflict")
+_NOT_HERE = "connection"
+"""The one option that only a program can give."""
 
 
 def configure(parser: Parser) -> None:
@@ -27,29 +29,42 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "payload", metavar="JSON", nargs="?", default="{}", help="what the handler gets; - reads stdin (default: {})"
     )
-    parser.add_argument("--queue", type=queue_name, help="which fleet runs it (default: default)")
-    parser.add_argument("--key", help="at most one live job has this key")
-    parser.add_argument("--on-conflict", choices=("exists", "replace", "error"), default="exists", help="what if one has it")
-    parser.add_argument("--priority", type=whole(0, 9), default=5, metavar="0-9", help="0 is first (default: 5)")
-    when = parser.add_mutually_exclusive_group()
-    when.add_argument("--delay", type=duration, metavar="DURATION", help="not before so long from now: 30, 30s, 5m")
-    when.add_argument(
-        "--run-at",
-        type=moment,
-        metavar="TIME",
-        help="not before this time: 2030-01-31T08:00+01:00; without +01:00 it is local time here",
-    )
-    parser.add_argument("--max-attempts", type=whole(1, 1000), metavar="N", help="how often it may be tried")
-    parser.add_argument("--timeout", type=positive_duration, metavar="DURATION", help="how long one attempt may take")
+    _add_options(parser)
     parser.add_argument("--wait", action="store_true", help="wait for its end and print its result")
     parser.add_argument("--wait-timeout", type=positive_duration, metavar="DURATION", help="wait, but no longer than this")
     add_common(parser)
     parser.run_by(_run)
 
 
+def _add_options(parser: Parser) -> None:
+    """Those of `app.enqueue`."""
+    arguments: dict[str, dict[str, Any]] = {
+        "queue": {"type": queue_name},
+        "key": {},
+        "on_conflict": {"choices": ("exists", "replace", "error")},
+        "priority": {"type": whole(0, 9), "metavar": "0-9"},
+        "run_at": {"type": moment, "metavar": "TIME"},
+        "delay": {"type": duration, "metavar": "DURATION"},
+        "max_attempts": {"type": whole(1, 1000), "metavar": "N"},
+        "timeout": {"type": positive_duration, "metavar": "DURATION"},
+        "finish_by": {"type": moment, "metavar": "TIME"},
+        "data": {"type": _data, "metavar": "JSON"},
+    }
+    when = parser.add_mutually_exclusive_group()
+    for name, text in option_texts().items():
+        if name != _NOT_HERE:
+            where = when if name in ("run_at", "delay") else parser
+            where.add_argument(_flag(name), help=text.replace("`", ""), **arguments[name])
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        payload = _read(sys.stdin.read() if arguments.payload == "-" else arguments.payload)
+        text = sys.stdin.read() if arguments.payload == "-" else arguments.payload
+        payload = _read(text, "the payload")
     except (ValueError, RecursionError) as error:
         arguments.parser.error(str(error))
     return run(_enqueue(arguments, payload))
@@ -57,16 +72,21 @@ def _run(arguments: argparse.Namespace) -> int:
 
 async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
     async with opened(arguments) as app:
-        handle = await app.enqueue(arguments.kind, payload, **{name: getattr(arguments, name) for name in _OPTIONS})
-        said: dict[str, Any] = {"id": handle.id, "outcome": handle.outcome}
+        handle = await app.enqueue(arguments.kind, payload, **_given(arguments))
+        said: dict[str, Any] = {"id": handle.id, "enqueued": handle.enqueued}
         waits = arguments.wait or arguments.wait_timeout is not None
         if not arguments.json:
-            print(f"job {handle.id} {_outcome(handle, arguments.key)}", flush=True)
+            print(f"job {handle.id} {_enqueued(handle, arguments.key)}", flush=True)
         elif not waits:
             print_json(said)
         if waits:
             await _wait(handle, arguments, said)
     return 0
+
+
+def _given(arguments: argparse.Namespace) -> EnqueueOptions:
+    named = {name: getattr(arguments, name) for name in option_texts() if name != _NOT_HERE}
+    return cast("EnqueueOptions", named)
 
 
 async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dict[str, Any]) -> None:
@@ -76,7 +96,7 @@ async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dic
         with waiting(sys.stderr, seen) as on_status:
             result = await handle.wait(arguments.wait_timeout, on_status=on_status)
     except (RunnerError, asyncio.CancelledError) as error:
-        text = explain(error, seen[-1] if seen else None)
+        text = str(error) or "interrupted"
         if arguments.json:
             print_json(said | {"state": seen[-1].state.value if seen else None, "error": text})
         if isinstance(error, asyncio.CancelledError):  # Ctrl-C
@@ -88,22 +108,33 @@ async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dic
         print(f"job {handle.id} completed: {as_text(result)}")
 
 
-def _outcome(handle: JobHandle[Any], key: str | None) -> str:
-    return f"exists: it holds the key {key!r}, nothing was stored" if handle.outcome == "exists" else handle.outcome
+def _enqueued(handle: JobHandle[Any], key: str | None) -> str:
+    return f"exists: it holds the key {key!r}, nothing was stored" if handle.enqueued == "exists" else handle.enqueued
 
 
-def _read(text: str) -> Any:
+def _read(text: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
+    except _Constant as error:
+        raise ValueError(f"{what} is not JSON: there is no {error} in it") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
-        raise ValueError(f"the payload is not JSON: {error.msg} at {where}") from None
+        raise ValueError(f"{what} is not JSON: {error.msg} at {where}") from None
     except RecursionError:
-        raise ValueError("the payload is nested too deeply") from None
+        raise ValueError(f"{what} is nested too deeply") from None
+
+
+class _Constant(Exception):
+    """NaN or Infinity."""
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"the payload is not JSON: there is no {name} in it")
+    raise _Constant(name)
+
+
+@checked
+def _data(text: str) -> Any:
+    return _read(text, "the data")
 
 
 @checked

@@ -6,22 +6,23 @@ import argparse
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from hybrid_runner.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.jobviews import print_job, print_jobs
 from hybrid_runner.cli.output import print_json
 from hybrid_runner.cli.parsing import Parser, add_common, job_id, whole
 from hybrid_runner.cli.session import opened, run
+from hybrid_runner.display import bytes_text
 from hybrid_runner.errors import JobNotFound, RunnerError
 from hybrid_runner.models import State
 from hybrid_runner.runner import Runner
-from hybrid_runner.upkeep.pruner import size
 
-_SAID = {
+_SAID: dict[CancelAnswer | RetryAnswer, str] = {
     "cancelled": "is cancelled",
     "requested": "runs, and was told to stop",
     "queued": "is queued again",
 }
-_REFUSED = {
+_REFUSED: dict[CancelAnswer | RetryAnswer, str] = {
     "unknown": "there is no job {}",
     "finished": "job {} has ended already",
     "running": "job {} is running{}: cancel it first",
@@ -108,11 +109,11 @@ async def _prune(arguments: argparse.Namespace) -> int:
     if counts["busy"]:
         print("another is pruning, or somebody retries an ended job: nothing was done")
     else:
-        print(f"partitions: {said}; {size(freed)} freed" if said else "nothing to forget")
+        print(f"partitions: {said}; {bytes_text(freed)} freed" if said else "nothing to forget")
     return 0
 
 
-async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int], Awaitable[str]]) -> int:
+async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int], Awaitable[CancelAnswer | RetryAnswer]]) -> int:
     async with opened(arguments) as app:
         said = {number: await change(app, number) for number in dict.fromkeys(arguments.ids)}
         workers = {number: await _on_worker(app, number) for number, outcome in said.items() if outcome == "running"}
@@ -123,9 +124,7 @@ async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int],
             if outcome in _SAID:
                 print(f"job {number} {_SAID[outcome]}")
     refused = [
-        _REFUSED.get(outcome, f"job {{}}: {outcome}").format(number, workers.get(number, ""))
-        for number, outcome in said.items()
-        if outcome not in _SAID
+        _REFUSED[outcome].format(number, workers.get(number, "")) for number, outcome in said.items() if outcome not in _SAID
     ]
     if refused:
         raise RunnerError("; ".join(refused))

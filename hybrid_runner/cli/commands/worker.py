@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from hybrid_runner.supervisor.tether import Tether
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs import has_logs_of_its_own, logs_of_import
 from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.worker.garbage import look_for_garbage_less_often
+from hybrid_runner.worker.interpreter import fastest_loop, look_for_garbage_less_often
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -95,7 +95,7 @@ def _leaves_logs_alone(log_format: str) -> bool:
 
 def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     try:
-        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             code = runner.run(work)
     except SystemExit as end:  # the second signal
         return _end(end.code if isinstance(end.code, int) else 1)
@@ -183,14 +183,6 @@ def _checked_name(worker_id: str | None, size: int) -> str | None:
     if worker_id is not None and len(worker_id) > longest:
         raise ConfigurationError(f"worker_id: at most {longest} characters with --processes {size}, which adds a number to it")
     return worker_id
-
-
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: PLC0415  # optional, and of use to nobody else
-
-        return uvloop.new_event_loop
-    return None
 
 
 def _end(code: int) -> int:

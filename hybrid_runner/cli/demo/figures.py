@@ -89,11 +89,3 @@ class Figures:
         if self.final is not None:
             return self.final
         return Counter(job.state for job in self.ended.values()) + Counter({"completed": self.ticks})
-
-
-def percentile(values: list[float], share: float) -> float:
-    """The value that this share of them does not exceed; zero without any."""
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

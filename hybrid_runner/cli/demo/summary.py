@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hybrid_runner.cli.demo.figures import Figures, percentile
+from hybrid_runner.cli.demo.figures import Figures
 from hybrid_runner.cli.demo.view import describe_burst
 from hybrid_runner.cli.output import STATE_COLOURS, counted, in_colour, paint
+from hybrid_runner.display import percentile
 from hybrid_runner.runner import Runner
 
 _NARROW = 74

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hybrid_runner.cli.demo.figures import Figures, percentile
+from hybrid_runner.cli.demo.figures import Figures
 from hybrid_runner.cli.output import clip, paint, visible_length
+from hybrid_runner.display import percentile
 
 SPARKS = "▁▂▃▄▅▆▇█"
 EDGES = (0.5, 1.0, 2.0, 5.0, 20.0)

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from hybrid_runner import Cancel, Fail, Job, RetryPolicy, Runner, Snooze
 from hybrid_runner.embedded.account import die_with_parent
 from tests.behaviour.chaos.journal import FOLDER_VARIABLE, RUNS, Journal
+from tests.support import inside
 
 _SOON = RetryPolicy(base=0.1, cap=1)
 _OFTEN = 8
@@ -47,7 +48,7 @@ class Running:
 @contextmanager
 def written_down(work: Work, job: Job) -> Iterator[Running]:
     """The end is on file before the worker hears of it."""
-    claim = job._claim.claim
+    claim = inside.claim_number(job)
     name = f"{os.getpid()}-{next(_numbers)}-{time.time_ns()}"
     _journal.write(
         what="began", run=name, n=work.n, id=job.id, claim=claim, attempt=job.attempt, pid=os.getpid(), at=time.time()

@@ -115,7 +115,7 @@ def settled_without_its_run(records: Records) -> Iterator[Violation]:
     for row in records.archive:
         if row.state == "completed":
             trouble = _trouble_with_result(row, by_name)
-        elif row.state == "failed" and row.errors and row.errors[-1]["kind"] not in _NOT_BY_A_RUN:
+        elif row.state == "failed" and row.errors and row.errors[-1]["type"] not in _NOT_BY_A_RUN:
             run = by_claim.get((row.id, row.claim or 0))
             trouble = None if run and run.how in ("raised", "refused") else f"no run under its claim {row.claim} failed"
         else:
@@ -162,6 +162,6 @@ def miscounted(records: Records) -> Iterator[Violation]:
         if row.state == "cancelled":
             continue  # whether the last attempt had begun is not written down
         charged = row.attempt - (row.state == "completed")
-        noted = [error["attempt"] for error in row.errors if error["kind"] != "Cancel"]
+        noted = [error["attempt"] for error in row.errors if error["type"] != "Cancel"]
         if noted != list(range(1, charged + 1)):
             yield Violation("miscounted", row.n, f"(id {row.id}) {row.state} at attempt {row.attempt} with errors of {noted}")

@@ -1,0 +1,147 @@
+"""What applications do with jobs: put them in, wait for them, look at them, change them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.client.handle import JobHandle
+from hybrid_runner.client.new_jobs import KeyOf, located, new_job, new_jobs
+from hybrid_runner.client.options import given
+from hybrid_runner.client.session import Sessions
+from hybrid_runner.client.waiting import OnStatus
+from hybrid_runner.durations import Duration
+from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
+from hybrid_runner.jsontext import NotStorable, encode
+from hybrid_runner.models import Enqueued, JobStatus, JobView, OnConflict, State
+from hybrid_runner.registry import JobKind, Registry, check_queue
+from hybrid_runner.storage import client_statements
+from hybrid_runner.storage.alike import Alike
+from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.publishing import publishing
+
+log = logging.getLogger("hybrid_runner")
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Client:
+    """The calls of a runner, on the connections of the running event loop."""
+
+    def __init__(self, sessions: Sessions, registry: Registry) -> None:
+        self._sessions = sessions
+        self.registry = registry
+
+    async def enqueue(self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]) -> JobHandle[R]:
+        """Store one job, in the caller's transaction when a connection is given."""
+        said = given(options)
+        on_conflict, connection = _taken_out(said)
+        job = new_job(self.registry, kind, payload, said)
+        on = connection if connection is not None else await self._sessions.pool()
+        queue = job.queue or "default"
+        with publishing(queue, job.kind) as publish:
+            if publish.traceparent is not None:
+                job = replace(job, traceparent=publish.traceparent)
+            enqueued = await client_statements.enqueue_job(on, job, on_conflict)
+            publish.became([enqueued.id], enqueued.enqueued)
+        log.debug("enqueued %s in %s: %s", job.kind, queue, enqueued.enqueued, extra=log_event("job.enqueued", job=enqueued.id))
+        return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
+
+    async def enqueue_many(
+        self,
+        kind: JobKind[P, R] | str,
+        payloads: Iterable[Any],
+        key: KeyOf | None,
+        options: Mapping[str, Any],
+    ) -> list[Enqueued]:
+        """Store many jobs in one statement: all or none."""
+        said = given(options)
+        on_conflict, connection = _taken_out(said)
+        groups = new_jobs(self.registry, kind, payloads, key, said)
+        if not groups:
+            return []
+        on = connection if connection is not None else await self._sessions.pool()
+        first, count = groups[0].pattern, sum(len(group.payloads) for group in groups)
+        with publishing(first.queue or "default", first.kind, count) as publish:
+            if publish.traceparent is not None:
+                groups = [_traced(group, publish.traceparent) for group in groups]
+            try:
+                enqueued = await client_statements.enqueue_groups(on, groups, on_conflict)
+            except (EnqueueError, ValueRefused) as error:
+                raise located(error, groups) from error
+            publish.became([job.id for job in enqueued])
+            return enqueued
+
+    async def get(self, job_id: int) -> JobView | None:
+        """One job, live or archived."""
+        return await client_statements.get_job(await self._sessions.pool(), job_id)
+
+    async def list_jobs(self, state: State | None, queue: str | None, kind: str | None, most: int) -> Sequence[JobView]:
+        """The newest jobs that match."""
+        on = await self._sessions.pool()
+        return await client_statements.list_jobs(on, state, queue, kind, most)
+
+    async def cancel(self, job_id: int, reason: str | None) -> CancelAnswer:
+        """End a queued job, ask a running one to stop."""
+        return await client_statements.cancel_job(await self._sessions.pool(), job_id, reason)
+
+    async def retry(self, job_id: int) -> RetryAnswer:
+        """Run a finished job again, a waiting one now."""
+        return await client_statements.retry_job(await self._sessions.pool(), job_id)
+
+    async def amend(
+        self,
+        job_id: int,
+        version: int,
+        payload: Any,
+        priority: int | None,
+        run_at: datetime | None,
+        data: Any,
+    ) -> AmendAnswer:
+        """Change a queued job if it is still at this version."""
+        try:
+            texts = [
+                None if value is None else encode(value, what) for value, what in ((payload, "the payload"), (data, "the data"))
+            ]
+        except NotStorable as error:
+            raise ConfigurationError(f"job {job_id}: {error}") from None
+        on = await self._sessions.pool()
+        return await client_statements.amend_job(on, job_id, version, texts[0], priority, run_at, texts[1])
+
+    async def pause(self, queue: str) -> bool:
+        """Stop claims from a queue."""
+        check_queue(queue)
+        return await client_statements.pause_queue(await self._sessions.pool(), queue)
+
+    async def resume(self, queue: str) -> bool:
+        """Allow claims again."""
+        check_queue(queue)
+        return await client_statements.resume_queue(await self._sessions.pool(), queue)
+
+    async def wait_ended(self, job_id: int, timeout: Duration | None, on_status: OnStatus | None) -> JobStatus:
+        """The status of the job once it has ended."""
+        session = self._sessions.here()
+        try:
+            return await session.watcher.ended(job_id, timeout, on_status)
+        finally:
+            self._sessions.drop_if_unused(session)
+
+
+def _taken_out(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
+    """What is no property of the job."""
+    on_conflict = options.pop("on_conflict", "exists")
+    if on_conflict not in ("exists", "replace", "error"):
+        raise ConfigurationError(f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}")
+    return on_conflict, options.pop("connection", None)
+
+
+def _traced(group: Alike, traceparent: str) -> Alike:
+    if group.pattern.traceparent:
+        return group
+    return replace(group, pattern=replace(group.pattern, traceparent=traceparent))

@@ -1,0 +1,61 @@
+"""A job that was enqueued, as its producer holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hybrid_runner.answers import CancelAnswer, EnqueueAnswer
+from hybrid_runner.client.waiting import OnStatus
+from hybrid_runner.durations import Duration
+from hybrid_runner.errors import ConfigurationError, JobCancelled, JobFailed, JobNotFound
+from hybrid_runner.jsontext import decode
+from hybrid_runner.models import JobView, State
+from hybrid_runner.registry import JobKind
+
+if TYPE_CHECKING:  # it makes the handles
+    from hybrid_runner.client.calls import Client
+
+R = TypeVar("R")
+
+
+class JobHandle(Generic[R]):
+    """One job: wait for its result, look at it, cancel it."""
+
+    def __init__(self, client: Client, job_id: int, enqueued: EnqueueAnswer, kind: JobKind[Any, R] | None) -> None:
+        self.id = job_id
+        self.enqueued: EnqueueAnswer = enqueued
+        """`inserted`; or what became of the key: `exists` (nothing was stored) or `replaced`."""
+        self._client = client
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"JobHandle(id={self.id}, enqueued={self.enqueued!r})"
+
+    async def wait(self, timeout: Duration | None = None, *, on_status: OnStatus | None = None) -> R:
+        """The job's result once it has ended; JobFailed, JobCancelled or WaitTimeout otherwise.
+
+        An outage of Postgres does not end the wait. Without a `timeout` it waits for ever.
+        """
+        status = await self._client.wait_ended(self.id, timeout, on_status)
+        if status.state is State.FAILED:
+            raise JobFailed(self.id, status.kind, status.error_type, status.error_message, status.attempt)
+        if status.state is State.CANCELLED:
+            raise JobCancelled(self.id, status.kind, status.error_message or status.error_type)
+        kind = self._kind or self._client.registry.get(status.kind)
+        if kind is None:
+            result: R = decode(status.result)
+            return result
+        if kind.name != status.kind:
+            raise ConfigurationError(f"job {self.id} is a {status.kind!r}, not a {kind.name!r}")
+        return kind.decode_result(status.result)  # type: ignore[no-any-return]  # whatever R is
+
+    async def get(self) -> JobView:
+        """The job as it is now."""
+        job = await self._client.get(self.id)
+        if job is None:
+            raise JobNotFound(f"there is no job {self.id}")
+        return job
+
+    async def cancel(self, reason: str | None = None) -> CancelAnswer:
+        """End it if it waits; tell its worker to stop it if it runs."""
+        return await self._client.cancel(self.id, reason)

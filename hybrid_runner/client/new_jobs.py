@@ -1,0 +1,264 @@
+"""Makes jobs of what a caller gave; checks all that can be checked before Postgres is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.errors import ConfigurationError, EnqueueError, KeyTaken, RunnerError
+from hybrid_runner.jsontext import NotStorable, check, encode
+from hybrid_runner.models import NewJob
+from hybrid_runner.registry import NAME, JobKind, Registry, check_queue
+from hybrid_runner.storage.alike import Alike, alike
+
+MOST_AT_ONCE = 100_000
+"""Jobs of one `enqueue_many`."""
+
+MOST_BYTES_AT_ONCE = 1_000_000_000
+"""Bytes of their payloads: Postgres hangs up on a message of a gibibyte, like in an outage."""
+
+KeyOf = Callable[[Any], str | None]
+
+_DEFAULTS = {field.name: field.default for field in fields(NewJob)}
+_WHEN = {"run_at": "delay", "delay": "run_at"}
+
+
+def new_job(registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]) -> NewJob:
+    """One job."""
+    known, name = _known(registry, kind)
+    pattern = _pattern(known, name, options)
+    [text] = _texts(known, name, [payload])
+    return replace(pattern, payload=text)
+
+
+def new_jobs(
+    registry: Registry,
+    kind: JobKind[Any, Any] | str,
+    payloads: Iterable[Any],
+    key: KeyOf | None,
+    options: Mapping[str, Any],
+) -> list[Alike]:
+    """Many jobs in their order, those that are alike together."""
+    given = list(payloads)
+    if len(given) > MOST_AT_ONCE:
+        raise EnqueueError(f"{len(given):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call")
+    if key is not None and not callable(key):
+        raise ConfigurationError("enqueue_many takes as `key` a function that makes one of a payload")
+    known, name = _known(registry, kind)
+    pattern = _pattern(known, name, options)
+    groups: list[Alike] = []
+    start = 0
+    for ready, together in groupby(given, _is_ready):
+        items = list(together)
+        if ready:
+            groups += _completed(registry, known, items, options, start)
+        else:
+            texts = _located_texts(known, name, items, start)
+            groups.append(Alike(pattern, texts, key and _keys(key, items, start)))
+        start += len(items)
+    _check_size(groups)
+    return groups
+
+
+def located(error: RunnerError, groups: Sequence[Alike]) -> RunnerError:
+    """The same error of a bulk call, with the item that caused it where that can be told."""
+    if isinstance(error, KeyTaken):
+        items = [where for where, _, key in _items(groups) if key and _quoted(key) in str(error)]
+        return KeyTaken(f"{', '.join(items)}: {error}") if items else error
+    for where, payload, _ in _items(groups):
+        if said := _not_storable(payload):
+            return type(error)(f"{where}: {said}")
+    return error
+
+
+def _is_ready(item: Any) -> bool:
+    return isinstance(item, NewJob)
+
+
+def _known(registry: Registry, kind: object) -> tuple[JobKind[Any, Any] | None, str]:
+    if isinstance(kind, JobKind):
+        return kind, kind.name
+    if not isinstance(kind, str):
+        raise ConfigurationError(f"enqueue takes a kind's name or a handler of @app.job(…), not {type(kind).__name__}")
+    _check_kind(kind)
+    return registry.get(kind), kind
+
+
+def _pattern(known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]) -> NewJob:
+    """A job without a payload."""
+    job = NewJob(name, **_as_stored(name, options))
+    queue = job.queue or (known.queue if known else "default")
+    job = replace(job, queue=queue)
+    _check(job)
+    return job
+
+
+def _as_stored(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as fields of a NewJob."""
+    stored = dict(options)
+    for what in ("delay", "timeout"):
+        if what in stored:
+            stored[what] = parse_duration(stored[what])
+    if "data" in stored:
+        try:
+            stored["data"] = encode(stored["data"], "the data")
+        except NotStorable as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+    return stored
+
+
+def _completed(
+    registry: Registry,
+    known: JobKind[Any, Any] | None,
+    jobs: Sequence[NewJob],
+    options: Mapping[str, Any],
+    start: int,
+) -> list[Alike]:
+    """NewJobs as they were given, with the options and the handler's queue where they say nothing themselves."""
+    groups = []
+    for group in alike(jobs):
+        job = group.pattern
+        try:
+            job = _with_options(job, _as_stored(job.kind, options))
+            if job.queue is None:
+                theirs = known if known and known.name == job.kind else registry.get(job.kind)
+                job = replace(job, queue=theirs.queue if theirs else "default")
+            _check(job)
+            for key in group.keys or ():
+                _check_key(key)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{_where(start, group.pattern.key)}: {error}") from None
+        for place, payload in enumerate(group.payloads, start):
+            if not isinstance(payload, str):
+                raise ConfigurationError(
+                    f"{_where(place, None)}: the payload of a NewJob is JSON text, not {type(payload).__name__}"
+                )
+        groups.append(Alike(job, group.payloads, group.keys))
+        start += len(group.payloads)
+    return groups
+
+
+def _with_options(job: NewJob, options: Mapping[str, Any]) -> NewJob:
+    for name, value in options.items():
+        own = getattr(job, name)
+        if own not in (_DEFAULTS[name], value):
+            raise ConfigurationError(f"{name} is {own!r} in this NewJob and {value!r} beside it")
+        other = _WHEN.get(name)
+        if other is not None and getattr(job, other) is not None:
+            raise ConfigurationError(f"{other} is given in this NewJob and {name} beside it")
+    return replace(job, **options) if options else job
+
+
+def _keys(key: KeyOf, payloads: Sequence[Any], start: int) -> list[str | None]:
+    keys = []
+    for place, payload in enumerate(payloads, start):
+        try:
+            made = key(payload)
+        except Exception as error:
+            error.add_note(f"raised by key(payloads[{place}])")
+            raise
+        try:
+            _check_key(made)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{_where(place, None)}: {error}") from None
+        keys.append(made)
+    return keys
+
+
+def _located_texts(known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int) -> list[str]:
+    try:
+        return _texts(known, name, payloads)
+    except ConfigurationError:
+        for place, payload in enumerate(payloads, start):
+            try:
+                _texts(known, name, [payload])
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{_where(place, None)}: {error}") from None
+        raise
+
+
+def _texts(known: JobKind[Any, Any] | None, name: str, payloads: Iterable[Any]) -> list[str]:
+    given = ({} if payload is None else payload for payload in payloads)
+    try:
+        if known:
+            return known.encode_all(given)
+        return [encode(payload, "the payload") for payload in given]
+    except NotStorable as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+def _items(groups: Sequence[Alike]) -> Iterable[tuple[str, str, str | None]]:
+    """Each job's place in the call, its payload and its key."""
+    place = 0
+    for group in groups:
+        for n, payload in enumerate(group.payloads):
+            key = group.keys[n] if group.keys else None
+            yield _where(place, key), payload, key
+            place += 1
+
+
+def _where(place: int, key: str | None) -> str:
+    return f"payloads[{place}]" + (f" (key {key!r})" if key else "")
+
+
+def _quoted(key: str) -> str:
+    """As Postgres writes it in `key 'k' is held by live job 7`."""
+    doubled = key.replace("'", "''")
+    return f"key '{doubled}' "
+
+
+def _not_storable(payload: str) -> str | None:
+    try:
+        check(payload.encode(), "the payload")
+        orjson.loads(payload)
+    except (NotStorable, ValueError) as error:
+        return str(error) if isinstance(error, NotStorable) else f"the payload is not JSON: {error}"
+    return None
+
+
+def _check_size(groups: Sequence[Alike]) -> None:
+    texts = (text for group in groups for text in (*group.payloads, group.pattern.data or ""))
+    size = sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
+    if size > MOST_BYTES_AT_ONCE:
+        raise EnqueueError(f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,} a call")
+
+
+def _check(job: NewJob) -> None:
+    """All but the payload."""
+    _check_kind(job.kind)
+    check_queue(job.queue or "default")
+    _check_key(job.key)
+    _check_number("priority", job.priority, 0, 9)
+    _check_number("max_attempts", job.max_attempts, 1, 1000)
+    if job.timeout is not None and job.timeout <= timedelta(0):
+        raise ConfigurationError("timeout must be more than zero")
+    _check_moment("run_at", job.run_at)
+    _check_moment("finish_by", job.finish_by)
+    if job.run_at is not None and job.delay is not None:
+        raise ConfigurationError("give run_at or delay, not both")
+
+
+def _check_kind(kind: str) -> None:
+    if not NAME.fullmatch(kind):
+        raise ConfigurationError(f"{kind[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+
+
+def _check_key(key: object) -> None:
+    if key is not None and not (isinstance(key, str) and 1 <= len(key.encode()) <= 512):
+        raise ConfigurationError("key must be a text of 1 to 512 bytes")
+
+
+def _check_number(what: str, number: object, low: int, high: int) -> None:
+    if number is not None and not (isinstance(number, int) and low <= number <= high):
+        raise ConfigurationError(f"{what} must be {low} to {high}, not {number!r}")
+
+
+def _check_moment(what: str, moment: object) -> None:
+    if moment is not None and not (isinstance(moment, datetime) and moment.tzinfo is not None):
+        raise ConfigurationError(f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()")

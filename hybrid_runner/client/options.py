@@ -1,0 +1,61 @@
+"""What may be said of a job beside its kind and its payload: one list for Python, the command line and docs/enqueue.md."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, TypedDict, get_type_hints
+
+from hybrid_runner.durations import Duration
+from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.models import OnConflict
+from hybrid_runner.storage.connections import Fetches
+
+
+class EnqueueManyOptions(TypedDict, total=False):
+    """Options of `enqueue_many`; None counts as not given."""
+
+    queue: Annotated[
+        str | None,
+        "the queue it waits in (default: that of the kind's handler where its code is at hand, else `default`)",
+    ]
+    priority: Annotated[int | None, "0 (first) to 9 (default: 5)"]
+    run_at: Annotated[datetime | None, "not before this time, such as 2030-01-31T08:00+01:00; instead of `delay`"]
+    delay: Annotated[Duration | None, "not before so long from now, such as 30s, 5m or 1h; by the server's clock"]
+    max_attempts: Annotated[int | None, "how often it may be tried (default: as its handler says)"]
+    timeout: Annotated[Duration | None, "how long one attempt may take (default: as its handler says)"]
+    finish_by: Annotated[
+        datetime | None,
+        "an attempt that runs then is stopped, none starts after it, and no retry or snooze goes past it: the job fails",
+    ]
+    data: Annotated[Any, "its first memory, `job.data`: whatever JSON can hold"]
+    connection: Annotated[Fetches | None, "an asyncpg connection: the job joins its transaction"]
+    on_conflict: Annotated[
+        OnConflict | None,
+        "what if a live job has its key: `exists` (default), `replace` or `error`",
+    ]
+
+
+class EnqueueOptions(EnqueueManyOptions, total=False):
+    """Options of `enqueue`; None counts as not given."""
+
+    key: Annotated[str | None, "a name that at most one live job has, of 1 to 512 bytes"]
+
+
+def option_texts() -> dict[str, str]:
+    """Each option of `enqueue`, and what it does."""
+    hints = get_type_hints(EnqueueOptions, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items()}
+
+
+_NAMES = EnqueueOptions.__optional_keys__
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given; a name that is none of them is a ConfigurationError."""
+    for name in options.keys() - _NAMES:
+        near = difflib.get_close_matches(name, _NAMES, n=1)
+        guess = f"did you mean {near[0]!r}?" if near else "see docs/enqueue.md"
+        raise ConfigurationError(f"enqueue has no option {name!r}: {guess}")
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,36 @@
+"""Jobs that differ in little: what they share is said once, and sent once where the statement allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from hybrid_runner.models import NewJob
+
+_shared = attrgetter(*(name for name in NewJob.__slots__ if name not in ("payload", "key")))
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Jobs that differ in their payloads, and in their keys if they have any."""
+
+    pattern: NewJob
+    """All but its payload and its key is theirs."""
+    payloads: Sequence[str]
+    """JSON texts."""
+    keys: Sequence[str | None] | None = None
+    """As many as there are payloads; None: no job has one."""
+
+
+def alike(jobs: Iterable[NewJob]) -> list[Alike]:
+    """The same jobs in the same order; neighbours that are alike are together."""
+    groups = []
+    for _, neighbours in groupby(jobs, _shared):
+        together = list(neighbours)
+        keys = [job.key for job in together]
+        keyed = any(key is not None for key in keys)
+        payloads = [job.payload for job in together]
+        groups.append(Alike(together[0], payloads, keys if keyed else None))
+    return groups

@@ -1,0 +1,40 @@
+-- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or unknown.
+CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+BEGIN
+    -- Locked first: between a claim and this call there is one order.
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+    END IF;
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    IF job.state = 'running' AND EXISTS (
+        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+    ) THEN
+        UPDATE hybrid_runner.jobs AS j SET
+            cancel_requested_at = clock_timestamp(),
+            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+                'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
+                'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
+            version = j.version + 1
+        WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
+        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
+        RETURN 'requested';
+    END IF;
+    PERFORM hybrid_runner.end_jobs(
+        ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
+        ARRAY[jsonb_build_object(
+            'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
+            'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
+        cancelled_at => clock_timestamp());
+    PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    RETURN 'cancelled';
+END
+$$;

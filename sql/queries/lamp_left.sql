@@ -1,2 +1,0 @@
--- lamp_left: for how many milliseconds more somebody reads how jobs move; 0: nobody does.
-SELECT hybrid_runner.lamp_left()

@@ -1,7 +1,0 @@
--- see_jobs: where these jobs stand, live or archived; nothing of what they carry.
--- $1 int8[] ids
-SELECT
-    j.id, j.queue, j.kind, j.state::text AS state, j.version, j.priority, j.attempt, j.max_attempts, j.run_at, j.worker_id,
-    j.started_at, j.finished_at, j.progress, j.cancel_requested_at, j.created_at
-FROM hybrid_runner.all_jobs AS j
-WHERE j.id = ANY ($1)

@@ -1,0 +1,32 @@
+"""The tables of messages in docs/sql.md, written from the types: `python -m tests.docs.notify_messages`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+from hybrid_runner.messages import CHANGES, READERS, JobsChanged, JobsRead, Proof, QueueMessage, channel_of, proof_channel
+from tests.docs.blocks import ROOT
+
+PAGE = ROOT / "docs" / "sql.md"
+TABLE = re.compile(r"\| channel \| message \|.*?\n(?!\|)", re.DOTALL)
+MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
+    (channel_of("QUEUE").name, get_args(QueueMessage)),
+    (READERS.name, (JobsRead,)),
+    (CHANGES.name, (JobsChanged,)),
+    (proof_channel("…").name, (Proof,)),
+)
+
+
+def table() -> str:
+    """The table as it should be."""
+    rows = ["| channel | message | what it says |", "|---|---|---|"]
+    for channel, messages in MESSAGES:
+        for message in messages:
+            form = f"`{message.FORM}`" if message.FORM else "(empty)"
+            rows.append(f"| `{channel}` | {form} | {' '.join((message.__doc__ or '').split())} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

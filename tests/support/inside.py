@@ -1,0 +1,373 @@
+"""The only place that reaches inside: a private name of a worker that changes is changed here, and in no test."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hybrid_runner import Job, Worker
+from hybrid_runner.happenings import Search
+from hybrid_runner.messages import Proof, channel_of
+from hybrid_runner.news import JobsOverdue
+from hybrid_runner.outcomes import Requeued
+from hybrid_runner.policy.doorbell import Mode, Reason
+from hybrid_runner.policy.pace import Pace
+from hybrid_runner.storage.connections import Rows
+from hybrid_runner.upkeep.gauges import Gauges
+from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.worker import listener as listening
+from hybrid_runner.worker import loops, service
+from hybrid_runner.worker.claimer import Claimer
+from hybrid_runner.worker.deadlines import Deadlines
+from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.poller import Poller
+from hybrid_runner.worker.queue_work import QueueWork
+from tests.support.waiting import differs_from, until
+
+if TYPE_CHECKING:
+    import pytest  # programs of tests import this too
+
+T = TypeVar("T")
+Call = Callable[..., Awaitable[Any]]
+Wrap = Callable[[Call], Call]
+"""Makes of a statement's call what a test wants in its place."""
+
+
+def _work(worker: Worker, queue: str = "default") -> QueueWork:
+    return worker._work[queue]
+
+
+# --- how long things take
+
+
+def make_outages_short(monkeypatch: pytest.MonkeyPatch, first: float = 0.005, longest: float = 0.005, factor: float = 1) -> None:
+    """The seconds between two tries of what failed, for workers in this process."""
+    pace = Pace(timedelta(seconds=first), timedelta(seconds=longest), factor)
+    monkeypatch.setattr(loops, "OUTAGE", pace)
+
+
+def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """How long a worker waits for what a dead network swallowed, while it runs and when it stops."""
+    monkeypatch.setattr(service, "_SWALLOWED", seconds)
+    monkeypatch.setattr(service, "_OVERRUN", seconds)
+
+
+# --- who the others are
+
+
+def members(worker: Worker) -> set[str]:
+    """The ids of the queue's workers, as this one knows them."""
+    return set(_work(worker).members)
+
+
+def forget_members(worker: Worker) -> None:
+    _work(worker).members = {}
+
+
+def is_mixed(worker: Worker) -> bool:
+    """Whether it believes that some of the others may know other kinds."""
+    return _work(worker).mixed
+
+
+# --- slots and looks
+
+
+def fill(worker: Worker, slots: int, reason: Reason = Reason.HELP) -> None:
+    """As if it ran so many jobs more."""
+    _work(worker).slots.take(slots)
+    wake(worker, reason)
+
+
+def free(worker: Worker, slots: int = 1) -> None:
+    """Take that back."""
+    for _ in range(slots):
+        _work(worker).slots.release()
+
+
+def wake(worker: Worker, reason: Reason) -> None:
+    _work(worker).wake.up(reason)
+
+
+def is_full(worker: Worker) -> bool:
+    """It is, and has nothing left to look for."""
+    return _work(worker).claimer.mode is Mode.FULL and _work(worker).wake.resting.is_set()
+
+
+def was_full_for_long(worker: Worker) -> None:
+    """As when it has been full for all of `full_after`: it asks others for help."""
+    _work(worker).claimer._fresh_until = 0.0
+
+
+def has_slept(worker: Worker, seconds: float) -> None:
+    """It fell asleep so much earlier."""
+    claimer = _work(worker).claimer
+    assert claimer.asleep_since is not None
+    claimer.asleep_since -= seconds
+
+
+def replace_claim(worker: Worker, wrap: Wrap) -> None:
+    """The statement that claims."""
+    claimer = _work(worker).claimer
+    claimer._claim = wrap(claimer._claim)
+
+
+def never_pause(claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]) -> None:
+    """What it does after a look that failed."""
+    claimer._outage.pause = instead  # type: ignore[method-assign, assignment]
+
+
+# --- rings and polls
+
+
+class HeldRings:
+    """Rings that arrived and were not heard yet."""
+
+    def __init__(self, listener: Listener, queue: str) -> None:
+        self.payloads: list[str] = []
+        self._held: list[tuple[object, ...]] = []
+        assert listener._ear is not None
+        callbacks = listener._ear._connection._listeners[channel_of(queue).name]  # type: ignore[attr-defined]
+        [callback] = callbacks  # the driver's own
+        self._heard = callback.cb
+        callbacks.clear()
+        callbacks.add(callback._replace(cb=self._hold))
+
+    def _hold(self, *ring: object) -> None:
+        self.payloads.append(str(ring[-1]))
+        self._held.append(ring)
+
+    def let_through(self) -> None:
+        for ring in self._held:
+            self._heard(*ring)
+
+
+def hold_rings(worker: Worker) -> HeldRings:
+    """From now on, until they are let through."""
+    return HeldRings(worker._listener, "default")
+
+
+def tell_overdue(worker: Worker) -> None:
+    """As if a heartbeat had found an overdue job."""
+    work = _work(worker)
+    work.told(JobsOverdue(work.queue))
+
+
+def missed_rings_examined(worker: Worker) -> asyncio.Event:
+    """Set once it has asked Postgres whether what a poll found was missed."""
+    missed, examined = _work(worker).missed, asyncio.Event()
+    examine = missed._examine
+
+    async def noted(suspects: list[int], *, alone: bool) -> None:
+        await examine(suspects, alone=alone)
+        examined.set()
+
+    missed._examine = noted  # type: ignore[method-assign]
+    return examined
+
+
+def examines_missed_rings(worker: Worker) -> bool:
+    """Whether it is asking that just now."""
+    names = [task.get_coro().__qualname__ for task in worker._tasks.named("")]  # type: ignore[union-attr]
+    return any(name.endswith("_examine") for name in names)
+
+
+def hold_polls(worker: Worker, goes_on: asyncio.Event) -> None:
+    """Its fallback poll hangs until then."""
+    poller = _work(worker).poller
+    poll = poller._poll
+
+    async def hang() -> None:
+        await goes_on.wait()
+        await poll()
+
+    poller._poll = hang  # type: ignore[method-assign]
+
+
+async def poll_once(poller: Poller) -> None:
+    await poller._poll()
+
+
+def pause_changed(poller: Poller) -> asyncio.Event:
+    """Set by what ends a running pause."""
+    return poller._changed
+
+
+def observe_searches(worker: Worker, observer: Callable[[Search], None]) -> None:
+    worker._observers._searched.append(observer)  # type: ignore[arg-type]  # a parameter's name
+
+
+# --- the listener
+
+
+def listener(worker: Worker) -> Listener:
+    return worker._listener
+
+
+def session(listener: Listener | Worker) -> object:
+    """Stands for its connection: another one has another."""
+    return _listener(listener)._ear
+
+
+def proof_channel(worker: Worker) -> str | None:
+    return worker._listener.proof_channel
+
+
+async def ask_listener(worker: Worker, query: str) -> Rows:
+    """On the very connection on which rings arrive."""
+    return await worker._listener.fetch(query)
+
+
+def send_listener_to(worker: Worker, dsn: str) -> str:
+    """Where it connects the next time; where it did until now."""
+    before, worker._listener._dsn = worker._listener._dsn, dsn
+    return before
+
+
+def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, ear: type) -> None:
+    """Connections of this sort, in place of real ones, and little patience with them."""
+    monkeypatch.setattr(listening, "Ear", ear)
+    monkeypatch.setattr(listening, "_PROOF_TIMEOUT", 0.01)
+
+
+def cut_in_silence(listener: Listener) -> None:
+    """Its connection dies, and the driver tells nobody."""
+    ear = listener._ear
+    assert ear is not None
+    ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
+    ear._connection.terminate()
+
+
+async def prove(listener: Listener) -> None:
+    """A ring to itself, and its arrival."""
+    ear, proved = listener._ear, listener._proved_at
+    assert ear is not None
+    assert listener.proof_channel is not None
+    assert listener._proof is not None
+    await ear.send(listener._proof, Proof())
+    await until(lambda: listener._proved_at, differs_from(proved))
+
+
+async def prove_in_vain(listener: Listener) -> None:
+    """A ring to itself that cannot arrive, nor will any other: nobody says so."""
+    ear = listener._ear
+    assert ear is not None
+    await ear._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
+    assert listener._proof is not None
+    await ear.send(listener._proof, Proof())
+
+
+def _listener(of: Listener | Worker) -> Listener:
+    return of._listener if isinstance(of, Worker) else of
+
+
+# --- the heartbeat
+
+
+def beat_soon(worker: Worker) -> None:
+    worker._presence.soon()
+
+
+def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
+    """What is seen each time when it asks for a heartbeat because somebody came."""
+    work, seen = _work(worker), list[T]()
+    beat = work._beat
+
+    def noted() -> None:
+        seen.append(look())
+        beat()
+
+    work._beat = noted
+    return seen
+
+
+async def stop_beating(worker: Worker) -> None:
+    await worker._presence.stop()
+
+
+def beaten_at(worker: Worker) -> float:
+    """When Postgres answered the last heartbeat, by the monotonic clock."""
+    return worker._presence.beaten_at
+
+
+def has_not_beaten_for(worker: Worker, seconds: float) -> None:
+    worker._presence.beaten_at = time.monotonic() - seconds
+
+
+# --- outcomes
+
+
+def replace_finish(worker: Worker, wrap: Wrap) -> None:
+    """The statement that writes down how jobs ended."""
+    worker._settler._finish = wrap(worker._settler._finish)
+
+
+def replace_requeue(worker: Worker, wrap: Wrap) -> None:
+    """The statement that puts jobs back."""
+    worker._settler._requeue = wrap(worker._settler._requeue)
+
+
+def set_settled(worker: Worker, **counts: int) -> None:
+    """What it believes to have written down so far."""
+    worker._counts.settled.clear()
+    worker._counts.settled.update(counts)
+
+
+# --- the rest of a worker
+
+
+def loop_of(worker: Worker, name: str) -> asyncio.Task[None]:
+    """One of the background loops that should never end."""
+    [task] = worker._tasks.named(name)
+    return task
+
+
+def knows_of_readers(worker: Worker) -> bool:
+    """Whether it was told that somebody reads of changes."""
+    return worker._publisher.lit
+
+
+async def ask_claims(worker: Worker, query: str) -> Rows:
+    """On the very connection that claims: nobody claims at that moment."""
+    return await worker._claims.fetch(query)
+
+
+def kill_idle_process(worker: Worker) -> None:
+    """The one process that handlers have run in, and that waits for the next."""
+    [idle] = worker._callers._processes._free
+    idle.process.kill()
+    idle.process.join(10)
+
+
+def claim_number(job: Job) -> int:
+    """Of the attempt that a handler runs in."""
+    return job._claim.claim
+
+
+# --- what is done for others
+
+
+async def put_back(rescuer: Rescuer, jobs: list[Requeued]) -> int:
+    """Of a dead worker's jobs; how many were still there."""
+    return await rescuer._settle(jobs)
+
+
+def measures(gauges: Gauges) -> bool:
+    """Whether the queues are its to measure."""
+    return gauges._holder is not None
+
+
+# --- time-outs of attempts
+
+
+def remembered(deadlines: Deadlines) -> int:
+    """How many it keeps in memory, those that are over included."""
+    return len(deadlines._heap)
+
+
+def awaits_no_time_out(executor: Executor) -> bool:
+    """No alarm is set, and none would have to be."""
+    return executor._deadlines._alarm is None and executor._deadlines._living == 0
