@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Job, JobHandle, JobKind, Runner, State
+from tests.support.waiting import until
 from tests.support.working import runner, working
 from tests.worker import handlers
 
@@ -53,9 +54,8 @@ async def test_no_more_sync_handlers_run_at_a_time_than_there_are_threads(dsn: s
     async with working(app, {"default": 10}) as worker:
         handles = [await app.enqueue("pass", {}) for _ in range(6)]
         await gate.full(2)
-        while (status := worker.status()).waiting < 4:
-            await asyncio.sleep(0.001)
-        assert (status.running, status.waiting) == (6, 4)
+        status = await until(worker.status, lambda status: status.waiting == 4)
+        assert status.running == 6
         gate.open.set()
         assert await all_of(handles) == [1] * 6
         assert gate.most == 2
@@ -87,11 +87,9 @@ async def test_a_job_that_waits_for_a_thread_can_be_cancelled_and_never_runs(dsn
         first = await app.enqueue("pass", {})
         await gate.full(1)
         second = await app.enqueue("pass", {})
-        while worker.status().waiting < 1:
-            await asyncio.sleep(0.001)
+        await until(lambda: worker.status().waiting)
         await second.cancel()
-        while worker.status().waiting:
-            await asyncio.sleep(0.001)
+        await until(lambda: not worker.status().waiting)
         gate.open.set()
         await first.wait(20)
         await worker.idle()
@@ -105,11 +103,9 @@ async def test_a_thread_that_outlives_its_attempt_is_not_counted_twice(dsn: str)
     async with working(app, {"default": 10}) as worker:
         first = await app.enqueue("pass", {})
         await gate.full(1)
-        while (await first.get()).state is not State.FAILED:
-            await asyncio.sleep(0.005)
+        await until(first.get, lambda job: job.state is State.FAILED)
         second = await app.enqueue("pass", {})
-        while worker.status().waiting < 1:
-            await asyncio.sleep(0.001)
+        await until(lambda: worker.status().waiting)
         assert gate.most == 1
         gate.open.set()
         assert await second.wait(20) == 1
