@@ -1,9 +1,9 @@
-"""What happens in a worker, as values, and who is told: whatever counts or draws it is an observer."""
+"""Events of a worker: a look was made, a batch of outcomes was settled. Whoever is told of them is an observer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hybrid_runner.models import Claim
 from hybrid_runner.outcomes import Finished, Settlement
@@ -23,8 +23,8 @@ class Search(NamedTuple):
     began: float
     """By the monotonic clock, as are all times here."""
     ended: float
-    missed: int = 0
-    """Jobs that earlier fallback polls found although a ring was due, and that were counted since the last search."""
+    asleep_since: float | None = None
+    """When its queue's claimer fell asleep; None: it was not asleep."""
 
 
 class Writing(NamedTuple):
@@ -35,16 +35,3 @@ class Writing(NamedTuple):
     """Their claims were no longer valid: nothing was written."""
     began: float
     ended: float
-
-
-class Observer(Protocol):
-    """Told in the worker's loop, after the fact; must be quick."""
-
-    def searched(self, search: Search) -> None:
-        """A look ended."""
-
-    def wrote(self, writing: Writing) -> None:
-        """Outcomes were written."""
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended; told in the heartbeat's thread."""

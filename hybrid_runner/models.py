@@ -150,6 +150,15 @@ class Ended(NamedTuple):
     error: str | None
 
 
+class TakenEnds(NamedTuple):
+    """Ends that nobody has reported; those that are no longer archived are among the ids alone."""
+
+    ids: list[int]
+    taken_at: datetime | None
+    """When they were taken; None: there were none."""
+    ends: list[Ended]
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """How long ended jobs are kept, by state; None leaves it as the database has it."""

@@ -78,6 +78,14 @@ class JobHung:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGone:
+    """A job runs here and has no running row under this claim: it was deleted, taken away, or completed by its handler."""
+
+    job_id: int
+    claim: int
+
+
+@dataclass(frozen=True, slots=True)
 class DutyGiven:
     """A duty is this worker's to do now."""
 
@@ -93,6 +101,6 @@ QueueNews = MuteExpired | JobsOverdue | NextDue
 """For whoever works on the queue."""
 WorkerNews = QueueMember | CancelRequested | DeclaredDead | ProofSent | QueueNews
 """For the worker's own loop."""
-UpkeepNews = WorkerDied | WorkerSilent | JobHung | DutyGiven | EndsUnreported
+UpkeepNews = WorkerDied | WorkerSilent | JobHung | RowGone | DutyGiven | EndsUnreported
 """For the thread of the heartbeat."""
 HeartbeatNews = WorkerNews | UpkeepNews

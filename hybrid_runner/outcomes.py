@@ -147,10 +147,11 @@ class Raised:
 
 
 class Stopped(Enum):
-    """The attempt was stopped from outside: the job goes back uncharged, or ends as cancelled."""
+    """The attempt was stopped from outside: the job goes back uncharged, ends as cancelled, or was deleted."""
 
     SHUTDOWN = "shutdown"
     CANCEL = "cancel"
+    ROW_GONE = "row gone"
 
 
 Outcome = HandlerOutcome | Completed | Raised | Stopped

@@ -28,7 +28,7 @@ from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics_export import exporting_metrics
-from hybrid_runner.upkeep.pruner import Pruner
+from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.web.source import JobSource
@@ -212,7 +212,7 @@ class Runner:
         await self.open()
         link = Link(self.dsn, timeout=_LONG)
         try:
-            return await Pruner(link).prune()
+            return await Prune().run(link)
         finally:
             await link.close()
 

@@ -1,4 +1,5 @@
--- bootstrap: the schema and the list of applied migrations; made by hand beforehand, it needs no right on the database.
+-- bootstrap: the schema and the list of applied migrations; made by hand beforehand, it needs no
+-- right on the database.
 DO $$
 BEGIN
     IF to_regnamespace('hybrid_runner') IS NULL THEN
@@ -8,7 +9,8 @@ BEGIN
         CREATE TABLE hybrid_runner.migrations (
             version integer PRIMARY KEY,
             name text NOT NULL,
-            -- of its text: which tells it from another of the same number, made by a checkout that was never released
+            -- of its text: which tells it from another of the same number, made by a checkout that
+            -- was never released
             checksum text NOT NULL,
             applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
         );

@@ -10,7 +10,9 @@ BEGIN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', 'hybrid_runner_' || role);
             EXCEPTION
                 WHEN insufficient_privilege THEN
-                    RAISE NOTICE 'role hybrid_runner_% was not made: CREATEROLE is needed; grant rights by hand or migrate as such a role', role;
+                    RAISE NOTICE
+                        'role hybrid_runner_% was not made: CREATEROLE is needed; '
+                        'grant rights by hand or migrate as such a role', role;
                 WHEN duplicate_object OR unique_violation THEN
                     NULL; -- another database of this cluster was migrated at the same moment
             END;
@@ -21,26 +23,36 @@ BEGIN
 
     IF to_regrole('hybrid_runner_producer') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
-        GRANT INSERT (queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent)
-            ON hybrid_runner.jobs TO hybrid_runner_producer;
+        GRANT INSERT (
+            queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
+            traceparent
+        ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
-        GRANT EXECUTE ON FUNCTION hybrid_runner.enqueue, hybrid_runner.enqueue_job TO hybrid_runner_producer;
+        GRANT EXECUTE ON FUNCTION hybrid_runner.enqueue, hybrid_runner.enqueue_job
+            TO hybrid_runner_producer;
     END IF;
 
     IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers TO hybrid_runner_worker;
-        GRANT SELECT, UPDATE ON hybrid_runner.duties TO hybrid_runner_worker;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.unreported_ends TO hybrid_runner_worker;
-        GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
-        GRANT SELECT ON hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations, hybrid_runner.retention
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers
             TO hybrid_runner_worker;
-        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
+        GRANT SELECT, UPDATE ON hybrid_runner.duties TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.unreported_ends
+            TO hybrid_runner_worker;
+        GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
+        GRANT SELECT ON
+            hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations,
+            hybrid_runner.retention
+            TO hybrid_runner_worker;
+        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner
+            TO hybrid_runner_worker;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
+            GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
-            hybrid_runner.ring, hybrid_runner.readers_left_ms,
-            hybrid_runner.open_queue, hybrid_runner.make_archive_partitions, hybrid_runner.keep, hybrid_runner.prune, hybrid_runner.find_growth,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel,
+            hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
+            hybrid_runner.readers_left_ms, hybrid_runner.open_queue, hybrid_runner.keep,
+            hybrid_runner.make_archive_partitions, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
             hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age
             TO hybrid_runner_worker;
@@ -49,13 +61,17 @@ BEGIN
     IF to_regrole('hybrid_runner_reader') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
         GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_reader;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;
-        GRANT EXECUTE ON FUNCTION hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age TO hybrid_runner_reader;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
+            GRANT SELECT ON TABLES TO hybrid_runner_reader;
+        GRANT EXECUTE ON FUNCTION
+            hybrid_runner.queue_figures, hybrid_runner.scale, hybrid_runner.horizon_age
+            TO hybrid_runner_reader;
     END IF;
 
     IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hybrid_runner
+            TO hybrid_runner_admin;
         GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA hybrid_runner TO hybrid_runner_admin;
     END IF;

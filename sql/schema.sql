@@ -15,17 +15,21 @@ CREATE FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp w
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 DECLARE
-    partition text := format('%s_%s_%s', half, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
+    partition text := format(
+        '%s_%s_%s', half, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
 
 BEGIN
     -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
     EXECUTE format('LOCK TABLE hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', half || '_default');
 
-    EXECUTE format('CREATE TABLE hybrid_runner.%I (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
+    EXECUTE format(
+        'CREATE TABLE hybrid_runner.%I '
+        '(LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', partition);
 
     EXECUTE format(
         'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
-        'INSERT INTO hybrid_runner.%4$I SELECT * FROM strays', half || '_default', opens, closes, partition);
+        'INSERT INTO hybrid_runner.%4$I SELECT * FROM strays', half || '_default', opens, closes,
+        partition);
 
     EXECUTE format(
         'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%L) TO (%L)',
@@ -48,15 +52,19 @@ BEGIN
     END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id) THEN 'finished' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id)
+            THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
     ELSIF job.state = 'running' THEN
         RETURN 'running';
     END IF;
     UPDATE hybrid_runner.jobs AS j SET
-        payload = coalesce(amend.payload, j.payload), priority = coalesce(amend.priority, j.priority),
-        run_at = coalesce(amend.run_at, j.run_at), data = coalesce(amend.data, j.data), version = j.version + 1
+        payload = coalesce(amend.payload, j.payload),
+        priority = coalesce(amend.priority, j.priority),
+        run_at = coalesce(amend.run_at, j.run_at),
+        data = coalesce(amend.data, j.data),
+        version = j.version + 1
     WHERE j.id = amend.id
     RETURNING j.run_at INTO job.run_at;
     PERFORM hybrid_runner.ring(job.queue, job.run_at);
@@ -76,11 +84,14 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+            THEN 'finished' ELSE 'unknown' END;
     END IF;
-    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
+    -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
-        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        SELECT FROM hybrid_runner.workers AS w
+        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
@@ -101,7 +112,9 @@ BEGIN
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
-    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
+    -- It was cancelled before and retried, and somebody may be reporting that end.
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
 $$;
@@ -118,26 +131,32 @@ BEGIN
             CASE WHEN end_jobs.states IS NULL THEN 'completed' ELSE s.state END AS state,
             CASE WHEN end_jobs.results IS NULL THEN jsonb 'null' ELSE s.result END AS result,
             s.error
-        FROM unnest(end_jobs.ids, end_jobs.claims, end_jobs.states, end_jobs.results::jsonb[], end_jobs.errors::jsonb[])
-            AS s (id, claim, state, result, error)
+        FROM unnest(
+            end_jobs.ids, end_jobs.claims, end_jobs.states, end_jobs.results::jsonb[],
+            end_jobs.errors::jsonb[]
+        ) AS s (id, claim, state, result, error)
     ),
     gone AS (
         DELETE FROM hybrid_runner.jobs AS j USING settled AS s
         -- The ids stand beside the join so that no plan can choose to walk the table.
         WHERE j.id = ANY (end_jobs.ids) AND j.id = s.id
-            -- No test of the state: a queued job has no claim, and the planner would expect one row and join in loops.
+            -- No test of the state: a queued job has no claim, and the planner would expect one row
+            -- and join in loops.
             AND (j.claim = s.claim OR s.claim IS NULL)
         RETURNING j.*, s.state AS final_state, s.result, s.error
     )
     INSERT INTO hybrid_runner.archive AS a (
-        id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by, traceparent, state, attempt,
-        snoozes, claim, worker_id, started_at, progress, errors, version, cancel_requested_at, created_at, finished_at, result
+        id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
+        traceparent, state, attempt, snoozes, claim, worker_id, started_at, progress,
+        errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by,
-        g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
+        g.timeout, g.finish_by, g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt,
+        g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
-        g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at, clock_timestamp(), g.result
+        g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
+        clock_timestamp(), g.result
     FROM gone AS g
     RETURNING a.id;
 END
@@ -151,9 +170,12 @@ DECLARE
     done record;
 BEGIN
     SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
-        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data, traceparent, on_conflict) AS e;
+        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data,
+        traceparent, on_conflict) AS e;
     IF done.outcome = 'exists' THEN
-        RAISE NOTICE 'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)', quote_literal(key), done.id;
+        RAISE NOTICE
+            'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)',
+            quote_literal(key), done.id;
     END IF;
     RETURN done.id;
 END
@@ -165,19 +187,24 @@ CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}':
     AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
-    trace text := coalesce(enqueue_job.traceparent, nullif(current_setting('hybrid_runner.traceparent', true), ''));
+    due timestamptz := coalesce(enqueue_job.run_at,
+        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    trace text := coalesce(enqueue_job.traceparent,
+        nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
 BEGIN
-    IF enqueue_job.on_conflict IS NULL OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
-        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
+    IF enqueue_job.on_conflict IS NULL
+        OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
+        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %',
+            coalesce(enqueue_job.on_conflict, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
         RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
-        RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
+        RAISE EXCEPTION 'priority must be 0 to 9, not %',
+            coalesce(enqueue_job.priority::text, 'NULL')
             USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
     END IF;
     IF enqueue_job.max_attempts NOT BETWEEN 1 AND 1000 THEN
@@ -187,9 +214,11 @@ BEGIN
 
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
-            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by, data, traceparent)
-        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue, enqueue_job.key, enqueue_job.priority, due,
-            enqueue_job.max_attempts, enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
+            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
+            data, traceparent)
+        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue,
+            enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
+            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
@@ -197,8 +226,9 @@ BEGIN
             RETURN;
         END IF;
 
-        -- Locked only to replace it: a lock held until the caller commits hides a queued job from claims without a ring
-        -- afterwards, and on a running one it holds up its settling and all that settle with it.
+        -- Locked only to replace it: a lock held until the caller commits hides a queued job from
+        -- claims without a ring afterwards, and on a running one it holds up its settling and all
+        -- that settle with it.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
             WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
@@ -217,10 +247,11 @@ BEGIN
         enqueue_job.outcome := 'exists';
         IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
             UPDATE hybrid_runner.jobs AS j SET
-                kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
-                priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
-                timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
-                traceparent = trace, attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
+                kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
+                queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
+                max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
+                finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
+                attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
@@ -231,7 +262,8 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END LOOP;
-    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key) USING ERRCODE = 'serialization_failure';
+    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key)
+        USING ERRCODE = 'serialization_failure';
 END
 $$;
 
@@ -256,9 +288,12 @@ CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00
 DECLARE
     known bigint;
 BEGIN
-    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h WHERE h.noted_at <= clock_timestamp() - longer_than;
-    DELETE FROM hybrid_runner.xid_history AS h WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
-    INSERT INTO hybrid_runner.xid_history (next_xid) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h
+    WHERE h.noted_at <= clock_timestamp() - longer_than;
+    DELETE FROM hybrid_runner.xid_history AS h
+    WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+    INSERT INTO hybrid_runner.xid_history (next_xid)
+    VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
     RETURN QUERY
     SELECT
@@ -268,7 +303,8 @@ BEGIN
             s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.state,
             date_trunc('second', clock_timestamp() - s.xact_start), s.pid)
     FROM pg_stat_activity AS s
-    WHERE s.datname = current_database() AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - longer_than
+    WHERE s.datname = current_database() AND s.backend_type = 'client backend'
+        AND s.xact_start < clock_timestamp() - longer_than
         AND (s.backend_xmin IS NOT NULL OR s.backend_xid IS NOT NULL) AND s.pid <> pg_backend_pid()
     ORDER BY s.xact_start
     LIMIT 1;
@@ -288,7 +324,8 @@ BEGIN
     SELECT
         'slot ' || s.slot_name, format(
             'replication slot %s (%s) has kept vacuum from cleaning up for longer than %s: let its reader catch up, or drop it',
-            quote_ident(s.slot_name), CASE WHEN s.active THEN 'in use' ELSE 'nobody uses it' END, longer_than)
+            quote_ident(s.slot_name), CASE WHEN s.active THEN 'in use' ELSE 'nobody uses it' END,
+            longer_than)
     FROM pg_replication_slots AS s
     WHERE EXISTS (
         SELECT FROM unnest(ARRAY[s.xmin, s.catalog_xmin]) AS x (id)
@@ -308,14 +345,19 @@ BEGIN
     LIMIT 1;
 
     RETURN QUERY
-    SELECT 'setting ' || s.name, format('%s is off on this server: nothing cleans up hybrid_runner.jobs; switch it on', s.name)
+    SELECT
+        'setting ' || s.name, format(
+            '%s is off on this server: nothing cleans up hybrid_runner.jobs; switch it on', s.name)
     FROM pg_settings AS s
     WHERE s.name IN ('autovacuum', 'track_counts') AND s.setting = 'off'
     UNION ALL
-    SELECT 'option autovacuum', 'autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)'
+    SELECT
+        'option autovacuum',
+        'autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)'
     FROM pg_class AS c
     CROSS JOIN LATERAL pg_options_to_table(c.reloptions) AS o
-    WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled' AND NOT o.option_value::boolean;
+    WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
+        AND NOT o.option_value::boolean;
 
     RETURN QUERY
     SELECT
@@ -327,7 +369,8 @@ BEGIN
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
         WHERE p.half = s.half AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
-    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
+    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour'
+        THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
     ORDER BY s.half;
 
     RETURN QUERY
@@ -335,9 +378,11 @@ BEGIN
         'strays ' || s.half, format(
             'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.half)
     FROM (
-        SELECT 'archive_completed_default' AS half WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
+        SELECT 'archive_completed_default' AS half
+        WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
         UNION ALL
-        SELECT 'archive_failed_default' WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
+        SELECT 'archive_failed_default'
+        WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;
 END
 $$;
@@ -346,12 +391,15 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(held.since))), 0)::double precision
+    SELECT coalesce(
+        greatest(0, extract(epoch FROM clock_timestamp() - min(held.since))), 0
+    )::double precision
     FROM (
         SELECT a.xact_start AS since
         FROM pg_stat_activity AS a
         WHERE a.datname = current_database() AND a.backend_type = 'client backend'
-            AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) AND a.pid <> pg_backend_pid()
+            AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
+            AND a.pid <> pg_backend_pid()
         UNION ALL
         SELECT p.prepared FROM pg_prepared_xacts AS p WHERE p.database = current_database()
         UNION ALL
@@ -374,20 +422,25 @@ CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT 
 #variable_conflict use_column
 BEGIN
     IF keep.state IS NULL OR keep.state NOT IN ('completed', 'failed', 'cancelled') THEN
-        RAISE EXCEPTION 'state must be completed, failed or cancelled, not %', coalesce(keep.state, 'NULL')
+        RAISE EXCEPTION 'state must be completed, failed or cancelled, not %',
+            coalesce(keep.state, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF keep.kind IS NULL OR length(keep.kind) > 128 THEN
-        RAISE EXCEPTION 'kind must be 0 to 128 characters' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'kind must be 0 to 128 characters'
+            USING ERRCODE = 'invalid_parameter_value';
     ELSIF keep.keep <= '0' OR keep.keep > '3653 days' THEN
-        RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep
+            USING ERRCODE = 'invalid_parameter_value';
     ELSIF keep.keep IS NOT NULL THEN
         INSERT INTO hybrid_runner.retention AS r (state, kind, keep)
         VALUES (keep.state::hybrid_runner.job_state, keep.kind, keep.keep)
         ON CONFLICT (state, kind) DO UPDATE SET keep = excluded.keep WHERE r.keep <> excluded.keep;
     ELSIF keep.kind = '' THEN
-        RAISE EXCEPTION 'keep is missing: only the exception of a kind can be removed' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'keep is missing: only the exception of a kind can be removed'
+            USING ERRCODE = 'invalid_parameter_value';
     ELSE
-        DELETE FROM hybrid_runner.retention AS r WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind;
+        DELETE FROM hybrid_runner.retention AS r
+        WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind;
     END IF;
 END
 $$;
@@ -399,7 +452,8 @@ CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted bo
 BEGIN
     PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
-        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q
+        WHERE q.name = leave_bell.queue;
         PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     END IF;
 END
@@ -420,11 +474,17 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
     FOR wanted IN
-        -- As fine as what is forgotten first needs, and no finer: each partition costs whoever looks for an id.
+        -- As fine as what is forgotten first needs, and no finer: each partition costs whoever
+        -- looks for an id.
         SELECT s.half, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
         FROM hybrid_runner.archive_halves AS s
-        JOIN (VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')) AS w (unit, ahead)
-            ON w.unit = CASE WHEN s.shortest < '12 hours' THEN 'hour' WHEN s.shortest < '60 days' THEN 'day' ELSE 'month' END
+        JOIN (
+            VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')
+        ) AS w (unit, ahead) ON w.unit = CASE
+            WHEN s.shortest < '12 hours' THEN 'hour'
+            WHEN s.shortest < '60 days' THEN 'day'
+            ELSE 'month'
+        END
     LOOP
         SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
         FROM hybrid_runner.archive_partitions AS p
@@ -448,10 +508,12 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
+    WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
         PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
+        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
+        WHERE q.name = mute_bell.queue;
     END IF;
     IF drop_sleep_lock THEN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
@@ -466,7 +528,8 @@ BEGIN
         SELECT FROM pg_locks AS l
         WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.granted
             AND l.classid = 1212371538 AND l.objid = place::oid AND l.objsubid = 2
-            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+            AND l.database = (SELECT d.oid FROM pg_database AS d
+                WHERE d.datname = current_database())
     ) THEN
         RETURN false;
     END IF;
@@ -486,10 +549,12 @@ DECLARE
     its_bell regclass;
     place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
+    WHERE q.name = open_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
         PERFORM hybrid_runner.open_queue(open_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
+        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
+        WHERE q.name = open_bell.queue;
     END IF;
     IF take_sleep_lock THEN
         PERFORM pg_advisory_lock_shared(1212371538, place);
@@ -507,7 +572,8 @@ DECLARE
     its_number integer;
     its_name text;
 BEGIN
-    INSERT INTO hybrid_runner.queues (name, ring_within) VALUES (open_queue.name, open_queue.ring_within)
+    INSERT INTO hybrid_runner.queues (name, ring_within)
+    VALUES (open_queue.name, open_queue.ring_within)
     ON CONFLICT (name) DO NOTHING
     RETURNING queues.number INTO its_number;
     IF FOUND THEN
@@ -529,7 +595,8 @@ CREATE FUNCTION hybrid_runner.pause(queue text) RETURNS boolean
     AS $$
 BEGIN
     PERFORM hybrid_runner.open_queue(queue);
-    UPDATE hybrid_runner.queues AS q SET paused_at = clock_timestamp() WHERE q.name = queue AND q.paused_at IS NULL;
+    UPDATE hybrid_runner.queues AS q SET paused_at = clock_timestamp()
+        WHERE q.name = queue AND q.paused_at IS NULL;
     RETURN FOUND;
 END
 $$;
@@ -572,9 +639,11 @@ BEGIN
 
     -- 1: partitions of which nothing is kept
     FOR due IN
-        SELECT old.half, array_agg(old.partition ORDER BY old.upper) AS partitions, array_agg(old.bytes ORDER BY old.upper) AS bytes
+        SELECT old.half, array_agg(old.partition ORDER BY old.upper) AS partitions,
+            array_agg(old.bytes ORDER BY old.upper) AS bytes
         FROM (
-            SELECT p.half, p.partition, p.upper, pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
+            SELECT p.half, p.partition, p.upper,
+                pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
             FROM hybrid_runner.archive_partitions AS p
             JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
             WHERE NOT p.is_default AND p.upper + s.longest <= now()
@@ -588,7 +657,8 @@ BEGIN
 
             -- All settles wait now: for nobody else.
             FOREACH part IN ARRAY due.partitions LOOP
-                EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT', part);
+                EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT',
+                    part);
 
                 EXECUTE format('DROP TABLE hybrid_runner.%I', part);
 
@@ -599,7 +669,8 @@ BEGIN
             RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
 
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            -- A transaction that archives and goes on for long holds the whole half, but nothing of the past.
+            -- A transaction that archives and goes on for long holds the whole half, but nothing of
+            -- the past.
             FOR place IN 1..cardinality(due.partitions) LOOP
                 CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
 
@@ -647,46 +718,54 @@ BEGIN
     -- 3: one partition of which some is kept, or several small old ones that can be one
     SELECT c.* INTO due FROM (
         SELECT
-            p.half, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules, 'rewritten' AS manner
+            p.half, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules,
+            'rewritten' AS manner
         FROM hybrid_runner.archive_partitions AS p
         JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
         LEFT JOIN hybrid_runner.archive_scans AS l ON l.partition = p.partition
         WHERE NOT p.is_default AND (p.upper + s.longest > now()) IS NOT FALSE AND EXISTS (
             SELECT FROM hybrid_runner.retention AS r
-            WHERE (r.state = 'completed') = (p.half = 'archive_completed') AND p.upper + r.keep <= now()
+            WHERE (r.state = 'completed') = (p.half = 'archive_completed')
+                AND p.upper + r.keep <= now()
                 AND (l.partition IS NULL OR l.rules <> s.rules OR p.upper + r.keep > l.scanned_at)
         )
         UNION ALL
         SELECT p.half, array_agg(p.partition), min(p.lower), max(p.upper), s.rules, 'merged'
         FROM hybrid_runner.archive_partitions AS p
         JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
-        CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'), ('month', '1 month', '30 days')) AS w (unit, width, rest)
-        WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width AND isfinite(p.lower)
+        CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'),
+            ('month', '1 month', '30 days')) AS w (unit, width, rest)
+        WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width
+            AND isfinite(p.lower)
             AND date_trunc(w.unit, p.lower) + w.width + w.rest <= now()
         GROUP BY p.half, s.rules, w.unit, date_trunc(w.unit, p.lower)
         HAVING count(*) > 1
     ) AS c
     WHERE NOT EXISTS (
-        SELECT FROM hybrid_runner.archive_scans AS l WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
+        SELECT FROM hybrid_runner.archive_scans AS l
+        WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
     )
     ORDER BY c.manner DESC, c.closes
     LIMIT 1;
 
     IF NOT FOUND THEN
         DELETE FROM hybrid_runner.archive_scans AS l
-        WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p WHERE p.partition = l.partition);
+        WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p
+            WHERE p.partition = l.partition);
 
         RETURN;
 
     END IF;
 
-    SELECT sum(pg_total_relation_size('hybrid_runner.' || p)) INTO bytes FROM unnest(due.partitions) AS p;
+    SELECT sum(pg_total_relation_size('hybrid_runner.' || p)) INTO bytes
+    FROM unnest(due.partitions) AS p;
 
     IF due.manner = 'rewritten' THEN
         EXECUTE format(
             'SELECT FROM hybrid_runner.%I AS a LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
             'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
-            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 1', due.partitions[1]);
+            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 1',
+            due.partitions[1]);
 
         GET DIAGNOSTICS found_some = ROW_COUNT;
 
@@ -699,7 +778,8 @@ BEGIN
             what := 'kept';
 
         ELSE
-            successor := hybrid_runner.rewrite_archive(due.half, due.partitions, due.opens, due.closes);
+            successor := hybrid_runner.rewrite_archive(due.half, due.partitions, due.opens,
+                due.closes);
 
             what := CASE WHEN successor IS NULL THEN 'dropped' ELSE due.manner END;
 
@@ -710,8 +790,11 @@ BEGIN
         IF successor IS NOT NULL THEN
             bytes := bytes - pg_total_relation_size('hybrid_runner.' || successor);
 
-            INSERT INTO hybrid_runner.archive_scans AS l (partition, scanned_at, rules) VALUES (successor, now(), due.rules)
-            ON CONFLICT (partition) DO UPDATE SET scanned_at = excluded.scanned_at, rules = excluded.rules, not_before = '-infinity';
+            INSERT INTO hybrid_runner.archive_scans AS l (partition, scanned_at, rules)
+            VALUES (successor, now(), due.rules)
+            ON CONFLICT (partition) DO UPDATE SET
+                scanned_at = excluded.scanned_at, rules = excluded.rules,
+                not_before = '-infinity';
 
         END IF;
 
@@ -721,7 +804,8 @@ BEGIN
 
         partition := due.partitions[1];
 
-        INSERT INTO hybrid_runner.archive_scans AS l (partition, not_before) VALUES (partition, now() + interval '5 minutes')
+        INSERT INTO hybrid_runner.archive_scans AS l (partition, not_before)
+        VALUES (partition, now() + interval '5 minutes')
         ON CONFLICT (partition) DO UPDATE SET not_before = excluded.not_before;
 
     END;
@@ -755,13 +839,16 @@ DECLARE
     one record;
     names text[];
     enough integer;
-    -- Between two counts time passes, and between two calls too: what lies on the border is in one of them.
+    -- Between two counts time passes, and between two calls too: what lies on the border is in one
+    -- of them.
     border timestamptz := clock_timestamp();
 BEGIN
     WITH RECURSIVE seen (name) AS (
-        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' ORDER BY j.queue LIMIT 1)
+        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+            ORDER BY j.queue LIMIT 1)
         UNION ALL
-        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
         FROM seen AS s
         WHERE s.name IS NOT NULL
     ),
@@ -771,7 +858,8 @@ BEGIN
         UNION
         (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
     )
-    SELECT array_agg(k.name ORDER BY k.name) INTO names FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    SELECT array_agg(k.name ORDER BY k.name) INTO names
+    FROM (SELECT known.name FROM known LIMIT 1000) AS k;
     enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
 
     FOR one IN
@@ -798,7 +886,8 @@ BEGIN
         FROM generate_series(0, 9) AS lane (priority)
         CROSS JOIN LATERAL (
             SELECT j.run_at FROM hybrid_runner.jobs AS j
-            WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+            WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                AND j.run_at <= border
             ORDER BY j.run_at LIMIT 1
         ) AS first;
         oldest_due := coalesce(oldest_due, 0);
@@ -807,14 +896,16 @@ BEGIN
             SELECT FROM generate_series(0, 9) AS lane (priority)
             CROSS JOIN LATERAL (
                 SELECT FROM hybrid_runner.jobs AS j
-                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
                 LIMIT enough
             ) AS one_of_them
             LIMIT enough
         ) AS counted;
         IF due = enough THEN
             due := greatest(due, hybrid_runner.estimate(format(
-                'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at <= %L', one.name, border)));
+                'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
+                'AND run_at <= %L', one.name, border)));
         END IF;
 
         scheduled := NULL;
@@ -823,14 +914,16 @@ BEGIN
                 SELECT FROM generate_series(0, 9) AS lane (priority)
                 CROSS JOIN LATERAL (
                     SELECT FROM hybrid_runner.jobs AS j
-                    WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at > border
+                    WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                        AND j.run_at > border
                     LIMIT enough
                 ) AS one_of_them
                 LIMIT enough
             ) AS counted;
             IF scheduled = enough THEN
                 scheduled := greatest(scheduled, hybrid_runner.estimate(format(
-                    'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at > %L', one.name, border)));
+                    'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
+                    'AND run_at > %L', one.name, border)));
             END IF;
         END IF;
         RETURN NEXT;
@@ -844,7 +937,8 @@ CREATE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
     AS $$
     SELECT CASE WHEN left_over.ms BETWEEN 1 AND 60000 THEN left_over.ms::integer ELSE 0 END
     FROM (
-        SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until') - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until')
+            - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
     ) AS left_over (ms)
 $$;
 
@@ -853,9 +947,11 @@ CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    UPDATE hybrid_runner.queues AS q SET paused_at = NULL WHERE q.name = queue AND q.paused_at IS NOT NULL;
+    UPDATE hybrid_runner.queues AS q SET paused_at = NULL
+        WHERE q.name = queue AND q.paused_at IS NOT NULL;
     IF FOUND THEN
-        -- Not as a full worker asks for help: what is found now had no ring of its own, and that is no wonder.
+        -- Not as a full worker asks for help: what is found now had no ring of its own, and that is
+        -- no wonder.
         PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
     END IF;
     RETURN FOUND;
@@ -873,42 +969,50 @@ DECLARE
 BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
     IF job.state = 'running' AND EXISTS (
-        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        SELECT FROM hybrid_runner.workers AS w
+        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         RETURN 'running';
     ELSIF job.state = 'running' THEN
         -- Its worker is dead. Should it live after all, its claim is void.
         UPDATE hybrid_runner.jobs AS j SET
-            state = 'queued', run_at = clock_timestamp(), claim = NULL, worker_id = NULL, started_at = NULL,
-            cancel_requested_at = NULL, version = j.version + 1
+            state = 'queued', run_at = clock_timestamp(), claim = NULL, worker_id = NULL,
+            started_at = NULL, cancel_requested_at = NULL, version = j.version + 1
         WHERE j.id = retry.id;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
         RETURN 'queued';
     ELSIF job.state = 'queued' THEN
-        UPDATE hybrid_runner.jobs AS j SET run_at = least(j.run_at, clock_timestamp()), version = j.version + 1 WHERE j.id = retry.id;
+        UPDATE hybrid_runner.jobs AS j
+            SET run_at = least(j.run_at, clock_timestamp()), version = j.version + 1
+            WHERE j.id = retry.id;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
         RETURN 'queued';
     END IF;
 
-    -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being written anew.
+    -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
+    -- written anew.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
     SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id) THEN 'queued' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
+            THEN 'queued' ELSE 'unknown' END;
     END IF;
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
-        (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent, errors, version, created_at)
-    VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key, done.max_attempts, done.timeout,
-        done.traceparent, done.errors, done.version + 1, done.created_at)
+        (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
+        errors, version, created_at)
+    VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
+        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN 'key_taken';
     END IF;
-    DELETE FROM hybrid_runner.archive AS a WHERE a.id = retry.id AND a.finished_at = done.finished_at;
+    DELETE FROM hybrid_runner.archive AS a
+    WHERE a.id = retry.id AND a.finished_at = done.finished_at;
     PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';
 END
@@ -920,7 +1024,9 @@ CREATE FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], open
     AS $_$
 DECLARE
     successor text := format(
-        '%s_%s_%s', half, CASE WHEN isfinite(opens) THEN to_char(opens, 'YYYYMMDDHH24') ELSE 'past' END, to_char(closes, 'YYYYMMDDHH24'));
+        '%s_%s_%s', half,
+        CASE WHEN isfinite(opens) THEN to_char(opens, 'YYYYMMDDHH24') ELSE 'past' END,
+        to_char(closes, 'YYYYMMDDHH24'));
 
     part text;
 
@@ -935,7 +1041,8 @@ BEGIN
 
     END LOOP;
 
-    CREATE TABLE hybrid_runner.archive_successor (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+    CREATE TABLE hybrid_runner.archive_successor
+        (LIKE hybrid_runner.archive INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
 
     FOREACH part IN ARRAY partitions LOOP
         EXECUTE format(
@@ -955,7 +1062,8 @@ BEGIN
         EXECUTE format(
             'ALTER TABLE hybrid_runner.archive_successor ADD PRIMARY KEY (id, finished_at, state), ADD CONSTRAINT fits '
             'CHECK (state IS NOT NULL AND %s AND finished_at IS NOT NULL AND finished_at >= %L AND finished_at < %L)',
-            CASE half WHEN 'archive_completed' THEN 'state = ''completed''' ELSE 'state IN (''failed'', ''cancelled'')' END,
+            CASE half WHEN 'archive_completed' THEN 'state = ''completed'''
+                ELSE 'state IN (''failed'', ''cancelled'')' END,
             opens, closes);
 
     END IF;
@@ -978,15 +1086,18 @@ BEGIN
 
     EXECUTE format(
         'WITH strays AS (DELETE FROM hybrid_runner.%1$I WHERE finished_at >= %2$L AND finished_at < %3$L RETURNING *) '
-        'INSERT INTO hybrid_runner.archive_successor SELECT * FROM strays', half || '_default', opens, closes);
+        'INSERT INTO hybrid_runner.archive_successor SELECT * FROM strays', half || '_default',
+        opens, closes);
 
     EXECUTE format('ALTER TABLE hybrid_runner.archive_successor RENAME TO %I', successor);
 
-    EXECUTE format('ALTER INDEX hybrid_runner.archive_successor_pkey RENAME TO %I', successor || '_pkey');
+    EXECUTE format(
+        'ALTER INDEX hybrid_runner.archive_successor_pkey RENAME TO %I', successor || '_pkey');
 
     EXECUTE format(
         'ALTER TABLE hybrid_runner.%I ATTACH PARTITION hybrid_runner.%I FOR VALUES FROM (%s) TO (%L)',
-        half, successor, CASE WHEN isfinite(opens) THEN quote_literal(opens) ELSE 'MINVALUE' END, closes);
+        half, successor, CASE WHEN isfinite(opens) THEN quote_literal(opens) ELSE 'MINVALUE' END,
+        closes);
 
     EXECUTE format('ALTER TABLE hybrid_runner.%I DROP CONSTRAINT fits', successor);
 
@@ -1004,11 +1115,14 @@ DECLARE
     muted_until bigint;
     within interval;
 BEGIN
-    -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL; its value would be an error.)
-    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
+    -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL;
+    -- its value would be an error.)
+    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
+        THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
-    -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.
+    -- No mute is longer than a minute: one that seems to be was written by a clock that was set
+    -- back since.
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
@@ -1031,13 +1145,15 @@ BEGIN
     WHERE (
         -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
         abs(
-            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END
+            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
+                THEN pg_sequence_last_value(q.doorbell) END
             - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
     IF FOUND THEN
-        PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i GROUP BY i.queue, i.run_at > clock_timestamp();
+        PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
+        GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;
     RETURN NULL;
 END
@@ -1052,7 +1168,8 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
         -- A paused queue keeps those that still run; more would not help it.
         least(1000, ceil(
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
-            / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers ELSE greatest(1, scale.usual_slots) END))::bigint
+            / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
+                ELSE greatest(1, scale.usual_slots) END))::bigint
     FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;
@@ -1399,7 +1516,8 @@ CREATE SEQUENCE hybrid_runner.stream_readers_until
 
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint NOT NULL,
-    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    taken_at timestamp with time zone
 );
 
 CREATE TABLE hybrid_runner.workers (

@@ -103,6 +103,22 @@ async def database(dsn: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
+@pytest.fixture(scope="session")
+def unchanged_dsn(databases: Databases, template: str) -> Iterator[str]:
+    """One migrated database for all tests that only read it."""
+    with databases.fresh(template) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def unchanged(unchanged_dsn: str) -> AsyncIterator[Connection]:
+    """A connection to it, on which nothing can be written."""
+    connection = await connect(unchanged_dsn)
+    await connection.execute("SET default_transaction_read_only = on")
+    yield connection
+    await connection.close()
+
+
 @pytest.fixture
 async def another(dsn: str) -> AsyncIterator[Callable[[], Awaitable[Connection]]]:
     """Opens more connections to this test's database."""

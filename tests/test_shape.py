@@ -65,3 +65,15 @@ def test_what_it_is_tested_with_is_required_and_used(request: pytest.FixtureRequ
     assert request.config.pluginmanager.hasplugin("asyncio")
     assert request.config.getini("asyncio_mode") == "auto"
     assert any(name.startswith("testcontainers.") for name in imported("tests"))
+
+
+def test_no_constructor_has_more_than_eight_arguments() -> None:
+    """What needs more is made of parts that have names of their own."""
+    found = []
+    for path in (ROOT / "hybrid_runner").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                if len(arguments) > 1 + 8:
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []

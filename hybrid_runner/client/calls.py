@@ -144,4 +144,4 @@ def _taken_out(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
 def _traced(group: Alike, traceparent: str) -> Alike:
     if group.pattern.traceparent:
         return group
-    return replace(group, pattern=replace(group.pattern, traceparent=traceparent))
+    return group._replace(pattern=replace(group.pattern, traceparent=traceparent))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields as fields_of
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -25,16 +27,18 @@ MOST_BYTES_AT_ONCE = 1_000_000_000
 
 KeyOf = Callable[[Any], str | None]
 
-_DEFAULTS = {field.name: field.default for field in fields(NewJob)}
+_DEFAULTS = {field.name: field.default for field in fields_of(NewJob)}
 _WHEN = {"run_at": "delay", "delay": "run_at"}
 
 
 def new_job(registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]) -> NewJob:
     """One job."""
     known, name = _known(registry, kind)
-    pattern = _pattern(known, name, options)
+    fields = _as_stored(known, name, options)
     [text] = _texts(known, name, [payload])
-    return replace(pattern, payload=text)
+    job = NewJob(name, text, **fields)
+    _check(job)
+    return job
 
 
 def new_jobs(
@@ -51,13 +55,16 @@ def new_jobs(
     if key is not None and not callable(key):
         raise ConfigurationError("enqueue_many takes as `key` a function that makes one of a payload")
     known, name = _known(registry, kind)
-    pattern = _pattern(known, name, options)
+    fields = _as_stored(known, name, options)
+    pattern = NewJob(name, **fields)
+    _check(pattern)
     groups: list[Alike] = []
     start = 0
     for ready, together in groupby(given, _is_ready):
         items = list(together)
         if ready:
-            groups += _completed(registry, known, items, options, start)
+            asked = fields if options.get("queue") else {k: v for k, v in fields.items() if k != "queue"}
+            groups += _completed(registry, known, items, asked, start)
         else:
             texts = _located_texts(known, name, items, start)
             groups.append(Alike(pattern, texts, key and _keys(key, items, start)))
@@ -90,18 +97,9 @@ def _known(registry: Registry, kind: object) -> tuple[JobKind[Any, Any] | None, 
     return registry.get(kind), kind
 
 
-def _pattern(known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]) -> NewJob:
-    """A job without a payload."""
-    job = NewJob(name, **_as_stored(name, options))
-    queue = job.queue or (known.queue if known else "default")
-    job = replace(job, queue=queue)
-    _check(job)
-    return job
-
-
-def _as_stored(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as fields of a NewJob."""
-    stored = dict(options)
+def _as_stored(known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as fields of a NewJob; its queue is the handler's unless another one is given."""
+    stored = {"queue": known.queue if known else "default", **options}
     for what in ("delay", "timeout"):
         if what in stored:
             stored[what] = parse_duration(stored[what])
@@ -122,25 +120,20 @@ def _completed(
 ) -> list[Alike]:
     """NewJobs as they were given, with the options and the handler's queue where they say nothing themselves."""
     groups = []
-    for group in alike(jobs):
-        job = group.pattern
+    for pattern, payloads, keys in alike(jobs):
         try:
-            job = _with_options(job, _as_stored(job.kind, options))
+            job = _with_options(pattern, options) if options else pattern
             if job.queue is None:
                 theirs = known if known and known.name == job.kind else registry.get(job.kind)
                 job = replace(job, queue=theirs.queue if theirs else "default")
             _check(job)
-            for key in group.keys or ():
-                _check_key(key)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{_where(start, group.pattern.key)}: {error}") from None
-        for place, payload in enumerate(group.payloads, start):
-            if not isinstance(payload, str):
-                raise ConfigurationError(
-                    f"{_where(place, None)}: the payload of a NewJob is JSON text, not {type(payload).__name__}"
-                )
-        groups.append(Alike(job, group.payloads, group.keys))
-        start += len(group.payloads)
+            raise ConfigurationError(f"{_where(start, pattern.key)}: {error}") from None
+        if keys:
+            _check_keys(keys, start)
+        _check_texts(payloads, start)
+        groups.append(Alike(job, payloads, keys))
+        start += len(payloads)
     return groups
 
 
@@ -152,23 +145,34 @@ def _with_options(job: NewJob, options: Mapping[str, Any]) -> NewJob:
         other = _WHEN.get(name)
         if other is not None and getattr(job, other) is not None:
             raise ConfigurationError(f"{other} is given in this NewJob and {name} beside it")
-    return replace(job, **options) if options else job
+    return replace(job, **options)
 
 
 def _keys(key: KeyOf, payloads: Sequence[Any], start: int) -> list[str | None]:
     keys = []
     for place, payload in enumerate(payloads, start):
         try:
-            made = key(payload)
+            keys.append(key(payload))
         except Exception as error:
             error.add_note(f"raised by key(payloads[{place}])")
             raise
+    _check_keys(keys, start)
+    return keys
+
+
+def _check_keys(keys: Sequence[str | None], start: int) -> None:
+    for place, key in enumerate(keys, start):
         try:
-            _check_key(made)
+            _check_key(key)
         except ConfigurationError as error:
             raise ConfigurationError(f"{_where(place, None)}: {error}") from None
-        keys.append(made)
-    return keys
+
+
+def _check_texts(payloads: Sequence[object], start: int) -> None:
+    for place, payload in enumerate(payloads, start):
+        if not isinstance(payload, str):
+            said = f"the payload of a NewJob is JSON text, not {type(payload).__name__}"
+            raise ConfigurationError(f"{_where(place, None)}: {said}")
 
 
 def _located_texts(known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int) -> list[str]:
@@ -223,25 +227,36 @@ def _not_storable(payload: str) -> str | None:
 
 
 def _check_size(groups: Sequence[Alike]) -> None:
-    texts = (text for group in groups for text in (*group.payloads, group.pattern.data or ""))
-    size = sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in texts)
+    size = sum(sum(map(_bytes, group.payloads)) + _bytes(group.pattern.data or "") for group in groups)
     if size > MOST_BYTES_AT_ONCE:
         raise EnqueueError(f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,} a call")
 
 
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
 def _check(job: NewJob) -> None:
     """All but the payload."""
-    _check_kind(job.kind)
-    check_queue(job.queue or "default")
+    _check_names(job.kind, job.queue or "default")
     _check_key(job.key)
     _check_number("priority", job.priority, 0, 9)
     _check_number("max_attempts", job.max_attempts, 1, 1000)
+    _check_type("delay", job.delay, timedelta)
+    _check_type("timeout", job.timeout, timedelta)
+    _check_type("data", job.data, str)
     if job.timeout is not None and job.timeout <= timedelta(0):
         raise ConfigurationError("timeout must be more than zero")
     _check_moment("run_at", job.run_at)
     _check_moment("finish_by", job.finish_by)
     if job.run_at is not None and job.delay is not None:
         raise ConfigurationError("give run_at or delay, not both")
+
+
+@lru_cache(maxsize=1024)
+def _check_names(kind: str, queue: str) -> None:
+    _check_kind(kind)
+    check_queue(queue)
 
 
 def _check_kind(kind: str) -> None:
@@ -257,6 +272,11 @@ def _check_key(key: object) -> None:
 def _check_number(what: str, number: object, low: int, high: int) -> None:
     if number is not None and not (isinstance(number, int) and low <= number <= high):
         raise ConfigurationError(f"{what} must be {low} to {high}, not {number!r}")
+
+
+def _check_type(what: str, value: object, wanted: type) -> None:
+    if value is not None and not isinstance(value, wanted):
+        raise ConfigurationError(f"{what} of a NewJob is a {wanted.__name__}, not {type(value).__name__}")
 
 
 def _check_moment(what: str, moment: object) -> None:

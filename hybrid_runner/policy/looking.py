@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hybrid_runner.models import Claim
+from hybrid_runner.settings import Settings
 
 HEALTHY = 0.005
 """Seconds that a look may take without anything being wrong."""
@@ -103,3 +104,74 @@ class Sweeps:
         """One has ended. What any look costs on a healthy table does not count."""
         self.last_at = ended
         self.ready_at = ended + min(LONGEST_BLOCK, self.factor * max(0.0, ended - began - HEALTHY))
+
+
+class LookBudget:
+    """How a queue's claimer spreads its looks: what it has found of late, what its looks cost, what it may spend."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        memory = settings.awake_memory.total_seconds()
+        self._arrivals = Recent(memory)  # jobs found
+        self._unexpected = Recent(memory)  # those of them that came without notice
+        self._in_vain = Recent(memory)  # seconds spent on looks that found nothing
+        self._found_all = True  # the last look found fewer jobs than it asked for
+        self._look_seconds = 0.001  # of the last empty look
+        self._sweeps = Sweeps(settings.sweep_factor)
+        self._sweep_every = settings.sweep_every.total_seconds()
+        self._falling_pause = 0.0
+        self._silence_at = -math.inf
+
+    def sweeps(self, now: float, *, wanted: bool) -> bool:
+        """Whether a look is to go from the start of the lanes.
+
+        Awake, the bell is silent about what was committed late with an old run_at: a sweep now and then finds it.
+        """
+        is_due = now - self._sweeps.last_at >= self._sweep_every
+        return (wanted or is_due) and self._sweeps.allowed(now)
+
+    def looked(self, claims: Sequence[Claim], asked: int, began: float, ended: float, *, swept: bool) -> None:
+        """A look came to this."""
+        if swept:
+            # What the network took says nothing of what sweeps cost.
+            self._sweeps.took(ended if began <= self._silence_at else began, ended)
+        self._found_all = len(claims) < asked
+        if claims:
+            self._arrivals.saw(len(claims), ended)
+            self._unexpected.saw(count_unexpected(claims), ended)
+        else:
+            self._look_seconds = ended - began
+            self._in_vain.saw(ended - began, ended)
+
+    def unanswered(self, now: float) -> None:
+        """The heartbeat got no answer: how long a look takes at this moment is not its cost."""
+        self._silence_at = now
+
+    def is_brisk(self, now: float, *, awake: bool) -> bool:
+        """Whether jobs come so fast that looking is cheaper than being rung for."""
+        return is_brisk(self._arrivals.rate(now), self._settings.awake_from, awake=awake)
+
+    def pause_after_find(self, now: float) -> float:
+        """Seconds until the next look."""
+        settings = self._settings
+        pause = pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
+        return max(pause, self._pause_for_known(now)) if self._found_all else pause
+
+    def pause_after_none(self, now: float) -> float:
+        """Seconds until the next look."""
+        settings, rate, spent = self._settings, self._arrivals.rate(now), self._in_vain.rate(now)
+        longest = settings.look_pause_max.total_seconds()
+        pause = pause_after_none(rate, self._look_seconds, spent, settings.look_share, longest)
+        return max(pause, self._pause_for_known(now))
+
+    def pause_while_falling(self, now: float) -> float:
+        """Seconds until the next look: longer each time, and not before a sweep is allowed."""
+        self._falling_pause = min(self._settings.fall_pause_max.total_seconds(), max(0.001, 2 * self._falling_pause))
+        return max(self._falling_pause, self._sweeps.ready_at - now)
+
+    def falls_anew(self) -> None:
+        """The first pause is short again."""
+        self._falling_pause = 0.0
+
+    def _pause_for_known(self, now: float) -> float:
+        return pause_for_known(self._arrivals.rate(now), self._unexpected.rate(now), self._settings.awake_from)

@@ -46,8 +46,8 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             return _again(Finished(claim, State.FAILED, error=error, exception=exception), None, policy, now, chance)
         case Stopped.SHUTDOWN:
             return Requeued(claim, timedelta(0), charged=False, why="release")
-        case Stopped.CANCEL:
-            return Finished(claim, State.CANCELLED)  # cancel() wrote the reason down
+        case Stopped.CANCEL | Stopped.ROW_GONE:
+            return Finished(claim, State.CANCELLED)  # cancel() wrote the reason down; without its row it is dropped
         case _:
             assert_never(outcome)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
 from hybrid_runner.models import NewJob
 
 _shared = attrgetter(*(name for name in NewJob.__slots__ if name not in ("payload", "key")))
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(NamedTuple):
     """Jobs that differ in their payloads, and in their keys if they have any."""
 
     pattern: NewJob
@@ -30,7 +29,6 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
     for _, neighbours in groupby(jobs, _shared):
         together = list(neighbours)
         keys = [job.key for job in together]
-        keyed = any(key is not None for key in keys)
-        payloads = [job.payload for job in together]
-        groups.append(Alike(together[0], payloads, keys if keyed else None))
+        keyed = keys.count(None) < len(keys)
+        groups.append(Alike(together[0], [job.payload for job in together], keys if keyed else None))
     return groups

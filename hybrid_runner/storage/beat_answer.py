@@ -17,6 +17,7 @@ from hybrid_runner.news import (
     NextDue,
     ProofSent,
     QueueMember,
+    RowGone,
     WorkerDied,
     WorkerSilent,
 )
@@ -35,6 +36,11 @@ def _queue_member(queue: str, value: str) -> QueueMember:
     return QueueMember(queue, worker_id, kinds)
 
 
+def _row_gone(_: str, value: str) -> RowGone:
+    job_id, claim = map(int, value.split(" "))
+    return RowGone(job_id, claim)
+
+
 def _delay(seconds: str) -> timedelta:
     return timedelta(seconds=max(0.0, float(seconds)))
 
@@ -42,6 +48,7 @@ def _delay(seconds: str) -> timedelta:
 _MAKE: dict[str, Callable[[str, str], HeartbeatNews]] = {
     "queue_member": _queue_member,
     "cancel_requested": lambda _, value: CancelRequested(int(value)),
+    "row_gone": _row_gone,
     "declared_dead": lambda _, __: DeclaredDead(),
     "proof_sent": lambda _, value: ProofSent(value),
     "mute_expired": lambda queue, _: MuteExpired(queue),

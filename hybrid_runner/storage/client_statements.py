@@ -13,8 +13,7 @@ from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.storage.alike import Alike, alike
-from hybrid_runner.storage.connections import Fetches
-from hybrid_runner.storage.fetching import fetch, fetch_value
+from hybrid_runner.storage.connections import Fetches, fetch, fetch_value
 
 
 async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:

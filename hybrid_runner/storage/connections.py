@@ -84,6 +84,20 @@ class Fetches(Protocol):
         """Run one statement and return its rows."""
 
 
+async def fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
+    """The rows of one of sql/queries; what Postgres says against it becomes an error of ours."""
+    try:
+        return await on.fetch(query(name), *arguments)
+    except Exception as error:
+        raise translate(error) from error
+
+
+async def fetch_value(on: Fetches, name: str, *arguments: Any) -> Any:
+    """The first column of its first row; None without rows."""
+    rows = await fetch(on, name, *arguments)
+    return rows[0][0] if rows else None
+
+
 async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
     """One new connection, direct or by way of a pooler; failures come translated."""
     check_dsn(dsn)

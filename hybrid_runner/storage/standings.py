@@ -9,8 +9,7 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.models import Standing, State
-from hybrid_runner.storage.connections import Fetches
-from hybrid_runner.storage.fetching import fetch, fetch_value
+from hybrid_runner.storage.connections import Fetches, fetch, fetch_value
 
 
 class NewIds(NamedTuple):

@@ -18,13 +18,13 @@ from hybrid_runner.models import (
     Registered,
     State,
     Taken,
+    TakenEnds,
     Wanted,
 )
 from hybrid_runner.news import HeartbeatNews
 from hybrid_runner.outcomes import Finished, Requeued
 from hybrid_runner.storage.beat_answer import parse
-from hybrid_runner.storage.connections import Fetches, Rows
-from hybrid_runner.storage.fetching import fetch, fetch_value
+from hybrid_runner.storage.connections import Fetches, Rows, fetch, fetch_value
 
 
 class Kinds:
@@ -94,6 +94,12 @@ async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     """The ids among these claims that are archived already: an earlier settle's answer was lost."""
     rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
     return {row[0] for row in rows}
+
+
+async def completed_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of these ids and claims whose jobs are archived as completed under that claim."""
+    rows = await fetch(on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims])
+    return {(row[0], row[1]) for row in rows}
 
 
 async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
@@ -167,15 +173,22 @@ async def register_worker(
 async def beat(
     on: Fetches,
     worker_id: str,
-    running: Sequence[int],
+    running: Sequence[tuple[int, int]],
     queues: Sequence[str],
     first_claim: int,
     proof_channel: str | None = None,
     overtime: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
+    duties: Sequence[str] = (),
 ) -> list[HeartbeatNews]:
-    """Say that this worker lives, and hear what it may have missed; `running_by_queue` is JSON text."""
-    rows = await fetch(on, "beat", worker_id, running, queues, first_claim, proof_channel, overtime, running_by_queue)
+    """Say that this worker lives, and hear what it may have missed.
+
+    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be given to do.
+    """
+    ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
+    rows = await fetch(
+        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims, duties
+    )  # fmt: skip
     return [parse(*row) for row in rows]
 
 
@@ -203,10 +216,17 @@ def _lost(rows: Rows) -> list[Lost]:
     return [Lost(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
-async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> list[Ended]:
-    """Jobs that ended without a worker; nobody else is given them again."""
-    rows = await fetch(on, "take_unreported_ends", most, older_than)
-    return [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in (tuple(row) for row in rows)]
+async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> TakenEnds:
+    """Jobs that ended without a worker; nobody else is given them for a minute."""
+    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
+    archived = [row[1:] for row in rows if row[2] is not None]
+    ends = [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
+    return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
+
+
+async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: datetime) -> None:
+    """Those that were taken at that time have been reported."""
+    await fetch(on, "delete_reported_ends", ids, taken_at)
 
 
 def _claim(columns: tuple[Any, ...]) -> Claim:

@@ -8,7 +8,7 @@ from typing import assert_never, get_args
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.models import State
-from hybrid_runner.outcomes import FinalState, RequeueReason, Settlement, word_of
+from hybrid_runner.outcomes import RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Figures, Labels
 from hybrid_runner.telemetry.series import Counter, Histogram
@@ -25,8 +25,6 @@ class Counts:
     def __init__(
         self, queues: Iterable[str], kinds: Iterable[tuple[str, str]], spans_dropped: Callable[[], int] = lambda: 0
     ) -> None:
-        self.settled = defaultdict[str, int](int)
-        """Jobs by their final state, and by why they were put back."""
         self._spans_dropped = spans_dropped
         self._looks = Counter(table.LOOKS)
         self._claim_duration = Histogram(table.CLAIM_DURATION)
@@ -75,8 +73,6 @@ class Counts:
         if claims:
             at = claims[0].started_at  # the same for all that one statement claims
             self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
-        if search.missed:  # by earlier searches: this one may have found nothing
-            self._missed.add((queue,), search.missed)
 
     def wrote(self, writing: Writing) -> None:
         """Outcomes were written."""
@@ -87,7 +83,6 @@ class Counts:
         for settlement in settled:
             claim = settlement.claim
             outcome = word_of(settlement)
-            self.settled[outcome] += 1
             if claim.ended:  # else it was given back before it began
                 runs[claim.kind, outcome].append(claim.ended - claim.began)
                 lags[claim.queue].append(ended - claim.ended)
@@ -105,15 +100,15 @@ class Counts:
         for settlement in settled:
             self._rescues.add((settlement.claim.queue, word_of(settlement)))
 
+    def missed(self, queue: str, count: int) -> None:
+        """A fallback poll found jobs although a ring was due."""
+        self._missed.add((queue,), count)
+
     def lagged(self, seconds: float) -> None:
         """The event loop came so late to what it was asked to do at once."""
         self._loop_lag.cell(()).saw(seconds)
 
     # --- what was counted
-
-    def ended(self) -> int:
-        """Jobs that have ended here, in whatever state."""
-        return sum(self.settled.get(state.value, 0) for state in get_args(FinalState))
 
     def figures(self) -> Figures:
         """A copy of all; from any thread."""

@@ -1,13 +1,13 @@
-"""Several observers as one; what goes wrong in one of them costs a line a minute, never a job."""
+"""Tells observers what happens in a worker; what goes wrong in one of them costs a line a minute, never a job."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hybrid_runner.happenings import Observer, Search, Writing
+from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.outcomes import Settlement
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.seldom import Seldom
@@ -19,12 +19,17 @@ R = TypeVar("R")
 
 
 class Observers:
-    """Each is told, in this order."""
+    """Each is told, in this order; in the worker's loop, but for what is rescued: that is told in the heartbeat's thread."""
 
-    def __init__(self, *observers: Observer) -> None:
-        self._searched = [observer.searched for observer in observers]
-        self._wrote = [observer.wrote for observer in observers]
-        self._rescued = [observer.rescued for observer in observers]
+    def __init__(
+        self,
+        searched: Iterable[Callable[[Search], None]] = (),
+        wrote: Iterable[Callable[[Writing], None]] = (),
+        rescued: Iterable[Callable[[Sequence[Settlement]], None]] = (),
+    ) -> None:
+        self._searched = list(searched)
+        self._wrote = list(wrote)
+        self._rescued = list(rescued)
         Seldom.on("observing", [log.name])
 
     def searched(self, search: Search) -> None:

@@ -1,1 +1,1 @@
-"""What workers do for each other: putting back what dead ones ran, and the chores of the tables."""
+"""What workers do for each other: putting back what dead ones ran, and the duties that heartbeats give out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
@@ -33,41 +34,41 @@ class Rescuer:
 
     def __init__(
         self,
-        on: Fetches,
         registry: Registry,
-        told: Callable[[Sequence[Settlement]], None] = lambda _: None,
+        on_rescued: Callable[[Sequence[Settlement]], None] = lambda _: None,
         traces: Callable[[Sequence[Requeued]], Sequence[str | None] | None] = lambda _: None,
     ) -> None:
-        self._on = on
-        self._told = told
+        self._on_rescued = on_rescued
         self._traces = traces
         self._registry = registry
+        self._busy = asyncio.Lock()
         self.rescued = 0
 
-    async def rescue(self) -> None:
-        """All jobs whose worker is dead, unknown, or started anew under its name."""
-        lost = await statements.find_lost(self._on, BATCH)
-        while lost:
-            await self._settle([self._decide(one, _died(one)) for one in lost])
-            # Going on from there, whatever stays: rows that somebody holds must not hide those behind them.
-            lost = await statements.find_lost(self._on, BATCH, lost[-1].claim.id) if len(lost) == BATCH else []
-        await statements.forget_dead(self._on, REMEMBERED)
+    async def rescue(self, on: Fetches) -> None:
+        """Put back or end all jobs whose worker is dead, unknown, or started anew under its name."""
+        async with self._busy:  # a death and the duty may ask for it at once
+            lost = await statements.find_lost(on, BATCH)
+            while lost:
+                await self._settle(on, [self._decide(one, _died(one)) for one in lost])
+                # Going on from there, whatever stays: rows that somebody holds must not hide those behind them.
+                last = lost[-1].claim.id
+                lost = await statements.find_lost(on, BATCH, last) if len(lost) == BATCH else []
+            await statements.forget_dead(on, REMEMBERED)
 
-    async def end_hung(self, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
-        """Jobs that their worker, which lives, should have ended long ago."""
-        await self._settle(
-            [self._decide(one, _hung(one)) for one in await statements.find_hung(self._on, worker_id, ids, overtime)]
-        )
+    async def end_hung(self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
+        """Put back or end jobs that their worker, which lives, should have ended long ago."""
+        hung = await statements.find_hung(on, worker_id, ids, overtime)
+        await self._settle(on, [self._decide(one, _hung(one)) for one in hung])
 
     def _decide(self, lost: Lost, raised: Raised) -> Settlement:
         kind = self._registry.get(lost.claim.kind)
         policy = kind.retry if kind is not None else RetryPolicy()
         return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
 
-    async def _settle(self, settlements: Sequence[Settlement]) -> int:
+    async def _settle(self, on: Fetches, settlements: Sequence[Settlement]) -> int:
         """How many were moved; one that Postgres refuses, or whose row is locked, does not hold up the others."""
         try:
-            moved = await self._write(settlements)
+            moved = await self._write(on, settlements)
         except RunnerError as error:
             if len(settlements) < 2:
                 log.warning(
@@ -76,10 +77,10 @@ class Rescuer:
                 if isinstance(error, DatabaseUnavailable):
                     raise
                 return 0
-            free = await self._free(settlements)
-            return sum([await self._settle([settlement]) for settlement in free])
+            free = await self._free(on, settlements)
+            return sum([await self._settle(on, [settlement]) for settlement in free])
         self.rescued += len(moved)
-        self._told(moved)
+        self._on_rescued(moved)
         is_each_told = log.isEnabledFor(logging.DEBUG)
         for settlement in moved if is_each_told else moved[:_MOST_LINES]:
             _tell(settlement)
@@ -87,16 +88,16 @@ class Rescuer:
             log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES, extra=log_event("job.rescued"))
         return len(moved)
 
-    async def _free(self, settlements: Sequence[Settlement]) -> list[Settlement]:
-        locked = await statements.find_locked(self._on, [settlement.claim.id for settlement in settlements])
+    async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
+        locked = await statements.find_locked(on, [settlement.claim.id for settlement in settlements])
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
-    async def _write(self, settlements: Sequence[Settlement]) -> list[Settlement]:
+    async def _write(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
         requeues, finishes = split(settlements)
-        back = await statements.requeue_jobs(self._on, requeues, self._traces(requeues)) if requeues else set()
+        back = await statements.requeue_jobs(on, requeues, self._traces(requeues)) if requeues else set()
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
         finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]
-        ended = await statements.finish_jobs(self._on, finishes) if finishes else set()
+        ended = await statements.finish_jobs(on, finishes) if finishes else set()
         return [*(s for s in requeues if s.claim.id in back), *(s for s in finishes if s.claim.id in ended)]
 
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
 
-from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, word_of
@@ -75,12 +75,6 @@ class Chronicle:
     def __init__(self) -> None:
         self._pages: dict[str, _Page] = {}
         self._since = time.monotonic()
-
-    def searched(self, search: Search) -> None:
-        """What is found is the claimer's to say."""
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """What is rescued is the rescuer's to say."""
 
     def wrote(self, writing: Writing) -> None:
         """Postgres has them."""

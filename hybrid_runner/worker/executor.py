@@ -8,7 +8,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped, outcome_of_exception
 from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
+from hybrid_runner.telemetry.about import about
 from hybrid_runner.telemetry.current import current_claim
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.spans import RunSpan
@@ -99,7 +100,7 @@ class Executor:
 
     @property
     def claims(self) -> list[tuple[int, int]]:
-        """The ids and claims of the jobs that run now."""
+        """The ids and claims of the jobs that run now; from any thread."""
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
@@ -121,6 +122,27 @@ class Executor:
             attempt.stop = attempt.stop or why
             attempt.wind_down()
         return bool(attempts)
+
+    def cancel(self, job_id: int) -> None:
+        """Stop what runs of this job: somebody called `cancel` for it."""
+        if self.stop(job_id, Stopped.CANCEL):
+            log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
+
+    def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
+        """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can be kept.
+
+        Some may have ended since that was found, and a later claim of the same job may run: that one goes on.
+        """
+        for key in claims:
+            attempt = self._running.get(key)
+            if attempt is None:
+                continue
+            if attempt.stop is None:
+                log.info(
+                    "the job's row was deleted or taken away: its handler is stopped", extra=about(attempt.claim, "job.row_gone")
+                )
+            attempt.stop = attempt.stop or Stopped.ROW_GONE
+            attempt.wind_down()
 
     def stop_all(self) -> None:
         """Stop everything that runs, for the shutdown."""
@@ -145,9 +167,10 @@ class Executor:
         """Wait until nothing runs."""
         await self._idle.wait()
 
-    def close(self) -> None:
-        """Nothing will run any more."""
+    async def close(self) -> None:
+        """Nothing will run any more: no time-outs are left, and processes end."""
         self._deadlines.close()
+        await self._callers.close()
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim

@@ -41,6 +41,7 @@ class Listener:
         self._outage = Outage("listener")
         self._ear: Ear | None = None
         self.hearing = False
+        self._is_hearing = asyncio.Event()
         self.lost = 0
         """Connections that listened, and do so no more."""
         self.doubted = False
@@ -60,6 +61,10 @@ class Listener:
     def proof_channel(self) -> str | None:
         """Where a proof that is sent now must be heard; None while it does not listen."""
         return None if self._proof is None else self._proof.name
+
+    async def until_hearing(self) -> None:
+        """Wait until messages arrive."""
+        await self._is_hearing.wait()
 
     def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
         """Give each message of this channel, and the server process that sent it, to `heard`. Before `run`."""
@@ -197,6 +202,7 @@ class Listener:
         if hearing != self.hearing:
             self.hearing = hearing
             self._deaf_since = None if hearing else time.monotonic()
+            (self._is_hearing.set if hearing else self._is_hearing.clear)()
             self._turned()
 
 

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.models import Claim
+from hybrid_runner.happenings import Search
+from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.missed import SETTLED, Proof, Sleeper, is_suspect, missed
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.members import Members
 
+_SWEEP = Reason.SWEEP.way
 _MOST = 1000
 """So many of one poll are looked at; more would tell nothing new."""
 
 
 class MissedRings:
-    """`find` says whether the bell is open, and how many of these jobs were inserted as due."""
+    """`courtesies` answers questions about jobs; `count` is told of each find, for the metrics."""
 
     def __init__(
         self,
-        find: Callable[[Sequence[int]], Awaitable[tuple[bool, int]]],
-        hearing: Callable[[], bool],
+        queue: str,
+        courtesies: Fetches,
+        listener: Listener,
+        members: Members,
         soon: Callable[[Coroutine[Any, Any, None]], None],
-        told: Callable[[int], None],
+        count: Callable[[str, int], None],
     ) -> None:
-        self._find = find
-        self._hearing = hearing
+        self._queue = queue
+        self._courtesies = courtesies
+        self._listener = listener
+        self._members = members
         self._soon = soon
-        self._told = told
+        self._count = count
         self._rung_at: float | None = None
         self._inserts_heard = 0
-        self._news = 0
         self.count = 0
         self._last_at: float | None = None
 
@@ -45,32 +54,28 @@ class MissedRings:
         self._rung_at = time.monotonic()
         self._inserts_heard += insert
 
-    def news(self) -> int:
-        """How many were counted since this was last asked."""
-        news, self._news = self._news, 0
-        return news
-
-    def poll_found(self, claims: Sequence[Claim], asleep_since: float | None, *, mixed: bool, alone: bool) -> None:
-        """A fallback poll came back with these."""
-        if asleep_since is None:
+    def searched(self, search: Search) -> None:
+        """A look ended: if a fallback poll caused it, what it found may have been missed."""
+        if search.asleep_since is None or not search.claims or search.way != _SWEEP:
             return
         now = time.monotonic()
-        sleeper = Sleeper(now - asleep_since, None if self._rung_at is None else now - self._rung_at, mixed)
-        suspects = [claim.id for claim in claims[:_MOST] if is_suspect(claim.pickup.total_seconds(), sleeper)]
+        rung = None if self._rung_at is None else now - self._rung_at
+        sleeper = Sleeper(now - search.asleep_since, rung, self._members.kinds_differ)
+        suspects = [claim.id for claim in search.claims[:_MOST] if is_suspect(claim.pickup.total_seconds(), sleeper)]
         if suspects:
-            self._soon(self._examine(suspects, alone=alone))
+            self._soon(self._examine(suspects, alone=self._members.is_alone))
 
     async def _examine(self, suspects: list[int], *, alone: bool) -> None:
         inserts_heard = self._inserts_heard
         try:
-            bell_open, inserted_as_due = await self._find(suspects)
+            bell_open, inserted_as_due = await statements.find_unannounced(self._courtesies, self._queue, suspects)
         except RunnerError:
             return  # Postgres has other troubles now
         await asyncio.sleep(SETTLED)
         rung = self._inserts_heard > inserts_heard
-        count = missed(Proof(inserted_as_due, bell_open=bell_open, alone=alone, rung=rung, hearing=self._hearing()))
+        count = missed(Proof(inserted_as_due, bell_open=bell_open, alone=alone, rung=rung, hearing=self._listener.hearing))
         if count:
             self.count += count
-            self._news += count
             self._last_at = time.monotonic()
-            self._told(count)
+            self._count(self._queue, count)
+            self._listener.missed(self._queue, count)

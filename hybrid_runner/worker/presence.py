@@ -1,4 +1,4 @@
-"""What a worker is to the others: a name, a range of claim numbers, a heartbeat, and help for those who have died."""
+"""What a worker is to the others: its row among the workers, and its heartbeat."""
 
 from __future__ import annotations
 
@@ -6,145 +6,104 @@ import asyncio
 import os
 import socket
 import time
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from itertools import count
-from typing import assert_never
+from functools import partial
+from typing import NamedTuple
 
 from hybrid_runner.errors import NoAnswer
 from hybrid_runner.jsontext import encode
-from hybrid_runner.news import DutyGiven, EndsUnreported, JobHung, UpkeepNews, WorkerDied, WorkerNews, WorkerSilent
-from hybrid_runner.outcomes import Settlement
-from hybrid_runner.registry import Registry
+from hybrid_runner.news import UpkeepNews, WorkerNews, WorkerSilent
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches, Link, named
-from hybrid_runner.storage.contact import Contact
-from hybrid_runner.telemetry.tracing import Tracing
-from hybrid_runner.upkeep.chores import Chores
-from hybrid_runner.upkeep.endings import Endings
-from hybrid_runner.upkeep.gauges import Gauges
-from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.version import VERSION
+from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.heartbeat import Heartbeat
-from hybrid_runner.worker.loops import Outage
-from hybrid_runner.worker.watchdog import Stall, Watchdog
+from hybrid_runner.worker.identity import Identity, Name
+from hybrid_runner.worker.links import Links
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.upkeep_loop import UpkeepLoop
+from hybrid_runner.worker.watchdog import Watchdog
 
-_GLANCE = 0.05
+
+class Offer(NamedTuple):
+    """What a worker tells the others about itself."""
+
+    slots: Mapping[str, int]
+    """By queue: how many jobs it runs at a time."""
+    kinds: str
+    """A text that is the same for workers that know the same kinds."""
+
+
+OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Presence:
-    """Made and registered in the worker's loop; the heartbeat and all that it does live in a thread of their own."""
+    """Made and registered in the worker's loop; the heartbeat and what runs beside it live in a thread of their own."""
 
     def __init__(
         self,
-        dsn: str,
+        links: Links,
         settings: Settings,
-        registry: Registry,
-        queues: Iterable[str],
-        kinds: str,
-        worker_id: str,
-        *,
-        contact: Contact,
-        running: Callable[[], list[int]],
-        by_queue: Callable[[], dict[str, int]],
-        overdue: Callable[[float], set[int]],
-        proof_channel: Callable[[], str | None],
-        told: Callable[[list[WorkerNews], float, int], None],
-        unheard: Callable[[], None],
-        stalled: Callable[[Stall], dict[str, object]],
-        tracing: Tracing,
-        rescued: Callable[[Sequence[Settlement]], None],
-        lagged: Callable[[float], None],
+        identity: Identity,
+        offer: Offer,
+        executor: Executor,
+        listener: Listener,
+        upkeep: UpkeepLoop,
+        watchdog: Watchdog,
     ) -> None:
-        self.id = worker_id
-        self._name = worker_id
+        self._links = links
         self._settings = settings
-        self._queues = list(queues)
-        self._kinds = kinds
-        self._running = running
-        self._by_queue = by_queue
-        self._overdue = overdue
-        self._proof_channel = proof_channel
-        self._told = told
-        self._unheard = unheard
+        self._identity = identity
+        self._offer = offer
+        self._executor = executor
+        self._listener = listener
+        self.upkeep = upkeep
+        self.watchdog = watchdog
+        self._on_news: OnNews | None = None
+        self._on_silence: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
-        self._patience = min(10.0, max(1.0, settings.lease.total_seconds() / 3))
-        self._contact = contact
-        self._beats = Link(dsn, named("heartbeat", {}), timeout=self._patience, contact=contact)
-        self._upkeep = Link(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(self._upkeep, registry, rescued, tracing.kept)
-        self._endings = Endings(self._upkeep, tracing.ended if tracing.on else None)
-        self._chores = Chores(dsn)
-        self.gauges = Gauges(dsn)
-        self._rescue_first = False
-        self._duties: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
-        self.watchdog = Watchdog(settings.stall_after.total_seconds(), stalled, lagged)
         self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
         """Seconds between two beats."""
-        others = (self.watchdog.run, self._do_duties, self._chores.run, self.gauges.run)
-        self._heartbeat = Heartbeat(self.pause, self._beat, *others, closing=self._close)
-        self._first_claim = 0
-        self._numbers = count()
-        self.beaten_at = time.monotonic()
-
-    @property
-    def first_claim(self) -> int:
-        """Our claims count from here, until we are somebody else."""
-        return self._first_claim
-
-    async def confirmed(self) -> None:
-        """Return once a heartbeat of the last lease has said that we live: what we claim otherwise may be claimed by a dead one."""
-        while time.monotonic() - self.beaten_at > self._settings.lease.total_seconds():
-            self._heartbeat.soon()
-            await asyncio.sleep(_GLANCE)
-
-    @property
-    def rescued(self) -> int:
-        """Jobs of lost workers that this one brought back."""
-        return self._rescuer.rescued
+        self._heartbeat = Heartbeat(self.pause, self._beat, watchdog.run, *upkeep.loops, closing=self._close)
 
     @property
     def alive(self) -> bool:
         """Whether the heartbeat goes on."""
         return self._heartbeat.alive
 
-    @property
-    def pinned(self) -> tuple[str, ...]:
-        """Who keeps vacuum from cleaning up, if this worker was the last to look."""
-        return self._chores.pinned
-
-    def claim_number(self) -> int:
-        """The next one."""
-        return next(self._numbers)
-
-    async def register(self, on: Fetches, queues: str) -> None:
+    async def register(self) -> None:
         """Become known; what an earlier worker of this name ran is put back at the first heartbeat."""
-        await self._register(on, queues, self.id)
+        await self._register(self._links.settles, self._identity.id)
 
-    async def register_anew(self, on: Fetches, queues: str) -> None:
+    async def register_anew(self) -> None:
         """Under a new name: the others believe the old one dead."""
-        await self._register(on, queues, f"{self._name[:180]}~{uuid.uuid4().hex[:8]}")
+        await self._register(self._links.courtesies, self._identity.new_id())
 
-    async def _register(self, on: Fetches, queues: str, worker_id: str) -> None:
-        host, pid = socket.gethostname(), os.getpid()
+    async def _register(self, on: Fetches, worker_id: str) -> None:
+        host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
         first, took_over = await statements.register_worker(
-            on, worker_id, host, pid, VERSION, queues, self._settings.lease, self._kinds
+            on, worker_id, host, pid, VERSION, queues, self._settings.lease, self._offer.kinds
         )
-        self.id, self._first_claim, self._numbers = worker_id, first, count(first)
-        self._rescue_first = self._rescue_first or took_over
+        self._identity.register(worker_id, first)
+        self.upkeep.rescue_first = self.upkeep.rescue_first or took_over
 
-    async def leave_queues(self, on: Fetches) -> None:
+    async def leave_queues(self) -> None:
         """Nobody shall count on this worker any more."""
-        await statements.leave_queues(on, self.id, self._first_claim)
+        await statements.leave_queues(self._links.claims, *self._identity.name)
 
-    async def retire(self, on: Fetches, *, in_order: bool) -> None:
+    async def retire(self, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
-        await statements.retire_worker(on, self.id, self._first_claim, in_order=in_order)
+        await statements.retire_worker(self._links.claims, *self._identity.name, in_order=in_order)
 
-    def start(self) -> None:
-        """Beat from now on."""
+    def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
+        """Beat from now on.
+
+        In the worker's loop, `on_news` is given what each heartbeat brought, when it was sent, and under which name;
+        `on_silence` is called when one got no answer.
+        """
+        self._on_news, self._on_silence = on_news, on_silence
         self._heartbeat.start()
 
     def soon(self) -> None:
@@ -158,29 +117,25 @@ class Presence:
     # --- in the heartbeat's thread
 
     async def _beat(self) -> float | None:
-        settings, worker_id, first_claim, began = self._settings, self.id, self._first_claim, time.monotonic()
+        name, began = self._identity.name, time.monotonic()
         try:
-            async with asyncio.timeout(self._patience):  # connecting included
+            async with asyncio.timeout(self._links.patience):  # connecting included
                 news = await statements.beat(
-                    self._beats, worker_id, self._running(), self._queues, first_claim, self._proof_channel(), settings.overtime,
-                    encode(self._by_queue(), "running"),
+                    self._links.heartbeat, name.worker_id, self._executor.claims, [*self._offer.slots], name.first_claim,
+                    self._listener.proof_channel, self._settings.overtime, encode(self._executor.by_queue(), "running"),
+                    self.upkeep.duty_names,
                 )  # fmt: skip
         except (NoAnswer, TimeoutError) as error:
-            self._pass_on(self._unheard)
+            self._pass_on(self._on_silence)
             failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
-            self._contact.failed(failure)
+            self._links.contact.failed(failure)
             raise failure from None
-        self.beaten_at = time.monotonic()
-        others = [one for one in news if isinstance(one, WorkerNews)]
-        ours = [one for one in news if isinstance(one, UpkeepNews)]
-        self._pass_on(lambda: self._told(others, began, first_claim))
-        duties = [one.name for one in ours if isinstance(one, DutyGiven)]
-        self._chores.give(duties)
-        if "gauges" in duties:
-            self.gauges.give(f"{worker_id} {first_claim}")
-        if self._duties.empty():  # else those of the beat before are still being done
-            self._duties.put_nowait((worker_id, ours))
-        return min((one.dead_in.total_seconds() for one in ours if isinstance(one, WorkerSilent)), default=None)
+        self._identity.confirmed_at = time.monotonic()
+        if (on_news := self._on_news) is not None:
+            self._pass_on(partial(on_news, [one for one in news if isinstance(one, WorkerNews)], began, name))
+        upkeep = [one for one in news if isinstance(one, UpkeepNews)]
+        self.upkeep.give(upkeep, name)
+        return min((one.dead_in.total_seconds() for one in upkeep if isinstance(one, WorkerSilent)), default=None)
 
     def _pass_on(self, call: Callable[[], None]) -> None:
         try:
@@ -188,49 +143,9 @@ class Presence:
         except RuntimeError:  # the worker's loop was closed: nobody is left to beat for
             raise asyncio.CancelledError from None
 
-    async def _do_duties(self) -> None:
-        """Beside the heartbeat, on a connection of its own: what takes long must not keep it from beating."""
-        outage = Outage("upkeep")
-        while True:
-            worker_id, news = await self._duties.get()
-            try:
-                await self._do(news, worker_id)
-            except Exception as error:
-                await outage.pause(error)
-            else:
-                outage.over()
-
     async def _close(self) -> None:
-        await self._beats.close()
-        await self._upkeep.close()
-        await self._chores.close()
-        await self.gauges.close()
-
-    async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
-        is_rescue_due, are_ends_unreported, hung = self._rescue_first, False, []
-        for one in news:
-            match one:
-                case WorkerDied():
-                    is_rescue_due = True
-                case DutyGiven(name):
-                    is_rescue_due = is_rescue_due or name == "lost"
-                case EndsUnreported():
-                    are_ends_unreported = True
-                case JobHung(job_id):
-                    hung.append(job_id)
-                case WorkerSilent():
-                    pass
-                case _:
-                    assert_never(one)
-        if is_rescue_due:
-            await self._rescuer.rescue()
-            self._rescue_first = False
-        if are_ends_unreported:
-            await self._endings.tell()
-        # Both: what waits here for a process is claimed, and its time has not begun.
-        overdue = self._overdue(self._settings.overtime.total_seconds())
-        if hung := [job_id for job_id in hung if job_id in overdue]:
-            await self._rescuer.end_hung(worker_id, hung, self._settings.overtime)
+        await self._links.heartbeat.close()
+        await self.upkeep.close()
 
 
 def heard_within(settings: Settings) -> timedelta:

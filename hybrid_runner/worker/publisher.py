@@ -56,7 +56,8 @@ class Publisher:
 
     def searched(self, search: Search) -> None:
         """Its jobs run now."""
-        self.note(search.claims)
+        if search.claims:
+            self.note(search.claims)
 
     def wrote(self, writing: Writing) -> None:
         """Jobs have ended, or are queued again."""

@@ -7,9 +7,9 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TypeVar, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, Protocol, TypeVar, assert_never
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.happenings import Writing
@@ -31,30 +31,47 @@ _MOST_LINES = 10
 MOST_TEXT = 8 * 1024 * 1024  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
 
 
+class OutcomePort(Protocol):
+    """What the settler asks of the database."""
+
+    async def finish(self, batch: Sequence[Finished], /) -> set[int]:
+        """Archive ended jobs; the ids that were still ours."""
+
+    async def requeue(self, batch: Sequence[Requeued], /) -> set[int]:
+        """Put jobs back; the ids that were still ours and not being cancelled."""
+
+    async def archived_before(self, batch: Sequence[Finished], /) -> set[int]:
+        """The ids of those that an earlier write archived whose answer was lost."""
+
+    async def locked(self, ids: Sequence[int], /) -> set[int]:
+        """The ids of jobs whose rows somebody else holds."""
+
+    async def reasons(self, ids: Sequence[int], /) -> Mapping[int, str]:
+        """The last errors of ended jobs, as JSON texts."""
+
+
+class Gathering(NamedTuple):
+    """When a batch waits for more outcomes: while more than `from_rate` a second come, until there are `enough`."""
+
+    seconds: float = 0.0
+    from_rate: float = math.inf
+    enough: int = 1
+
+
 class Settler:
     """Keeps every settlement until Postgres has it."""
 
     def __init__(
         self,
-        finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
-        requeue: Callable[[Sequence[Requeued]], Awaitable[set[int]]],
-        archived_before: Callable[[Sequence[Finished]], Awaitable[set[int]]],
-        locked: Callable[[Sequence[int]], Awaitable[set[int]]],
-        wrote: Callable[[Writing], None],
-        written: Callable[[], None],
+        outcomes: OutcomePort,
         *,
-        reasons: Callable[[Sequence[int]], Awaitable[Mapping[int, str]]] | None = None,
-        gather: timedelta = timedelta(0),
-        gather_from: float = math.inf,
-        enough: int = 1,
+        most: int = LARGEST_BATCH,
+        gathering: Gathering = Gathering(),  # noqa: B008  # it cannot change
     ) -> None:
-        self._finish = finish
-        self._requeue = requeue
-        self._archived_before = archived_before
-        self._locked = locked
-        self._reasons = reasons
-        self._wrote = wrote
-        self._written = written
+        self._outcomes = outcomes
+        self._most = most
+        self._on_batch_settled: Callable[[Writing], None] = _nobody_asks
+        self._on_room: Callable[[], None] = _nobody_asks
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
@@ -63,9 +80,7 @@ class Settler:
         self._in_flight: list[Settlement] = []
         self._set_aside: list[Settlement] = []  # their rows are locked by somebody
         self._look_again = False
-        self._gather_seconds = gather.total_seconds()
-        self._gather_from = gather_from
-        self._enough = enough
+        self._gathering = gathering
         self._is_enough = asyncio.Event()
         self._recent = Recent(memory=0.1)
         self.stale = 0
@@ -75,6 +90,10 @@ class Settler:
         """Settlements that Postgres does not have yet."""
         return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
 
+    def room(self) -> int:
+        """How many more it takes; what is claimed beyond that would wait here when it ends."""
+        return max(0, self._most - len(self._waiting) - len(self._in_flight) - len(self._set_aside))
+
     def claims(self) -> list[tuple[int, int]]:
         """The jobs and claims whose outcome Postgres does not have yet."""
         kept = (*self._waiting, *self._in_flight, *self._set_aside)
@@ -83,7 +102,7 @@ class Settler:
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
         self._waiting.append(settlement)
-        if len(self._waiting) == self._enough:
+        if len(self._waiting) == self._gathering.enough:
             self._is_enough.set()
         self._none.clear()
         self._some.set()
@@ -92,8 +111,12 @@ class Settler:
         """Wait until Postgres has everything."""
         await self._none.wait()
 
-    async def run(self) -> None:
-        """Write for ever; started again, what was on its way is written first."""
+    async def run(self, on_batch_settled: Callable[[Writing], None], on_room: Callable[[], None]) -> None:
+        """Write for ever; started again, what was on its way is written first.
+
+        `on_batch_settled` is told what Postgres has, `on_room` is called when there is room for more outcomes.
+        """
+        self._on_batch_settled, self._on_room = on_batch_settled, on_room
         self._waiting.extendleft(reversed(self._in_flight))
         self._in_flight = []
         while True:
@@ -114,7 +137,7 @@ class Settler:
                 self._in_flight = []
                 if self._look_again:
                     await self._take_up()
-                self._written()
+                self._on_room()
                 await self._gather(len(batch))
             if not self._set_aside:
                 self._none.set()
@@ -123,10 +146,10 @@ class Settler:
         """Each write waits for the disk, and the inserts beside it wait for each write: under load let some outcomes gather."""
         now = time.monotonic()
         self._recent.saw(settled, now)
-        if max(settled, len(self._waiting)) >= self._enough or self._recent.rate(now) < self._gather_from:
+        if max(settled, len(self._waiting)) >= self._gathering.enough or self._recent.rate(now) < self._gathering.from_rate:
             return
         self._is_enough.clear()
-        alarm = asyncio.get_running_loop().call_later(self._gather_seconds, self._is_enough.set)
+        alarm = asyncio.get_running_loop().call_later(self._gathering.seconds, self._is_enough.set)
         await self._is_enough.wait()
         alarm.cancel()
 
@@ -163,26 +186,26 @@ class Settler:
         began = time.monotonic()
         requeues, finishes = split(batch)
         if requeues:
-            put_back, left = _parted(requeues, await self._requeue(requeues))
+            put_back, left = _parted(requeues, await self._outcomes.requeue(requeues))
             self._tell(put_back, [], began)
             # Not put back: stale, or somebody asked for its cancelling.
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
             batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
             began = time.monotonic()
-            moved = await self._finish(finishes)
+            moved = await self._outcomes.finish(finishes)
             if again and len(moved) < len(finishes):
-                moved |= await self._archived_before([s for s in finishes if s.claim.id not in moved])
+                moved |= await self._outcomes.archived_before([s for s in finishes if s.claim.id not in moved])
             ended, stale = _parted(finishes, moved)
             self._tell(await self._explained(ended), stale, began)
 
     async def _explained(self, ended: list[Finished]) -> list[Finished]:
         """Why a job was cancelled while it ran stands in its row; whoever is told of its end is told that too."""
         unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
-        if not unexplained or self._reasons is None:
+        if not unexplained:
             return ended
         try:
-            reasons = await self._reasons(unexplained)
+            reasons = await self._outcomes.reasons(unexplained)
         except RunnerError as error:  # they have ended all the same
             log.info(
                 "why %d jobs were cancelled could not be read: %s",
@@ -196,7 +219,7 @@ class Settler:
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Those whose rows nobody else holds; the others are tried again in a moment."""
         try:
-            locked = await self._locked([settlement.claim.id for settlement in batch])
+            locked = await self._outcomes.locked([settlement.claim.id for settlement in batch])
         except RunnerError as failure:
             await self._outage.pause(failure)
             return batch
@@ -218,7 +241,7 @@ class Settler:
         """Those whose rows have come free; asked, not tried: trying would hold up the others each time."""
         self._look_again = False
         try:
-            locked = await self._locked([settlement.claim.id for settlement in self._set_aside])
+            locked = await self._outcomes.locked([settlement.claim.id for settlement in self._set_aside])
         except RunnerError as error:
             await self._outage.pause(error)
             locked = {settlement.claim.id for settlement in self._set_aside}
@@ -246,7 +269,7 @@ class Settler:
         stale = [settlement for settlement in not_moved if not settlement.claim.completed_by_handler]
         if len(stale) < len(not_moved):
             moved = [*moved, *(Finished(s.claim, State.COMPLETED) for s in not_moved if s.claim.completed_by_handler)]
-        self._wrote(Writing(moved, stale, began, time.monotonic()))
+        self._on_batch_settled(Writing(moved, stale, began, time.monotonic()))
         self.stale += len(stale)
         for settlement in stale[:_MOST_LINES]:
             log.warning(
@@ -289,3 +312,7 @@ def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
     latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.claim)}
     counts = {id(s) for job_id, s in latest.items() if job_id in moved}
     return [s for s in settlements if id(s) in counts], [s for s in settlements if id(s) not in counts]
+
+
+def _nobody_asks(*_: object) -> None:
+    """Until `run` says whom to tell."""

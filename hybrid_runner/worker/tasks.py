@@ -40,6 +40,11 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    @property
+    def ending(self) -> bool:
+        """Whether the worker stops."""
+        return self._ending
+
     def named(self, word: str) -> list[asyncio.Task[None]]:
         """Those whose names start with it."""
         return [task for task in self._tasks if task.get_name().startswith(word)]

@@ -1,7 +1,8 @@
--- amend: change a queued job if it is still at the version named; says amended, stale, running, finished or unknown.
+-- amend: change a queued job if it is still at the version named; says amended, stale, running,
+-- finished or unknown.
 CREATE OR REPLACE FUNCTION hybrid_runner.amend(
-    id bigint, version integer, payload jsonb DEFAULT NULL, priority integer DEFAULT NULL, run_at timestamptz DEFAULT NULL,
-    data jsonb DEFAULT NULL
+    id bigint, version integer, payload jsonb DEFAULT NULL, priority integer DEFAULT NULL,
+    run_at timestamptz DEFAULT NULL, data jsonb DEFAULT NULL
 ) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -15,15 +16,19 @@ BEGIN
     END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id) THEN 'finished' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id)
+            THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
     ELSIF job.state = 'running' THEN
         RETURN 'running';
     END IF;
     UPDATE hybrid_runner.jobs AS j SET
-        payload = coalesce(amend.payload, j.payload), priority = coalesce(amend.priority, j.priority),
-        run_at = coalesce(amend.run_at, j.run_at), data = coalesce(amend.data, j.data), version = j.version + 1
+        payload = coalesce(amend.payload, j.payload),
+        priority = coalesce(amend.priority, j.priority),
+        run_at = coalesce(amend.run_at, j.run_at),
+        data = coalesce(amend.data, j.data),
+        version = j.version + 1
     WHERE j.id = amend.id
     RETURNING j.run_at INTO job.run_at;
     PERFORM hybrid_runner.ring(job.queue, job.run_at);

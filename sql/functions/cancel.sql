@@ -1,4 +1,5 @@
--- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or unknown.
+-- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or
+-- unknown.
 CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -9,11 +10,14 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id) THEN 'finished' ELSE 'unknown' END;
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+            THEN 'finished' ELSE 'unknown' END;
     END IF;
-    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after all, its claim is void.
+    -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
+    -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
-        SELECT FROM hybrid_runner.workers AS w WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        SELECT FROM hybrid_runner.workers AS w
+        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
@@ -34,7 +38,9 @@ BEGIN
         cancelled_at => clock_timestamp());
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
-    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id) ON CONFLICT DO NOTHING;
+    INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
+    -- It was cancelled before and retried, and somebody may be reporting that end.
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
 $$;

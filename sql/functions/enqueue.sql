@@ -2,8 +2,9 @@
 CREATE OR REPLACE FUNCTION hybrid_runner.enqueue(
     kind text, payload jsonb DEFAULT '{}', queue text DEFAULT 'default', key text DEFAULT NULL,
     priority integer DEFAULT 5, run_at timestamptz DEFAULT NULL, delay interval DEFAULT NULL,
-    max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL, finish_by timestamptz DEFAULT NULL,
-    data jsonb DEFAULT NULL, traceparent text DEFAULT NULL, on_conflict text DEFAULT 'exists'
+    max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL,
+    finish_by timestamptz DEFAULT NULL, data jsonb DEFAULT NULL, traceparent text DEFAULT NULL,
+    on_conflict text DEFAULT 'exists'
 ) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -11,9 +12,12 @@ DECLARE
     done record;
 BEGIN
     SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
-        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data, traceparent, on_conflict) AS e;
+        kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data,
+        traceparent, on_conflict) AS e;
     IF done.outcome = 'exists' THEN
-        RAISE NOTICE 'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)', quote_literal(key), done.id;
+        RAISE NOTICE
+            'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)',
+            quote_literal(key), done.id;
     END IF;
     RETURN done.id;
 END

@@ -2,26 +2,32 @@
 CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
     kind text, payload jsonb DEFAULT '{}', queue text DEFAULT 'default', key text DEFAULT NULL,
     priority integer DEFAULT 5, run_at timestamptz DEFAULT NULL, delay interval DEFAULT NULL,
-    max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL, finish_by timestamptz DEFAULT NULL,
-    data jsonb DEFAULT NULL, traceparent text DEFAULT NULL, on_conflict text DEFAULT 'exists'
+    max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL,
+    finish_by timestamptz DEFAULT NULL, data jsonb DEFAULT NULL, traceparent text DEFAULT NULL,
+    on_conflict text DEFAULT 'exists'
 ) RETURNS TABLE (id bigint, outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
-    trace text := coalesce(enqueue_job.traceparent, nullif(current_setting('hybrid_runner.traceparent', true), ''));
+    due timestamptz := coalesce(enqueue_job.run_at,
+        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    trace text := coalesce(enqueue_job.traceparent,
+        nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
 BEGIN
-    IF enqueue_job.on_conflict IS NULL OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
-        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %', coalesce(enqueue_job.on_conflict, 'NULL')
+    IF enqueue_job.on_conflict IS NULL
+        OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
+        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %',
+            coalesce(enqueue_job.on_conflict, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
         RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF enqueue_job.priority IS NULL OR enqueue_job.priority NOT BETWEEN 0 AND 9 THEN
-        RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(enqueue_job.priority::text, 'NULL')
+        RAISE EXCEPTION 'priority must be 0 to 9, not %',
+            coalesce(enqueue_job.priority::text, 'NULL')
             USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_priority_is_0_to_9';
     END IF;
     IF enqueue_job.max_attempts NOT BETWEEN 1 AND 1000 THEN
@@ -31,9 +37,11 @@ BEGIN
 
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
-            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by, data, traceparent)
-        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue, enqueue_job.key, enqueue_job.priority, due,
-            enqueue_job.max_attempts, enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
+            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
+            data, traceparent)
+        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue,
+            enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
+            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
@@ -41,8 +49,9 @@ BEGIN
             RETURN;
         END IF;
 
-        -- Locked only to replace it: a lock held until the caller commits hides a queued job from claims without a ring
-        -- afterwards, and on a running one it holds up its settling and all that settle with it.
+        -- Locked only to replace it: a lock held until the caller commits hides a queued job from
+        -- claims without a ring afterwards, and on a running one it holds up its settling and all
+        -- that settle with it.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
             WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
@@ -61,10 +70,11 @@ BEGIN
         enqueue_job.outcome := 'exists';
         IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
             UPDATE hybrid_runner.jobs AS j SET
-                kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'), queue = enqueue_job.queue,
-                priority = enqueue_job.priority, run_at = due, max_attempts = enqueue_job.max_attempts,
-                timeout = enqueue_job.timeout, finish_by = enqueue_job.finish_by, data = enqueue_job.data,
-                traceparent = trace, attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
+                kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
+                queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
+                max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
+                finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
+                attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
             WHERE j.id = holder.id AND j.state = 'queued';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(enqueue_job.queue, due);
@@ -75,6 +85,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END LOOP;
-    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key) USING ERRCODE = 'serialization_failure';
+    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key)
+        USING ERRCODE = 'serialization_failure';
 END
 $$;

@@ -1,14 +1,19 @@
 -- find_growth: what lets tables grow, and who is to blame.
-CREATE OR REPLACE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '10 minutes') RETURNS TABLE (culprit text, complaint text)
+CREATE OR REPLACE FUNCTION hybrid_runner.find_growth(
+    longer_than interval DEFAULT '10 minutes'
+) RETURNS TABLE (culprit text, complaint text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
 AS $$
 DECLARE
     known bigint;
 BEGIN
-    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h WHERE h.noted_at <= clock_timestamp() - longer_than;
-    DELETE FROM hybrid_runner.xid_history AS h WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
-    INSERT INTO hybrid_runner.xid_history (next_xid) VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
+    SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h
+    WHERE h.noted_at <= clock_timestamp() - longer_than;
+    DELETE FROM hybrid_runner.xid_history AS h
+    WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+    INSERT INTO hybrid_runner.xid_history (next_xid)
+    VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
     RETURN QUERY
     SELECT
@@ -18,7 +23,8 @@ BEGIN
             s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.state,
             date_trunc('second', clock_timestamp() - s.xact_start), s.pid)
     FROM pg_stat_activity AS s
-    WHERE s.datname = current_database() AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - longer_than
+    WHERE s.datname = current_database() AND s.backend_type = 'client backend'
+        AND s.xact_start < clock_timestamp() - longer_than
         AND (s.backend_xmin IS NOT NULL OR s.backend_xid IS NOT NULL) AND s.pid <> pg_backend_pid()
     ORDER BY s.xact_start
     LIMIT 1;
@@ -38,7 +44,8 @@ BEGIN
     SELECT
         'slot ' || s.slot_name, format(
             'replication slot %s (%s) has kept vacuum from cleaning up for longer than %s: let its reader catch up, or drop it',
-            quote_ident(s.slot_name), CASE WHEN s.active THEN 'in use' ELSE 'nobody uses it' END, longer_than)
+            quote_ident(s.slot_name), CASE WHEN s.active THEN 'in use' ELSE 'nobody uses it' END,
+            longer_than)
     FROM pg_replication_slots AS s
     WHERE EXISTS (
         SELECT FROM unnest(ARRAY[s.xmin, s.catalog_xmin]) AS x (id)
@@ -58,14 +65,19 @@ BEGIN
     LIMIT 1;
 
     RETURN QUERY
-    SELECT 'setting ' || s.name, format('%s is off on this server: nothing cleans up hybrid_runner.jobs; switch it on', s.name)
+    SELECT
+        'setting ' || s.name, format(
+            '%s is off on this server: nothing cleans up hybrid_runner.jobs; switch it on', s.name)
     FROM pg_settings AS s
     WHERE s.name IN ('autovacuum', 'track_counts') AND s.setting = 'off'
     UNION ALL
-    SELECT 'option autovacuum', 'autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)'
+    SELECT
+        'option autovacuum',
+        'autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)'
     FROM pg_class AS c
     CROSS JOIN LATERAL pg_options_to_table(c.reloptions) AS o
-    WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled' AND NOT o.option_value::boolean;
+    WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
+        AND NOT o.option_value::boolean;
 
     RETURN QUERY
     SELECT
@@ -77,7 +89,8 @@ BEGIN
         SELECT p.lower, p.upper FROM hybrid_runner.archive_partitions AS p
         WHERE p.half = s.half AND NOT p.is_default ORDER BY p.upper DESC LIMIT 1
     ) AS newest ON true
-    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour' THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
+    WHERE (newest.upper > now() + CASE WHEN newest.upper - newest.lower > '1 hour'
+        THEN interval '1 day' ELSE '2 hours' END) IS NOT TRUE
     ORDER BY s.half;
 
     RETURN QUERY
@@ -85,9 +98,11 @@ BEGIN
         'strays ' || s.half, format(
             'hybrid_runner.%s has rows: when they ended there was no partition; see why make_archive_partitions fails', s.half)
     FROM (
-        SELECT 'archive_completed_default' AS half WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
+        SELECT 'archive_completed_default' AS half
+        WHERE EXISTS (SELECT FROM hybrid_runner.archive_completed_default)
         UNION ALL
-        SELECT 'archive_failed_default' WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
+        SELECT 'archive_failed_default'
+        WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;
 END
 $$;

@@ -1,11 +1,14 @@
 -- leave_bell: a worker ends: others forget it, and what its mute kept quiet is for them to find.
-CREATE OR REPLACE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
+CREATE OR REPLACE FUNCTION hybrid_runner.leave_bell(
+    queue text, worker_id text, is_muted boolean
+) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
-        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = leave_bell.queue;
+        PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q
+        WHERE q.name = leave_bell.queue;
         PERFORM pg_notify('hybrid_runner.' || queue, 'help');
     END IF;
 END

@@ -1,7 +1,11 @@
--- make_archive_partitions: have the archive's partitions ready ahead of time; returns how many were made.
-CREATE OR REPLACE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
+-- make_archive_partitions: have the archive's partitions ready ahead of time; returns how many were
+-- made.
+CREATE OR REPLACE FUNCTION hybrid_runner.make_archive_partitions(
+    days_ahead integer DEFAULT 7
+) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET lock_timeout = '2s'
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+SET lock_timeout = '2s'
 AS $$
 DECLARE
     wanted record;
@@ -11,11 +15,17 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
     FOR wanted IN
-        -- As fine as what is forgotten first needs, and no finer: each partition costs whoever looks for an id.
+        -- As fine as what is forgotten first needs, and no finer: each partition costs whoever
+        -- looks for an id.
         SELECT s.half, w.unit, now() + least(make_interval(days => days_ahead), w.ahead) AS until
         FROM hybrid_runner.archive_halves AS s
-        JOIN (VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')) AS w (unit, ahead)
-            ON w.unit = CASE WHEN s.shortest < '12 hours' THEN 'hour' WHEN s.shortest < '60 days' THEN 'day' ELSE 'month' END
+        JOIN (
+            VALUES ('hour', interval '6 hours'), ('day', '3 days'), ('month', '1 month')
+        ) AS w (unit, ahead) ON w.unit = CASE
+            WHEN s.shortest < '12 hours' THEN 'hour'
+            WHEN s.shortest < '60 days' THEN 'day'
+            ELSE 'month'
+        END
     LOOP
         SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
         FROM hybrid_runner.archive_partitions AS p

@@ -1,6 +1,8 @@
 -- open_queue: make the queue known, with a doorbell, and return the doorbell's name.
 -- Jobs due later than `ring_within` will not ring.
-CREATE OR REPLACE FUNCTION hybrid_runner.open_queue(name text, ring_within interval DEFAULT '60 seconds') RETURNS text
+CREATE OR REPLACE FUNCTION hybrid_runner.open_queue(
+    name text, ring_within interval DEFAULT '60 seconds'
+) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -8,7 +10,8 @@ DECLARE
     its_number integer;
     its_name text;
 BEGIN
-    INSERT INTO hybrid_runner.queues (name, ring_within) VALUES (open_queue.name, open_queue.ring_within)
+    INSERT INTO hybrid_runner.queues (name, ring_within)
+    VALUES (open_queue.name, open_queue.ring_within)
     ON CONFLICT (name) DO NOTHING
     RETURNING queues.number INTO its_number;
     IF FOUND THEN

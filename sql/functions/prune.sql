@@ -1,8 +1,13 @@
--- prune: forget what is no longer kept, a bounded amount a call; returns what was done to which partition.
-CREATE OR REPLACE FUNCTION hybrid_runner.prune(most integer DEFAULT 20) RETURNS TABLE (what text, partition text, bytes bigint)
+-- prune: forget what is no longer kept, a bounded amount a call; returns what was done to which
+-- partition.
+CREATE OR REPLACE FUNCTION hybrid_runner.prune(
+    most integer DEFAULT 20
+) RETURNS TABLE (what text, partition text, bytes bigint)
 LANGUAGE plpgsql SECURITY DEFINER
--- Who waits for a lock holds up all who come after: so briefly that nobody notices, and again a minute later.
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET lock_timeout = '300ms'
+-- Who waits for a lock holds up all who come after: so briefly that nobody notices, and again at
+-- the next turn.
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
+SET lock_timeout = '300ms'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -25,9 +30,11 @@ BEGIN
 
     -- 1: partitions of which nothing is kept
     FOR due IN
-        SELECT old.half, array_agg(old.partition ORDER BY old.upper) AS partitions, array_agg(old.bytes ORDER BY old.upper) AS bytes
+        SELECT old.half, array_agg(old.partition ORDER BY old.upper) AS partitions,
+            array_agg(old.bytes ORDER BY old.upper) AS bytes
         FROM (
-            SELECT p.half, p.partition, p.upper, pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
+            SELECT p.half, p.partition, p.upper,
+                pg_total_relation_size('hybrid_runner.' || p.partition) AS bytes
             FROM hybrid_runner.archive_partitions AS p
             JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
             WHERE NOT p.is_default AND p.upper + s.longest <= now()
@@ -40,13 +47,15 @@ BEGIN
             EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.half);
             -- All settles wait now: for nobody else.
             FOREACH part IN ARRAY due.partitions LOOP
-                EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT', part);
+                EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT',
+                    part);
                 EXECUTE format('DROP TABLE hybrid_runner.%I', part);
             END LOOP;
             has_dropped := true;
             RETURN QUERY SELECT 'dropped', gone.* FROM unnest(due.partitions, due.bytes) AS gone;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            -- A transaction that archives and goes on for long holds the whole half, but nothing of the past.
+            -- A transaction that archives and goes on for long holds the whole half, but nothing of
+            -- the past.
             FOR place IN 1..cardinality(due.partitions) LOOP
                 CONTINUE WHEN pg_relation_size('hybrid_runner.' || due.partitions[place]) = 0;
                 BEGIN
@@ -81,41 +90,49 @@ BEGIN
     -- 3: one partition of which some is kept, or several small old ones that can be one
     SELECT c.* INTO due FROM (
         SELECT
-            p.half, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules, 'rewritten' AS manner
+            p.half, ARRAY[p.partition] AS partitions, p.lower AS opens, p.upper AS closes, s.rules,
+            'rewritten' AS manner
         FROM hybrid_runner.archive_partitions AS p
         JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
         LEFT JOIN hybrid_runner.archive_scans AS l ON l.partition = p.partition
         WHERE NOT p.is_default AND (p.upper + s.longest > now()) IS NOT FALSE AND EXISTS (
             SELECT FROM hybrid_runner.retention AS r
-            WHERE (r.state = 'completed') = (p.half = 'archive_completed') AND p.upper + r.keep <= now()
+            WHERE (r.state = 'completed') = (p.half = 'archive_completed')
+                AND p.upper + r.keep <= now()
                 AND (l.partition IS NULL OR l.rules <> s.rules OR p.upper + r.keep > l.scanned_at)
         )
         UNION ALL
         SELECT p.half, array_agg(p.partition), min(p.lower), max(p.upper), s.rules, 'merged'
         FROM hybrid_runner.archive_partitions AS p
         JOIN hybrid_runner.archive_halves AS s ON s.half = p.half
-        CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'), ('month', '1 month', '30 days')) AS w (unit, width, rest)
-        WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width AND isfinite(p.lower)
+        CROSS JOIN (VALUES ('day', interval '1 day', interval '1 day'),
+            ('month', '1 month', '30 days')) AS w (unit, width, rest)
+        WHERE NOT p.is_default AND p.upper <= date_trunc(w.unit, p.lower) + w.width
+            AND isfinite(p.lower)
             AND date_trunc(w.unit, p.lower) + w.width + w.rest <= now()
         GROUP BY p.half, s.rules, w.unit, date_trunc(w.unit, p.lower)
         HAVING count(*) > 1
     ) AS c
     WHERE NOT EXISTS (
-        SELECT FROM hybrid_runner.archive_scans AS l WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
+        SELECT FROM hybrid_runner.archive_scans AS l
+        WHERE l.partition = ANY (c.partitions) AND l.not_before > now()
     )
     ORDER BY c.manner DESC, c.closes
     LIMIT 1;
     IF NOT FOUND THEN
         DELETE FROM hybrid_runner.archive_scans AS l
-        WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p WHERE p.partition = l.partition);
+        WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions AS p
+            WHERE p.partition = l.partition);
         RETURN;
     END IF;
-    SELECT sum(pg_total_relation_size('hybrid_runner.' || p)) INTO bytes FROM unnest(due.partitions) AS p;
+    SELECT sum(pg_total_relation_size('hybrid_runner.' || p)) INTO bytes
+    FROM unnest(due.partitions) AS p;
     IF due.manner = 'rewritten' THEN
         EXECUTE format(
             'SELECT FROM hybrid_runner.%I AS a LEFT JOIN hybrid_runner.retention AS own ON own.state = a.state AND own.kind = a.kind '
             'JOIN hybrid_runner.retention AS usual ON usual.state = a.state AND usual.kind = '''' '
-            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 1', due.partitions[1]);
+            'WHERE a.finished_at + coalesce(own.keep, usual.keep) <= now() LIMIT 1',
+            due.partitions[1]);
         GET DIAGNOSTICS found_some = ROW_COUNT;
     END IF;
     BEGIN
@@ -123,20 +140,25 @@ BEGIN
             successor := due.partitions[1];
             what := 'kept';
         ELSE
-            successor := hybrid_runner.rewrite_archive(due.half, due.partitions, due.opens, due.closes);
+            successor := hybrid_runner.rewrite_archive(due.half, due.partitions, due.opens,
+                due.closes);
             what := CASE WHEN successor IS NULL THEN 'dropped' ELSE due.manner END;
         END IF;
         partition := coalesce(successor, due.partitions[1]);
         IF successor IS NOT NULL THEN
             bytes := bytes - pg_total_relation_size('hybrid_runner.' || successor);
-            INSERT INTO hybrid_runner.archive_scans AS l (partition, scanned_at, rules) VALUES (successor, now(), due.rules)
-            ON CONFLICT (partition) DO UPDATE SET scanned_at = excluded.scanned_at, rules = excluded.rules, not_before = '-infinity';
+            INSERT INTO hybrid_runner.archive_scans AS l (partition, scanned_at, rules)
+            VALUES (successor, now(), due.rules)
+            ON CONFLICT (partition) DO UPDATE SET
+                scanned_at = excluded.scanned_at, rules = excluded.rules,
+                not_before = '-infinity';
         END IF;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         -- The copy was for nothing: not again at once.
         what := 'blocked';
         partition := due.partitions[1];
-        INSERT INTO hybrid_runner.archive_scans AS l (partition, not_before) VALUES (partition, now() + interval '5 minutes')
+        INSERT INTO hybrid_runner.archive_scans AS l (partition, not_before)
+        VALUES (partition, now() + interval '5 minutes')
         ON CONFLICT (partition) DO UPDATE SET not_before = excluded.not_before;
     END;
     RETURN NEXT;

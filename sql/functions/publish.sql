@@ -1,6 +1,8 @@
 -- publish: tell those who read how jobs move that one did, if anybody reads.
--- Payloads on hybrid_runner.~changes, here and from workers: 'QUEUE KIND MORE ID ID …', MORE being how many ids had no room.
--- For changes that no worker makes and that come one by one; inserts are found by those who read, so that they need not say it.
+-- Payloads on hybrid_runner.~changes, here and from workers: 'QUEUE KIND MORE ID ID …', MORE being
+-- how many ids had no room.
+-- For changes that no worker makes and that come one by one; inserts are found by those who read,
+-- so that they need not say it.
 CREATE OR REPLACE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

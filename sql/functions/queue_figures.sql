@@ -1,7 +1,10 @@
--- queue_figures: how each queue stands: counted up to `most` a queue, estimated beyond; `most` shrinks when queues are many, so that a call stays cheap.
-CREATE OR REPLACE FUNCTION hybrid_runner.queue_figures(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE (
-    queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean,
-    workers bigint, slots bigint
+-- queue_figures: how each queue stands: counted up to `most` a queue, estimated beyond; `most`
+-- shrinks when queues are many, so that a call stays cheap.
+CREATE OR REPLACE FUNCTION hybrid_runner.queue_figures(
+    most integer DEFAULT 10000, with_scheduled boolean DEFAULT true
+) RETURNS TABLE (
+    queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision,
+    paused boolean, workers bigint, slots bigint
 )
 LANGUAGE plpgsql SECURITY DEFINER
 -- Its plans must be the same for any table, as those of claims.
@@ -13,13 +16,16 @@ DECLARE
     one record;
     names text[];
     enough integer;
-    -- Between two counts time passes, and between two calls too: what lies on the border is in one of them.
+    -- Between two counts time passes, and between two calls too: what lies on the border is in one
+    -- of them.
     border timestamptz := clock_timestamp();
 BEGIN
     WITH RECURSIVE seen (name) AS (
-        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' ORDER BY j.queue LIMIT 1)
+        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+            ORDER BY j.queue LIMIT 1)
         UNION ALL
-        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
         FROM seen AS s
         WHERE s.name IS NOT NULL
     ),
@@ -29,7 +35,8 @@ BEGIN
         UNION
         (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
     )
-    SELECT array_agg(k.name ORDER BY k.name) INTO names FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    SELECT array_agg(k.name ORDER BY k.name) INTO names
+    FROM (SELECT known.name FROM known LIMIT 1000) AS k;
     enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
 
     FOR one IN
@@ -56,7 +63,8 @@ BEGIN
         FROM generate_series(0, 9) AS lane (priority)
         CROSS JOIN LATERAL (
             SELECT j.run_at FROM hybrid_runner.jobs AS j
-            WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+            WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                AND j.run_at <= border
             ORDER BY j.run_at LIMIT 1
         ) AS first;
         oldest_due := coalesce(oldest_due, 0);
@@ -65,14 +73,16 @@ BEGIN
             SELECT FROM generate_series(0, 9) AS lane (priority)
             CROSS JOIN LATERAL (
                 SELECT FROM hybrid_runner.jobs AS j
-                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at <= border
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
                 LIMIT enough
             ) AS one_of_them
             LIMIT enough
         ) AS counted;
         IF due = enough THEN
             due := greatest(due, hybrid_runner.estimate(format(
-                'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at <= %L', one.name, border)));
+                'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
+                'AND run_at <= %L', one.name, border)));
         END IF;
 
         scheduled := NULL;
@@ -81,14 +91,16 @@ BEGIN
                 SELECT FROM generate_series(0, 9) AS lane (priority)
                 CROSS JOIN LATERAL (
                     SELECT FROM hybrid_runner.jobs AS j
-                    WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority AND j.run_at > border
+                    WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                        AND j.run_at > border
                     LIMIT enough
                 ) AS one_of_them
                 LIMIT enough
             ) AS counted;
             IF scheduled = enough THEN
                 scheduled := greatest(scheduled, hybrid_runner.estimate(format(
-                    'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L AND run_at > %L', one.name, border)));
+                    'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
+                    'AND run_at > %L', one.name, border)));
             END IF;
         END IF;
         RETURN NEXT;

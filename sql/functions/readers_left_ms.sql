@@ -5,6 +5,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN left_over.ms BETWEEN 1 AND 60000 THEN left_over.ms::integer ELSE 0 END
     FROM (
-        SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until') - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until')
+            - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
     ) AS left_over (ms)
 $$;

@@ -1,4 +1,5 @@
--- ring: wake a worker of this queue for a job that is due then, unless the queue's doorbell says that one is looking anyway.
+-- ring: wake a worker of this queue for a job that is due then, unless the queue's doorbell says
+-- that one is looking anyway.
 CREATE OR REPLACE FUNCTION hybrid_runner.ring(queue text, due timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -7,11 +8,14 @@ DECLARE
     muted_until bigint;
     within interval;
 BEGIN
-    -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL; its value would be an error.)
-    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
+    -- No row, no sequence, no value, any doubt: ring. (The file of a relation that is gone is NULL;
+    -- its value would be an error.)
+    SELECT CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
+        THEN pg_sequence_last_value(q.doorbell) END, q.ring_within
     INTO muted_until, within
     FROM hybrid_runner.queues AS q WHERE q.name = ring.queue;
-    -- No mute is longer than a minute: one that seems to be was written by a clock that was set back since.
+    -- No mute is longer than a minute: one that seems to be was written by a clock that was set
+    -- back since.
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;

@@ -1,5 +1,6 @@
 -- ring_for_inserted_jobs: the trigger on jobs: ring for what was inserted.
--- Most inserts are for one queue, and its bell is mute while many come: that is decided by one short query.
+-- Most inserts are for one queue, and its bell is mute while many come: that is decided by one
+-- short query.
 CREATE OR REPLACE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -10,13 +11,15 @@ BEGIN
     WHERE (
         -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
         abs(
-            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL THEN pg_sequence_last_value(q.doorbell) END
+            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
+                THEN pg_sequence_last_value(q.doorbell) END
             - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
     IF FOUND THEN
-        PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i GROUP BY i.queue, i.run_at > clock_timestamp();
+        PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
+        GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;
     RETURN NULL;
 END

@@ -1,5 +1,8 @@
--- scale: for autoscalers: how many workers a queue could use now. Where nobody works, a worker is taken to have `usual_slots`.
-CREATE OR REPLACE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL, usual_slots integer DEFAULT 200) RETURNS TABLE (
+-- scale: for autoscalers: how many workers a queue could use now. Where nobody works, a worker is
+-- taken to have `usual_slots`.
+CREATE OR REPLACE FUNCTION hybrid_runner.scale(
+    queue text DEFAULT NULL, usual_slots integer DEFAULT 200
+) RETURNS TABLE (
     queue_name text, backlog bigint, running bigint, slots bigint, workers bigint, wanted bigint
 )
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -9,7 +12,8 @@ AS $$
         -- A paused queue keeps those that still run; more would not help it.
         least(1000, ceil(
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
-            / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers ELSE greatest(1, scale.usual_slots) END))::bigint
+            / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
+                ELSE greatest(1, scale.usual_slots) END))::bigint
     FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;

@@ -1,7 +1,9 @@
--- why: tables, views, types, indexes, triggers and the rows to begin with; functions are in sql/functions
+-- why: tables, views, types, indexes, triggers, the first rows; functions are in sql/functions
 -- locks: none that matters (creates new objects only)
 
-CREATE TYPE hybrid_runner.job_state AS ENUM ('queued', 'running', 'completed', 'failed', 'cancelled');
+CREATE TYPE hybrid_runner.job_state AS ENUM (
+    'queued', 'running', 'completed', 'failed', 'cancelled'
+);
 
 -- A claim is the right to run one attempt: a number that never repeats. Every later write names it.
 CREATE SEQUENCE hybrid_runner.claims AS bigint;
@@ -35,7 +37,8 @@ CREATE TABLE hybrid_runner.jobs (
     cancel_requested_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
-    -- A bounded repetition would cost five times as much, and checks run again at every claim and settle.
+    -- A bounded repetition would cost five times as much, and checks run again at every claim and
+    -- settle.
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation
         CHECK (octet_length(queue) <= 48 AND queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation
@@ -46,7 +49,8 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
     CONSTRAINT jobs_timeout_is_positive CHECK (timeout > interval '0'),
-    -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed with.
+    -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed
+    -- with.
     CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK (timeout <= interval '10 years'),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity
         CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
@@ -61,19 +65,24 @@ CREATE TABLE hybrid_runner.jobs (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- The one index that drives every claim; the state is in its predicate, so it is as small as the backlog.
+-- The one index that drives every claim; the state is in its predicate, so it is as small as the
+-- backlog.
 CREATE INDEX jobs_due ON hybrid_runner.jobs (queue, priority, run_at, id) WHERE state = 'queued';
 
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs (key) WHERE key IS NOT NULL;
 
--- A trigger needs a function that is there before it; its body is in sql/functions/ring_for_inserted_jobs.sql.
-CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+-- A trigger needs a function that is there before it; its body is in
+-- sql/functions/ring_for_inserted_jobs.sql.
+CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 
 CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs
-REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
+REFERENCING NEW TABLE AS inserted
+FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
--- Ended jobs live apart, so the live table stays as small as the backlog. They are forgotten by state and kind, by dropping
--- partitions: the archive is divided by state first, then by hours, days or months. The columns are those of jobs and two more.
+-- Ended jobs live apart, so the live table stays as small as the backlog. They are forgotten by
+-- state and kind, by dropping partitions: the archive is divided by state first, then by hours,
+-- days or months. The columns are those of jobs and two more.
 CREATE TABLE hybrid_runner.archive (
     id bigint NOT NULL,
     queue text NOT NULL,
@@ -104,13 +113,14 @@ CREATE TABLE hybrid_runner.archive (
     CONSTRAINT archive_states_are_final CHECK (state IN ('completed', 'failed', 'cancelled'))
 ) PARTITION BY LIST (state);
 
-CREATE TABLE hybrid_runner.archive_completed PARTITION OF hybrid_runner.archive FOR VALUES IN ('completed')
-    PARTITION BY RANGE (finished_at);
+CREATE TABLE hybrid_runner.archive_completed PARTITION OF hybrid_runner.archive
+    FOR VALUES IN ('completed') PARTITION BY RANGE (finished_at);
 -- and the cancelled ones: both are few, and each partition costs whoever looks for an id
-CREATE TABLE hybrid_runner.archive_failed PARTITION OF hybrid_runner.archive FOR VALUES IN ('failed', 'cancelled')
-    PARTITION BY RANGE (finished_at);
+CREATE TABLE hybrid_runner.archive_failed PARTITION OF hybrid_runner.archive
+    FOR VALUES IN ('failed', 'cancelled') PARTITION BY RANGE (finished_at);
 -- A safety only: partitions are made ahead, so nothing should land here.
-CREATE TABLE hybrid_runner.archive_completed_default PARTITION OF hybrid_runner.archive_completed DEFAULT;
+CREATE TABLE hybrid_runner.archive_completed_default PARTITION OF hybrid_runner.archive_completed
+    DEFAULT;
 CREATE TABLE hybrid_runner.archive_failed_default PARTITION OF hybrid_runner.archive_failed DEFAULT;
 
 -- The archive has the columns of jobs in the same order; a test compares them.
@@ -121,7 +131,8 @@ SELECT a.* FROM hybrid_runner.archive AS a;
 
 CREATE VIEW hybrid_runner.archive_partitions AS
 SELECT
-    half.relname::text AS half, part.relname::text AS partition, bound.text = 'DEFAULT' AS is_default,
+    half.relname::text AS half, part.relname::text AS partition,
+    bound.text = 'DEFAULT' AS is_default,
     coalesce(substring(bound.text FROM 'FROM \(''([^'']+)''\)')::timestamptz, '-infinity') AS lower,
     substring(bound.text FROM 'TO \(''([^'']+)''\)')::timestamptz AS upper
 FROM pg_inherits AS i
@@ -140,14 +151,21 @@ CREATE TABLE hybrid_runner.retention (
     CONSTRAINT retention_states_are_final CHECK (state IN ('completed', 'failed', 'cancelled')),
     CONSTRAINT retention_keep_is_at_most_ten_years CHECK (keep > '0' AND keep <= '3653 days')
 );
-INSERT INTO hybrid_runner.retention (state, keep) VALUES ('completed', '1 hour'), ('failed', '24 hours'), ('cancelled', '24 hours');
+INSERT INTO hybrid_runner.retention (state, keep)
+VALUES ('completed', '1 hour'), ('failed', '24 hours'), ('cancelled', '24 hours');
 
--- What each half of the archive is kept by: the longest time, NULL for ever, and all rules in one word.
+-- What each half of the archive is kept by: the longest time, NULL for ever, and all rules in one
+-- word.
 CREATE VIEW hybrid_runner.archive_halves AS
 SELECT
     s.half,
-    CASE WHEN count(*) FILTER (WHERE r.kind = '') = cardinality(s.states) THEN max(r.keep) END AS longest,
-    md5(string_agg(format('%s %s %s', r.state, r.kind, extract(epoch FROM r.keep)), ' ' ORDER BY r.state, r.kind)) AS rules,
+    CASE
+        WHEN count(*) FILTER (WHERE r.kind = '') = cardinality(s.states) THEN max(r.keep)
+    END AS longest,
+    md5(string_agg(
+        format('%s %s %s', r.state, r.kind, extract(epoch FROM r.keep)), ' '
+        ORDER BY r.state, r.kind
+    )) AS rules,
     min(r.keep) FILTER (WHERE r.kind = '') AS shortest
 FROM (VALUES
     ('archive_completed', ARRAY['completed']::hybrid_runner.job_state[]),
@@ -156,7 +174,8 @@ FROM (VALUES
 LEFT JOIN hybrid_runner.retention AS r ON r.state = ANY (s.states)
 GROUP BY s.half, s.states;
 
--- When a partition was last searched for rows to forget, and by which rules: a large one that is kept is not searched each time.
+-- When a partition was last searched for rows to forget, and by which rules: a large one that is
+-- kept is not searched each time.
 CREATE TABLE hybrid_runner.archive_scans (
     partition text PRIMARY KEY,
     scanned_at timestamptz NOT NULL DEFAULT '-infinity',
@@ -168,10 +187,12 @@ CREATE TABLE hybrid_runner.archive_scans (
 CREATE TABLE hybrid_runner.queues (
     name text PRIMARY KEY,
     number integer GENERATED ALWAYS AS IDENTITY UNIQUE,
-    -- a sequence: "muted until" in server-clock milliseconds, read and written outside MVCC; a reference to it, since looking
-    -- its name up would cost every insert a quarter of what the trigger costs
+    -- a sequence: "muted until" in server-clock milliseconds, read and written outside MVCC; a
+    -- reference to it, since looking its name up would cost every insert a quarter of what the
+    -- trigger costs
     doorbell regclass,
-    -- the longest fallback poll any worker has announced: later jobs need no ring, a sweep sees them in time
+    -- the longest fallback poll any worker has announced: later jobs need no ring, a sweep sees
+    -- them in time
     ring_within interval NOT NULL DEFAULT '60 seconds',
     paused_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -179,7 +200,8 @@ CREATE TABLE hybrid_runner.queues (
         CHECK (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$')
 );
 
--- Who is working, where, on what, and when it was last heard of. Silent for longer than its lease, a worker counts as dead.
+-- Who is working, where, on what, and when it was last heard of. Silent for longer than its lease,
+-- a worker counts as dead.
 CREATE TABLE hybrid_runner.workers (
     id text PRIMARY KEY,
     host text NOT NULL,
@@ -191,39 +213,48 @@ CREATE TABLE hybrid_runner.workers (
     lease interval NOT NULL DEFAULT '30 seconds',
     -- claims below it were made by an earlier worker of the same name
     first_claim bigint NOT NULL DEFAULT 0,
-    -- since when it was never silent for long itself; who was cannot tell silence of others from its own
+    -- since when it was never silent for long itself; who was cannot tell silence of others from
+    -- its own
     unbroken_since timestamptz NOT NULL DEFAULT '-infinity',
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
     dead_at timestamptz,
     rescued_at timestamptz,
-    -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and must not
+    -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and
+    -- must not
     running jsonb NOT NULL DEFAULT '{}'
 );
 
--- What has to be done once in a while, by whichever worker's heartbeat comes first: no worker is special, so none can be missing.
+-- What has to be done once in a while, by whichever worker's heartbeat comes first: no worker is
+-- special, so none can be missing.
 CREATE TABLE hybrid_runner.duties (
     name text PRIMARY KEY,
     every interval NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
-    -- Who was given it. The holder of 'gauges' renews taken_at, so nobody else is given it while that one lives.
+    -- Who was given it. The holder of 'gauges' renews taken_at, so nobody else is given it while
+    -- that one lives.
     holder text
 );
 INSERT INTO hybrid_runner.duties (name, every) VALUES
-    ('partitions', '1 hour'), ('lost', '10 minutes'), ('prune', '10 minutes'), ('growth', '10 minutes'), ('gauges', '30 seconds');
+    ('partitions', '1 hour'), ('lost', '10 minutes'), ('prune', '10 minutes'),
+    ('growth', '10 minutes'), ('gauges', '30 seconds');
 
--- Which transaction was the next one when: what is older than a number that is ten minutes old has held back vacuum for as long.
+-- Which transaction was the next one when: what is older than a number that is ten minutes old has
+-- held back vacuum for as long.
 CREATE TABLE hybrid_runner.xid_history (
     noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
     next_xid bigint NOT NULL
 );
 
--- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is read and written outside MVCC; a
--- lease, so that it runs out by itself when a page server dies. Whoever sets it notifies the workers on hybrid_runner.~readers.
+-- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is
+-- read and written outside MVCC; a lease, so that it runs out by itself when a page server dies.
+-- Whoever sets it notifies the workers on hybrid_runner.~readers.
 CREATE SEQUENCE hybrid_runner.stream_readers_until AS bigint MINVALUE 0 START 0;
 
 -- Jobs that cancel() ended while no worker had them: one of the workers reports them to tracing.
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint PRIMARY KEY,
-    ended_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- set: a worker is reporting it, and deletes the row afterwards; a minute later that worker counts as dead
+    taken_at timestamptz
 );

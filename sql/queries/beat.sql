@@ -1,7 +1,8 @@
 -- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
 -- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
--- $7 jsonb running_by_queue
+-- $7 jsonb running_by_queue, $8 int8[] claims, $9 text[] duties
 -- odd: each `what` is a type of hybrid_runner/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
+-- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a heartbeat waits for no partition.
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
@@ -47,10 +48,17 @@ taken AS (
     UPDATE hybrid_runner.duties AS c SET taken_at = clock_timestamp(), holder = $1 || ' ' || $4::text
     WHERE c.name IN (
         SELECT due.name FROM hybrid_runner.duties AS due
-        WHERE due.taken_at + due.every < clock_timestamp() AND EXISTS (SELECT FROM alive)
+        WHERE due.name = ANY ($9) AND due.taken_at + due.every < clock_timestamp() AND EXISTS (SELECT FROM alive)
         FOR UPDATE SKIP LOCKED
     )
     RETURNING c.name
+),
+mine AS MATERIALIZED (
+    SELECT
+        j.id, j.claim, j.queue, j.cancel_requested_at IS NOT NULL AS is_cancelled,
+        j.started_at + j.timeout + $6 < clock_timestamp() AS is_hung
+    FROM hybrid_runner.jobs AS j
+    WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
 )
 SELECT 'declared_dead' AS what, '' AS queue, '' AS value WHERE NOT EXISTS (SELECT FROM alive)
 UNION ALL
@@ -61,14 +69,21 @@ HAVING count(*) > 0
 UNION ALL
 SELECT 'duty_given', '', t.name FROM taken AS t
 UNION ALL
-SELECT 'ends_unreported', '', '' WHERE EXISTS (SELECT FROM hybrid_runner.unreported_ends)
+SELECT 'ends_unreported', '', ''
+WHERE EXISTS (
+    SELECT FROM hybrid_runner.unreported_ends AS e
+    WHERE e.taken_at IS NULL OR e.taken_at < clock_timestamp() - interval '1 minute' -- as take_unreported_ends.sql has it
+)
 UNION ALL
 SELECT 'proof_sent', pg_notify($5, '')::text, $5 WHERE $5 IS NOT NULL
 UNION ALL
-SELECT CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'cancel_requested' ELSE 'job_hung' END, j.queue, j.id::text
-FROM hybrid_runner.jobs AS j
-WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
-    AND (j.cancel_requested_at IS NOT NULL OR j.started_at + j.timeout + $6 < clock_timestamp())
+SELECT CASE WHEN m.is_cancelled THEN 'cancel_requested' ELSE 'job_hung' END, m.queue, m.id::text
+FROM mine AS m
+WHERE m.is_cancelled OR m.is_hung
+UNION ALL
+SELECT 'row_gone', '', r.id || ' ' || r.claim
+FROM unnest($2::int8[], $8::int8[]) AS r (id, claim)
+WHERE EXISTS (SELECT FROM alive) AND NOT EXISTS (SELECT FROM mine AS m WHERE m.id = r.id AND m.claim = r.claim)
 UNION ALL
 SELECT 'queue_member', q.name, w.kinds_hash || ' ' || w.id
 FROM hybrid_runner.workers AS w

@@ -1,21 +1,22 @@
--- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report; they are given once.
+-- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report; nobody is given them for a minute.
 -- $1 int8 most, $2 interval older_than
--- odd: those that were retried or forgotten meanwhile are taken too, and bring no row.
+-- odd: those that were retried or forgotten meanwhile are taken too, and bring a row with an id alone.
 WITH taken AS (
-    DELETE FROM hybrid_runner.unreported_ends AS e
+    UPDATE hybrid_runner.unreported_ends AS e SET taken_at = now()
     WHERE e.id IN (
         SELECT due.id FROM hybrid_runner.unreported_ends AS due
         WHERE due.ended_at <= clock_timestamp() - $2::interval
+            AND (due.taken_at IS NULL OR due.taken_at < clock_timestamp() - interval '1 minute') -- as beat.sql has it
         ORDER BY due.id
         LIMIT $1
         FOR UPDATE SKIP LOCKED
     )
-    RETURNING e.id
+    RETURNING e.id, e.taken_at
 )
 SELECT
-    a.id, a.queue, a.kind, a.priority, a.payload, a.data, a.key, a.run_at, a.max_attempts,
+    t.taken_at, t.id, a.queue, a.kind, a.priority, a.payload, a.data, a.key, a.run_at, a.max_attempts,
     date_part('epoch', a.timeout) AS seconds, a.finish_by, a.traceparent, a.attempt, coalesce(a.claim, 0) AS claim,
     coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.snoozes,
     a.state::text AS state, a.finished_at, (a.errors -> -1)::text AS error
 FROM taken AS t
-JOIN hybrid_runner.archive AS a ON a.id = t.id
+LEFT JOIN hybrid_runner.archive AS a ON a.id = t.id

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from hybrid_runner import Job, Retry, Runner, Snooze
-from hybrid_runner.outcomes import Outcome
+from hybrid_runner.outcomes import HandlerOutcome
 
 RUNS = "RUNS_FILE"
 
@@ -35,7 +35,7 @@ async def note(payload: int, job: Job) -> int:
 
 
 @app.job("detour")
-async def detour(payload: int, job: Job) -> int | Outcome:
+async def detour(payload: int, job: Job) -> int | HandlerOutcome:
     """Ends after a snooze, a retry and some progress."""
     write_down(job, "began")
     if job.data is None:

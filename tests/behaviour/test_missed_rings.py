@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
-from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.outcomes import Settlement
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection
+from hybrid_runner.telemetry.instruments import MISSED_RINGS
 from hybrid_runner.web.health import checks_of
 from tests.support import inside
 from tests.support.bells import INSERT, Handlers, seen, until_asleep
@@ -28,20 +26,6 @@ MANY_POLLS: dict[str, Any] = QUICK_BEATS | {"hybrid_poll_base": "50ms", "hybrid_
 LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
 HOUR_OLD = "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', clock_timestamp() - interval '1 hour')"
 HEAR_NO_MORE = 'UNLISTEN "hybrid_runner.default"'
-
-
-class Searches:
-    """An observer of what was missed."""
-
-    def __init__(self) -> None:
-        self.missed = 0
-
-    def searched(self, search: Search) -> None:
-        self.missed += search.missed
-
-    def wrote(self, writing: Writing) -> None: ...
-
-    def rescued(self, settled: Sequence[Settlement]) -> None: ...
 
 
 def check(worker: Worker, name: str) -> tuple[str, str]:
@@ -59,9 +43,8 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
     dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A3 A10 A11: the job is found all the same, and the next one comes by its ring."""
-    handlers, observer = Handlers(dsn, **QUICK_BEATS), Searches()
+    handlers = Handlers(dsn, **QUICK_BEATS)
     async with working(handlers.app) as worker:
-        inside.observe_searches(worker, observer.searched)
         await asleep_for_a_while(worker, database)
         assert check(worker, "missed_rings")[0] == "ok"
         await inside.ask_listener(worker, HEAR_NO_MORE)
@@ -78,7 +61,7 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
         await database.execute(INSERT, "note")
         await handlers.next()
         assert seen(worker).found["ring"] == 1
-        await until(lambda: observer.missed == 1)
+        assert worker.status().figures[MISSED_RINGS.name] == {("default",): 1}
     lines = [message for message in caplog.messages if "a ring was due" in message]
     assert len(lines) == 1
 

@@ -130,7 +130,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, databa
         assert await process.ends() == 0
     assert not any("listening on" in line["message"] for line in process.lines)
     warnings = [line["message"] for line in process.lines if line["level"] in ("warning", "error")]
-    assert [message for message in warnings if "rings do not arrive" not in message] == []  # chores included
+    assert [message for message in warnings if "rings do not arrive" not in message] == []  # duties included
 
 
 async def test_with_a_direct_dsn_to_listen_on_rings_arrive(dsn: str, pooled_dsn: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from hybrid_runner import OpenInAnotherLoop, Runner, RunnerError
 from tests.support.proxy import Proxy
+from tests.support.waiting import until
 from tests.support.working import runner
 
 OF_THE_CLIENT = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner' AND datname = current_database()"
@@ -171,9 +172,8 @@ async def test_a_watcher_that_is_killed_takes_its_waiters_along(dsn: str) -> Non
     async with app_with_hello(dsn) as app:
         handle = await app.enqueue("hello", "x", delay="1h")
         waiting = asyncio.create_task(handle.wait())
-        while not (watchers := [t for t in asyncio.all_tasks() if t.get_name() == "hybrid-runner watcher"]):
-            await asyncio.sleep(0)
-        watchers[0].cancel()
+        [watcher] = await until(lambda: [task for task in asyncio.all_tasks() if task.get_name() == "hybrid-runner watcher"])
+        watcher.cancel()
         with pytest.raises(RunnerError, match="was cancelled"):
             await asyncio.wait_for(waiting, 5)
         with pytest.raises(TimeoutError):  # the next one waits again

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -22,6 +25,22 @@ class Seen:
         self.event.set()
 
 
+@contextmanager
+def noticed_outage() -> Iterator[asyncio.Event]:
+    """Set once a wait has said that Postgres is away."""
+    event = asyncio.Event()
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "still waiting for" in record.getMessage():
+                event.set()
+
+    log, handler = logging.getLogger("hybrid_runner"), Hears()
+    log.addHandler(handler)
+    yield event
+    log.removeHandler(handler)
+
+
 @pytest.mark.parametrize("timeout", [None, 20])
 async def test_a_wait_outlasts_an_outage_of_postgres(timeout: float | None, dsn: str) -> None:
     worker_app = runner(dsn)
@@ -36,8 +55,9 @@ async def test_a_wait_outlasts_an_outage_of_postgres(timeout: float | None, dsn:
         seen = Seen()
         waiting = asyncio.create_task((await app.enqueue("slow", 4)).wait(timeout, on_status=seen))
         await seen.event.wait()
-        await proxy.cut()
-        await asyncio.sleep(0.3)
+        with noticed_outage() as noticed:
+            await proxy.cut()
+            await noticed.wait()
         await proxy.mend()
         finish.set()
         assert await asyncio.wait_for(waiting, 20) == 8
@@ -49,8 +69,9 @@ async def test_a_wait_may_begin_while_postgres_is_away(dsn: str, database: Conne
     async with Proxy(dsn) as proxy:
         await proxy.cut()
         app = runner(proxy.dsn)
-        waiting = asyncio.create_task(app.handle(job).wait(20))
-        await asyncio.sleep(0.1)
+        with noticed_outage() as noticed:
+            waiting = asyncio.create_task(app.handle(job).wait(20))
+            await noticed.wait()
         await database.execute("SELECT hybrid_runner.cancel($1, 'enough')", job)
         await proxy.mend()
         with pytest.raises(RunnerError, match="was cancelled: enough"):

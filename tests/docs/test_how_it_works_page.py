@@ -13,7 +13,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.telemetry import outbox
 from hybrid_runner.web import changes, newcomers, stream
-from hybrid_runner.worker import publisher, queue_work
+from hybrid_runner.worker import publisher, queue_station
 from tests.docs.blocks import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def s(duration: timedelta | float) -> str:
         f"After {ms(DEFAULTS.full_after)} it asks whether",
         f"come back full for {ms(DEFAULTS.help_after)}",
         f"up to {ranking.EVERYBODY} workers everybody looks",
-        f"a third one {ms(queue_work._LOOK_LATER)} later",
+        f"a third one {ms(queue_station._LOOK_LATER)} later",
         f"never past {ms(DEFAULTS.frontier_margin)} before that look",
         f"An awake worker sweeps every {ms(DEFAULTS.sweep_every)}.",
         f"no sooner than {DEFAULTS.sweep_factor:g} times what the last one took",

@@ -50,19 +50,19 @@ async def names_of(database: Connection, *kinds: str) -> set[str]:
     return {row[0] for row in rows}
 
 
-async def test_every_table_view_and_sequence_is_on_the_page(database: Connection) -> None:
-    functions = {row[0] for row in await database.fetch(FUNCTIONS)}
-    assert SECTIONS.keys() - functions == await names_of(database, "r", "p")
-    assert {row[0] for row in table_after(PAGE, "view", "what it shows")} == await names_of(database, "v")
-    assert {row[0] for row in table_after(PAGE, "sequence", "what it counts")} == await names_of(database, "S")
+async def test_every_table_view_and_sequence_is_on_the_page(unchanged: Connection) -> None:
+    functions = {row[0] for row in await unchanged.fetch(FUNCTIONS)}
+    assert SECTIONS.keys() - functions == await names_of(unchanged, "r", "p")
+    assert {row[0] for row in table_after(PAGE, "view", "what it shows")} == await names_of(unchanged, "v")
+    assert {row[0] for row in table_after(PAGE, "sequence", "what it counts")} == await names_of(unchanged, "S")
 
 
-async def test_the_rows_that_are_there_from_the_beginning_are_the_documented_ones(database: Connection) -> None:
+async def test_the_rows_that_are_there_from_the_beginning_are_the_documented_ones(unchanged: Connection) -> None:
     for table, columns in (("retention", ("state", "kind", "keep")), ("duties", ("name", "every"))):
         heads = [f"`{column}`" for column in columns]
         rows = table_after(SECTIONS[table], *heads) or table_after(SECTIONS[table], *heads, "what it is")
-        there = await database.fetch(f"SELECT {', '.join(columns)} FROM hybrid_runner.{table}")
-        written = {tuple(row[: len(columns) - 1]): await database.fetchval(INTERVAL, row[len(columns) - 1]) for row in rows}
+        there = await unchanged.fetch(f"SELECT {', '.join(columns)} FROM hybrid_runner.{table}")
+        written = {tuple(row[: len(columns) - 1]): await unchanged.fetchval(INTERVAL, row[len(columns) - 1]) for row in rows}
         assert written == {tuple(row)[:-1]: row[-1] for row in there}
 
 
@@ -70,17 +70,17 @@ async def test_the_rows_that_are_there_from_the_beginning_are_the_documented_one
     "table",
     ["jobs", "queues", "workers", "retention", "duties", "unreported_ends", "archive_scans", "xid_history", "migrations"],
 )
-async def test_the_columns_of_a_table_are_the_documented_ones(database: Connection, table: str) -> None:
-    assert set(documented(table)) == await actual(database, table)
+async def test_the_columns_of_a_table_are_the_documented_ones(unchanged: Connection, table: str) -> None:
+    assert set(documented(table)) == await actual(unchanged, table)
 
 
-async def test_the_archive_has_the_columns_of_jobs_and_the_documented_two(database: Connection) -> None:
-    assert {*documented("jobs"), *documented("archive")} == await actual(database, "archive")
-    assert await actual(database, "archive") == await actual(database, "all_jobs")
+async def test_the_archive_has_the_columns_of_jobs_and_the_documented_two(unchanged: Connection) -> None:
+    assert {*documented("jobs"), *documented("archive")} == await actual(unchanged, "archive")
+    assert await actual(unchanged, "archive") == await actual(unchanged, "all_jobs")
 
 
-async def test_the_functions_and_their_arguments_are_the_documented_ones(database: Connection) -> None:
-    rows = await database.fetch(
+async def test_the_functions_and_their_arguments_are_the_documented_ones(unchanged: Connection) -> None:
+    rows = await unchanged.fetch(
         "SELECT proname, proargnames, proargmodes FROM pg_proc "
         "WHERE pronamespace = 'hybrid_runner'::regnamespace AND prorettype <> 'trigger'::regtype"
     )
@@ -96,8 +96,8 @@ async def test_the_functions_and_their_arguments_are_the_documented_ones(databas
     assert {name: arguments.split(", ") if arguments else [] for name, arguments in headings} == functions
 
 
-async def test_the_producers_columns_are_those_it_may_write(database: Connection) -> None:
-    rows = await database.fetch(
+async def test_the_producers_columns_are_those_it_may_write(unchanged: Connection) -> None:
+    rows = await unchanged.fetch(
         "SELECT column_name FROM information_schema.column_privileges "
         "WHERE grantee = 'hybrid_runner_producer' AND table_name = 'jobs' AND privilege_type = 'INSERT'"
     )

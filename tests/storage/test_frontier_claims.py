@@ -24,7 +24,7 @@ from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import query
 from hybrid_runner.storage.statements import WHOLE_LANES, Lanes
-from hybrid_runner.worker.frontier import Frontier
+from hybrid_runner.worker.claims import Frontier
 from tests.storage.test_plans import Plan, nodes
 from tests.support.jobs import KINDS, NUMBERS, enqueue, living
 from tests.support.server import Databases

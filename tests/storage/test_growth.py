@@ -17,7 +17,7 @@ from hybrid_runner.models import Culprit
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
-from hybrid_runner.upkeep.growth import Growth
+from hybrid_runner.upkeep.duties.growth import GrowthWatch
 from tests.support.archive import aged
 from tests.support.jobs import enqueue
 from tests.support.server import QUICK
@@ -100,11 +100,11 @@ async def test_the_same_culprit_is_warned_of_once_an_hour(
     database: Connection, another: Another, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 0.0
-    growth = Growth(database, AT_ONCE, lambda: now)
+    growth = GrowthWatch(AT_ONCE, lambda: now)
 
     async def lines() -> int:
         caplog.clear()
-        await growth.look()
+        await growth.run(database)
         return len([record for record in caplog.records if record.levelname == "WARNING"])
 
     await (await another()).execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
@@ -209,13 +209,13 @@ async def test_what_was_found_is_believed_until_the_next_look_of_somebody_else_i
     database: Connection, another: Another
 ) -> None:
     now = 0.0
-    growth = Growth(database, AT_ONCE, lambda: now)
+    growth = GrowthWatch(AT_ONCE, lambda: now)
     session = await another()
     await session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
-    await growth.look()
+    await growth.run(database)
     assert f"session {session.get_server_pid()}" in " ".join(growth.pinned)
     now = 1500.0
     assert growth.pinned == ()
     await session.execute("ROLLBACK")
-    await growth.look()
+    await growth.run(database)
     assert growth.pinned == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -22,8 +22,8 @@ from tests.support.jobs import KINDS, claim, enqueue, living, running
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def beat(database: Connection, worker_id: str, first: int) -> list[HeartbeatNews]:
-    return await statements.beat(database, worker_id, [], [], first)
+async def beat(database: Connection, worker_id: str, first: int, known: Sequence[str] = ()) -> list[HeartbeatNews]:
+    return await statements.beat(database, worker_id, [], [], first, duties=known)
 
 
 async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
@@ -45,11 +45,11 @@ def duties(news: list[HeartbeatNews]) -> list[str]:
 @pytest.fixture
 def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
-    from hybrid_runner.storage import fetching, queries  # noqa: PLC0415
+    from hybrid_runner.storage import connections, queries  # noqa: PLC0415
 
     real = queries.query
     monkeypatch.setattr(
-        fetching, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
+        connections, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
     )
 
 
@@ -131,12 +131,21 @@ async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(databa
     assert DeclaredDead() not in await beat(database, "same", newer)
 
 
-async def test_a_chore_is_for_one_and_for_then(database: Connection) -> None:
+async def test_a_duty_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
-    given = [duties(await beat(database, name, firsts[name])) for name in ("a", "b")]
-    assert given == [["gauges", "growth", "lost", "partitions", "prune"], []]
+    known = ["prune", "lost"]
+    given = [duties(await beat(database, name, firsts[name], known)) for name in ("a", "b")]
+    assert given == [["lost", "prune"], []]
     await database.execute("UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'")
-    assert duties(await beat(database, "b", firsts["b"])) == ["lost"]
+    assert duties(await beat(database, "b", firsts["b"], known)) == ["lost"]
+
+
+async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> None:
+    """Of two versions in one fleet the older one must not keep a new duty from being done."""
+    older, newer = await living(database, "older"), await living(database, "newer")
+    await database.execute("INSERT INTO hybrid_runner.duties (name, every) VALUES ('of tomorrow', '1 hour')")
+    assert duties(await beat(database, "older", older, ["prune"])) == ["prune"]
+    assert duties(await beat(database, "newer", newer, ["prune", "of tomorrow"])) == ["of tomorrow"]
 
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:
@@ -161,14 +170,14 @@ async def test_lost_is_what_no_living_worker_has(database: Connection) -> None:
 
 async def rescuing(database: Connection) -> Rescuer:
     await database.execute("SET lock_timeout = '200ms'")
-    return Rescuer(database, Registry())
+    return Rescuer(Registry())
 
 
 async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(database: Connection) -> None:
     first_try, last_try = await claimed(database, "gone", 1), await enqueue(database, max_attempts=1)
     await statements.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
-    await rescuer.rescue()
+    await rescuer.rescue(database)
     rows = await database.fetch(
         "SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id"
     )
@@ -183,7 +192,7 @@ async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: 
     job = await claimed(database, "dies", first)
     assert await client_statements.cancel_job(database, job, None) == "requested"
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
-    await (await rescuing(database)).rescue()
+    await (await rescuing(database)).rescue(database)
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job) == "cancelled"
 
 
@@ -194,11 +203,11 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: C
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
     rescuer = await rescuing(database)
-    await asyncio.wait_for(rescuer.rescue(), 5)
+    await asyncio.wait_for(rescuer.rescue(database), 5)
     states = "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1"
     assert (await database.fetchval(states, held), await database.fetchval(states, free)) == ("running", "queued")
     await holding.rollback()
-    await rescuer.rescue()
+    await rescuer.rescue(database)
     assert await database.fetchval(states, held) == "queued"
 
 
@@ -212,7 +221,7 @@ async def test_rows_that_somebody_holds_do_not_hide_those_behind_them(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = ANY ($1) FOR UPDATE", jobs[:3])
-    await asyncio.wait_for((await rescuing(database)).rescue(), 10)
+    await asyncio.wait_for((await rescuing(database)).rescue(database), 10)
     states = await database.fetch("SELECT state::text FROM hybrid_runner.jobs ORDER BY id")
     assert [row[0] for row in states] == ["running"] * 3 + ["queued"] * 2
     await holding.rollback()
@@ -237,8 +246,8 @@ async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     lost = await statements.find_lost(database, 10)
     await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
-    rescuer = Rescuer(database, Registry())
-    assert await inside.put_back(rescuer, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
+    rescuer = Rescuer(Registry())
+    assert await inside.put_back(rescuer, database, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
 
 
@@ -249,7 +258,7 @@ async def test_the_dead_are_forgotten_after_a_while(database: Connection) -> Non
             "UPDATE hybrid_runner.workers SET dead_at = now() - make_interval(secs => $2) WHERE id = $1", name, seconds
         )
     await living(database, "lives")
-    await (await rescuing(database)).rescue()
+    await (await rescuing(database)).rescue(database)
     assert {row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.workers")} == {"just dead", "lives"}
 
 

@@ -246,7 +246,7 @@ async def _works(connection: Connection) -> None:
     assert await client_statements.cancel_job(connection, taken.id, None) == "requested"
     await statements.make_archive_partitions(connection, 9)
     first = await living(connection)
-    told = await statements.beat(connection, "worker-1", [taken.id], [], first)
+    told = await statements.beat(connection, "worker-1", [(taken.id, taken.claim)], [], first)
     assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
     await statements.retire_worker(connection, "worker-1", first, in_order=True)
     view = await client_statements.get_job(connection, job)

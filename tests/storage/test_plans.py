@@ -140,7 +140,8 @@ def statement(name: str) -> str:
         return text
     source = dict(functions())[called[1]]
     head, _, body = source.partition("RETURN QUERY\n")
-    parameters = re.findall(r"(\w+) [\w.]+(?:\[\])?(?: DEFAULT \w+)?(?:, |\n\))", head.partition("(\n")[2])
+    signature = head.partition("(\n")[2].partition("\n)")[0]
+    parameters = [parameter.split()[0] for parameter in signature.split(",")]
     for place, parameter in enumerate(parameters, start=1):
         body = body.replace(f"{called[1]}.{parameter}", f"${place}")
     return body.partition(";\n")[0]

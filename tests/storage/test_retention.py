@@ -14,7 +14,7 @@ from hybrid_runner.models import NewJob, Pruned, State
 from hybrid_runner.outcomes import Finished
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.upkeep.pruner import Pruner
+from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support.archive import aged, exists, keep, partition, pruned
 from tests.support.jobs import claim, running
 from tests.support.waiting import until_blocked
@@ -181,11 +181,11 @@ async def test_that_somebody_is_in_the_way_is_said_once(
 ) -> None:
     part = await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     await aged(database, 130)
-    pruner, reader = Pruner(database), await another()
+    pruner, reader = Prune(), await another()
     async with reader.transaction():
         await reader.execute("SELECT count(*) FROM hybrid_runner.archive")
-        await pruner.prune()
-        await pruner.prune()
+        await pruner.run(database)
+        await pruner.run(database)
     [line] = caplog.messages
     assert line == f"archive: {part} cannot be pruned while a transaction holds it; trying again at each turn"
 

@@ -207,9 +207,11 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await client_statements.cancel_job(database, first.id, None)
-    told = await statements.beat(database, "worker-1", [first.id, second.id], [], numbered)
+    told = await statements.beat(database, "worker-1", [(one.id, one.claim) for one in (first, second)], [], numbered)
     assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
-    assert await statements.beat(database, "worker-2", [first.id, second.id], [], numbered) == [DeclaredDead()]
+    assert await statements.beat(database, "worker-2", [(one.id, one.claim) for one in (first, second)], [], numbered) == [
+        DeclaredDead()
+    ]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 

@@ -13,17 +13,17 @@ QUERIES = sorted((sql_folder() / "queries").glob("*.sql"))
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, database: Connection) -> None:
+async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, unchanged: Connection) -> None:
     header = sql_lint.read_header(path)
-    statement = await database.prepare(query(path.stem))
+    statement = await unchanged.prepare(query(path.stem))
     seen = [_name(kind.name) for kind in statement.get_parameters()]
     assert [kind for kind, _ in header.parameters] == seen
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-async def test_a_querys_answer_has_types_that_every_client_knows(path: Path, database: Connection) -> None:
+async def test_a_querys_answer_has_types_that_every_client_knows(path: Path, unchanged: Connection) -> None:
     """Others would be looked up first, by statements that leave a setting behind in a pooler's session."""
-    statement = await database.prepare(query(path.stem))
+    statement = await unchanged.prepare(query(path.stem))
     assert {
         (column.name, column.type.schema) for column in statement.get_attributes() if column.type.schema != "pg_catalog"
     } == set()

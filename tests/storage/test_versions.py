@@ -15,7 +15,7 @@ from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection, connect
 from hybrid_runner.storage.migrating import migrate
 from hybrid_runner.storage.queries import functions, migrations, query, sql_folder
-from hybrid_runner.upkeep.pruner import Pruner
+from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support import versions
 from tests.support.archive import aged, partition
 from tests.support.jobs import KINDS, claim, enqueue
@@ -109,7 +109,7 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(conne
     [gone], [other] = await aged(connection, 39 * 60 + 1), await aged(connection, 3 * 60 + 1)
     [kept] = await aged(connection, 3 * 60 + 1, kind="report")
     await statements.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
-    done = [(one.what, one.partition) for one in await Pruner(connection).prune()]
+    done = [(one.what, one.partition) for one in await Prune().run(connection)]
     assert done == [("dropped", whole), ("rewritten", some)]
     assert [status.id for status in await client_statements.watch_jobs(connection, [gone, other, kept])] == [kept]
     assert await client_statements.retry_job(connection, kept) == "queued"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybrid_runner.models import State
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.upkeep.pruner import Pruner
+from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """
     INSERT INTO hybrid_runner.archive
@@ -46,7 +46,7 @@ async def exists(connection: Connection, table: str) -> bool:
 
 async def pruned(connection: Connection) -> list[tuple[str, str]]:
     """One round: what was done to which partition."""
-    return [(one.what, one.partition) for one in await Pruner(connection).prune()]
+    return [(one.what, one.partition) for one in await Prune().run(connection)]
 
 
 async def keep(connection: Connection, state: State, time: str | None, kind: str = "") -> None:

@@ -9,23 +9,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
-from hybrid_runner.happenings import Search
 from hybrid_runner.messages import Proof, channel_of
 from hybrid_runner.news import JobsOverdue
 from hybrid_runner.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.storage.connections import Rows
-from hybrid_runner.upkeep.gauges import Gauges
+from hybrid_runner.storage.connections import Connection, Rows
+from hybrid_runner.storage.queries import query
+from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
-from hybrid_runner.worker import loops, service
+from hybrid_runner.worker import loops, reactions, shutdown
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.queue_work import QueueWork
+from hybrid_runner.worker.queue_station import QueueStation
 from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ Wrap = Callable[[Call], Call]
 """Makes of a statement's call what a test wants in its place."""
 
 
-def _work(worker: Worker, queue: str = "default") -> QueueWork:
-    return worker._work[queue]
+def _queue(worker: Worker) -> QueueStation:
+    return worker._station.queues["default"]
 
 
 # --- how long things take
@@ -52,8 +52,8 @@ def make_outages_short(monkeypatch: pytest.MonkeyPatch, first: float = 0.005, lo
 
 def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """How long a worker waits for what a dead network swallowed, while it runs and when it stops."""
-    monkeypatch.setattr(service, "_SWALLOWED", seconds)
-    monkeypatch.setattr(service, "_OVERRUN", seconds)
+    monkeypatch.setattr(reactions, "_SWALLOWED", seconds)
+    monkeypatch.setattr(shutdown, "OVERRUN", seconds)
 
 
 # --- who the others are
@@ -61,16 +61,16 @@ def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None
 
 def members(worker: Worker) -> set[str]:
     """The ids of the queue's workers, as this one knows them."""
-    return set(_work(worker).members)
+    return set(_queue(worker).members.kinds_of)
 
 
 def forget_members(worker: Worker) -> None:
-    _work(worker).members = {}
+    _queue(worker).members.kinds_of = {}
 
 
 def is_mixed(worker: Worker) -> bool:
     """Whether it believes that some of the others may know other kinds."""
-    return _work(worker).mixed
+    return _queue(worker).members.kinds_differ
 
 
 # --- slots and looks
@@ -78,41 +78,46 @@ def is_mixed(worker: Worker) -> bool:
 
 def fill(worker: Worker, slots: int, reason: Reason = Reason.HELP) -> None:
     """As if it ran so many jobs more."""
-    _work(worker).slots.take(slots)
+    _queue(worker).slots.take(slots)
     wake(worker, reason)
 
 
 def free(worker: Worker, slots: int = 1) -> None:
     """Take that back."""
     for _ in range(slots):
-        _work(worker).slots.release()
+        _queue(worker).slots.release()
 
 
 def wake(worker: Worker, reason: Reason) -> None:
-    _work(worker).wake.up(reason)
+    _queue(worker).wake.up(reason)
 
 
 def is_full(worker: Worker) -> bool:
     """It is, and has nothing left to look for."""
-    return _work(worker).claimer.mode is Mode.FULL and _work(worker).wake.resting.is_set()
+    return _queue(worker).claimer.mode is Mode.FULL and _queue(worker).wake.resting.is_set()
 
 
 def was_full_for_long(worker: Worker) -> None:
     """As when it has been full for all of `full_after`: it asks others for help."""
-    _work(worker).claimer._fresh_until = 0.0
+    _queue(worker).claimer._fresh_until = 0.0
 
 
 def has_slept(worker: Worker, seconds: float) -> None:
     """It fell asleep so much earlier."""
-    claimer = _work(worker).claimer
+    claimer = _queue(worker).claimer
     assert claimer.asleep_since is not None
     claimer.asleep_since -= seconds
 
 
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
     """The statement that claims."""
-    claimer = _work(worker).claimer
-    claimer._claim = wrap(claimer._claim)
+    link: Any = worker._station.links.claims
+    fetch, claim, text = link.fetch, wrap(link.fetch), query("claim_jobs")
+
+    async def ask(asked: str, *arguments: Any) -> Any:
+        return await (claim if asked == text else fetch)(asked, *arguments)
+
+    link.fetch = ask
 
 
 def never_pause(claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]) -> None:
@@ -147,18 +152,18 @@ class HeldRings:
 
 def hold_rings(worker: Worker) -> HeldRings:
     """From now on, until they are let through."""
-    return HeldRings(worker._listener, "default")
+    return HeldRings(worker._station.listener, "default")
 
 
 def tell_overdue(worker: Worker) -> None:
     """As if a heartbeat had found an overdue job."""
-    work = _work(worker)
-    work.told(JobsOverdue(work.queue))
+    work = _queue(worker)
+    work.on_news(JobsOverdue(work.queue))
 
 
 def missed_rings_examined(worker: Worker) -> asyncio.Event:
     """Set once it has asked Postgres whether what a poll found was missed."""
-    missed, examined = _work(worker).missed, asyncio.Event()
+    missed, examined = _queue(worker).missed, asyncio.Event()
     examine = missed._examine
 
     async def noted(suspects: list[int], *, alone: bool) -> None:
@@ -177,7 +182,7 @@ def examines_missed_rings(worker: Worker) -> bool:
 
 def hold_polls(worker: Worker, goes_on: asyncio.Event) -> None:
     """Its fallback poll hangs until then."""
-    poller = _work(worker).poller
+    poller = _queue(worker).poller
     poll = poller._poll
 
     async def hang() -> None:
@@ -196,15 +201,11 @@ def pause_changed(poller: Poller) -> asyncio.Event:
     return poller._changed
 
 
-def observe_searches(worker: Worker, observer: Callable[[Search], None]) -> None:
-    worker._observers._searched.append(observer)  # type: ignore[arg-type]  # a parameter's name
-
-
 # --- the listener
 
 
 def listener(worker: Worker) -> Listener:
-    return worker._listener
+    return worker._station.listener
 
 
 def session(listener: Listener | Worker) -> object:
@@ -213,17 +214,17 @@ def session(listener: Listener | Worker) -> object:
 
 
 def proof_channel(worker: Worker) -> str | None:
-    return worker._listener.proof_channel
+    return worker._station.listener.proof_channel
 
 
 async def ask_listener(worker: Worker, query: str) -> Rows:
     """On the very connection on which rings arrive."""
-    return await worker._listener.fetch(query)
+    return await worker._station.listener.fetch(query)
 
 
 def send_listener_to(worker: Worker, dsn: str) -> str:
     """Where it connects the next time; where it did until now."""
-    before, worker._listener._dsn = worker._listener._dsn, dsn
+    before, worker._station.listener._dsn = worker._station.listener._dsn, dsn
     return before
 
 
@@ -261,40 +262,40 @@ async def prove_in_vain(listener: Listener) -> None:
 
 
 def _listener(of: Listener | Worker) -> Listener:
-    return of._listener if isinstance(of, Worker) else of
+    return of._station.listener if isinstance(of, Worker) else of
 
 
 # --- the heartbeat
 
 
 def beat_soon(worker: Worker) -> None:
-    worker._presence.soon()
+    worker._station.presence.soon()
 
 
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
     """What is seen each time when it asks for a heartbeat because somebody came."""
-    work, seen = _work(worker), list[T]()
-    beat = work._beat
+    queue, seen = _queue(worker), list[T]()
+    beat = queue._ask_for_heartbeat
 
     def noted() -> None:
         seen.append(look())
         beat()
 
-    work._beat = noted
+    queue._ask_for_heartbeat = noted
     return seen
 
 
 async def stop_beating(worker: Worker) -> None:
-    await worker._presence.stop()
+    await worker._station.presence.stop()
 
 
 def beaten_at(worker: Worker) -> float:
     """When Postgres answered the last heartbeat, by the monotonic clock."""
-    return worker._presence.beaten_at
+    return worker._station.identity.confirmed_at
 
 
 def has_not_beaten_for(worker: Worker, seconds: float) -> None:
-    worker._presence.beaten_at = time.monotonic() - seconds
+    worker._station.identity.confirmed_at = time.monotonic() - seconds
 
 
 # --- outcomes
@@ -302,18 +303,20 @@ def has_not_beaten_for(worker: Worker, seconds: float) -> None:
 
 def replace_finish(worker: Worker, wrap: Wrap) -> None:
     """The statement that writes down how jobs ended."""
-    worker._settler._finish = wrap(worker._settler._finish)
+    outcomes: Any = worker._station.settler._outcomes
+    outcomes.finish = wrap(outcomes.finish)
 
 
 def replace_requeue(worker: Worker, wrap: Wrap) -> None:
     """The statement that puts jobs back."""
-    worker._settler._requeue = wrap(worker._settler._requeue)
+    outcomes: Any = worker._station.settler._outcomes
+    outcomes.requeue = wrap(outcomes.requeue)
 
 
 def set_settled(worker: Worker, **counts: int) -> None:
     """What it believes to have written down so far."""
-    worker._counts.settled.clear()
-    worker._counts.settled.update(counts)
+    worker._reports.tally.settled.clear()
+    worker._reports.tally.settled.update(counts)
 
 
 # --- the rest of a worker
@@ -327,17 +330,17 @@ def loop_of(worker: Worker, name: str) -> asyncio.Task[None]:
 
 def knows_of_readers(worker: Worker) -> bool:
     """Whether it was told that somebody reads of changes."""
-    return worker._publisher.lit
+    return worker._reactions._publisher.lit
 
 
 async def ask_claims(worker: Worker, query: str) -> Rows:
     """On the very connection that claims: nobody claims at that moment."""
-    return await worker._claims.fetch(query)
+    return await worker._station.links.claims.fetch(query)
 
 
 def kill_idle_process(worker: Worker) -> None:
     """The one process that handlers have run in, and that waits for the next."""
-    [idle] = worker._callers._processes._free
+    [idle] = worker._station.executor._callers._processes._free
     idle.process.kill()
     idle.process.join(10)
 
@@ -350,14 +353,14 @@ def claim_number(job: Job) -> int:
 # --- what is done for others
 
 
-async def put_back(rescuer: Rescuer, jobs: list[Requeued]) -> int:
+async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued]) -> int:
     """Of a dead worker's jobs; how many were still there."""
-    return await rescuer._settle(jobs)
+    return await rescuer._settle(database, jobs)
 
 
-def measures(gauges: Gauges) -> bool:
-    """Whether the queues are its to measure."""
-    return gauges._holder is not None
+def holds(duty: HeldDuty) -> bool:
+    """Whether this worker believes that it holds the duty."""
+    return duty._holder is not None
 
 
 # --- time-outs of attempts

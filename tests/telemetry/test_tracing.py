@@ -26,7 +26,7 @@ from hybrid_runner.telemetry.identity import low_half
 from tests.support import inside
 from tests.support.drawn import Drawn, drawing, ids, told, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
-from tests.support.waiting import at_least, until, until_fetched
+from tests.support.waiting import at_least, equals, until, until_fetched
 from tests.support.working import outcome, working
 
 
@@ -140,8 +140,7 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_drawn_too_and_once(dsn:
         assert await database.fetchval("SELECT hybrid_runner.cancel($1, 'a change of mind')", job) == "cancelled"
         for each in (worker, other):
             inside.beat_soon(each)
-        await until(lambda: drawn.named("job note"))
-        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.unreported_ends") == 0
+        await until(lambda: database.fetchval("SELECT count(*) FROM hybrid_runner.unreported_ends"), equals(0))
     root = drawn.one("job note")
     assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
     assert "a change of mind" in str(told(root)["hybrid_runner.reason"])
@@ -168,7 +167,7 @@ async def test_a_job_that_is_cancelled_while_it_runs_says_why(dsn: str, database
     assert told(root)["hybrid_runner.reason"] == "Cancel: a change of mind"
 
 
-async def test_a_worker_without_tracing_leaves_endings_to_others_for_a_minute(dsn: str, database: Connection) -> None:
+async def test_a_worker_without_tracing_leaves_unreported_ends_to_others_for_a_minute(dsn: str, database: Connection) -> None:
     async with working(tasks(dsn)) as worker:
         for age in ("0 s", "2 minutes"):
             job = await database.fetchval(

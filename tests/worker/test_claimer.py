@@ -6,59 +6,69 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.models import Claim, Taken
+from hybrid_runner.messages import Channel, QueueMessage
+from hybrid_runner.models import Claim
 from hybrid_runner.policy import doorbell
-from hybrid_runner.policy.doorbell import Doorbell, Manner, Mode, Reason, Stand, Woken
+from hybrid_runner.policy.doorbell import Doorbell, Mode, Reason, Stand, Woken
 from hybrid_runner.policy.looking import TOGETHER
+from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.statements import Lanes
-from hybrid_runner.worker.claimer import Claimer
+from hybrid_runner.storage.queries import query
+from hybrid_runner.worker.claimer import Claimer, Reasons
+from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.members import Members
+from hybrid_runner.worker.poller import Poller
 from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.wake import Wake
 from tests.support import inside
 
-Look = Callable[[str, int, Lanes], Awaitable[Taken]]
-NOTHING = Taken([], datetime(2030, 1, 1, tzinfo=UTC))
+Look = Callable[[int], Awaitable[list[Claim]]]
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-class SilentBell:
-    """A doorbell under which nobody sleeps and nothing is in flight."""
+class QuietBell:
+    """A listener's session under which nobody sleeps and nothing is in flight."""
 
-    async def open(self, queue: str, *, lie_down: bool) -> None: ...
+    def __init__(self, *, hearing: bool) -> None:
+        self.hearing = hearing
+        self._answers = {query("mark_in_flight"): 1, query("inserts_ended"): True, query("mute_bell"): False}
 
-    async def mute(self, queue: str, manner: Manner, *, rise: bool) -> bool:  # noqa: ARG002
-        return False
+    async def fetch(self, text: str, /, *_args: Any) -> Any:
+        return [[self._answers.get(text)]]
 
-    async def witness(self) -> int:
-        return 1
-
-    async def ended(self, below: int) -> bool:  # noqa: ARG002
-        return True
+    async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None: ...
 
 
-async def _nothing_lost(_queue: str) -> dict[int, bool]:
-    return {}
+class Answers:
+    """What the database says to a claimer."""
 
+    def __init__(self, look: Look) -> None:
+        self._look = look
 
-async def _nothing_later(_queue: str) -> timedelta | None:
-    return None
+    async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:  # noqa: ARG002
+        return await self._look(slots)
+
+    async def next_due(self) -> timedelta | None:
+        return None
+
+    async def reconcile(self) -> None: ...
 
 
 @asynccontextmanager
 async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
-    claimer = Claimer(
-        "default", settings=Settings(), wake=wake, slots=Slots(5), bell=SilentBell(), hearing=lambda: hearing, claim=look,
-        session=lambda: 1,
-        release_lost=_nothing_lost,
-        next_due=_nothing_later, start=lambda _claims, _slots: None,
-        room=lambda: 10, mixed=lambda: False, unmute=lambda: None,
-        looked=lambda _reason, _found: None, searched=lambda _: None, set_timer=lambda _delay: None,
-    )  # fmt: skip
+    settings, pace = Settings(), Pace(timedelta(seconds=60), timedelta(seconds=60), 1)
+    reasons = Reasons(wake, Slots(5), Timer(wake, furthest=timedelta(seconds=60)), Poller(wake, deaf=pace, hearing=pace))
+    members = Members(Identity("alone", settings.lease), "kinds")
+    members.kinds_differ = False
+    bell = QuietBell(hearing=hearing)
+    claimer = Claimer("default", settings, reasons, Answers(look), bell, members, lambda _claims, _slots: None, ())
     task = asyncio.create_task(claimer.run())
     yield claimer
     task.cancel()
@@ -79,11 +89,11 @@ async def test_a_ring_during_a_look_causes_another_look() -> None:
     """The flag is lowered before the look: what was inserted during it may not have been seen by it."""
     wake, looks = Wake(), asyncio.Queue[int]()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         looks.put_nowait(free)
         if looks.qsize() == 1:
             wake.up(Reason.RING)
-        return NOTHING
+        return []
 
     async with claiming(wake, look):
         await asyncio.wait_for(wake.resting.wait(), 5)
@@ -94,11 +104,11 @@ async def test_a_look_that_failed_is_repeated_after_a_pause_without_another_reas
     """A9: the ring that caused it is gone."""
     wake, looks, paused = Wake(), list[int](), list[Exception]()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         looks.append(free)
         if len(looks) == 1:
             raise DatabaseUnavailable("away")
-        return NOTHING
+        return []
 
     async def pause(error: Exception) -> None:
         paused.append(error)
@@ -129,9 +139,7 @@ class NotedWake(Wake):
 
 def due_job(known_for: timedelta) -> Claim:
     """A job that was put in so long before it was due."""
-    due = NOTHING.at
-    assert due is not None
-    return Claim(1, "default", "noop", 5, "{}", None, None, due, 5, None, None, None, 1, 1, due, due - known_for)
+    return Claim(1, "default", "noop", 5, "{}", None, None, DUE, 5, None, None, None, 1, 1, DUE, DUE - known_for)
 
 
 @pytest.mark.parametrize(("known_for", "pause"), [(timedelta(seconds=1), TOGETHER), (timedelta(0), 0.0)])
@@ -139,9 +147,9 @@ async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(k
     """Snoozed jobs come due one by one; a look for each costs more than they do. An insert that is due at once does not wait."""
     wake = NotedWake()
 
-    async def look(_queue: str, _free: int, _lanes: Lanes) -> Taken:
+    async def look(_free: int) -> list[Claim]:
         await asyncio.sleep(0.001)
-        return Taken([due_job(known_for)], NOTHING.at)
+        return [due_job(known_for)]
 
     async with claiming(wake, look, hearing=True) as claimer:
         await asyncio.wait_for(wake.enough.wait(), 10)
@@ -153,9 +161,9 @@ async def test_known_jobs_are_not_kept_waiting_while_more_are_due_than_fit() -> 
     """A thousand snoozed jobs that are due at once are claimed as fast as slots come free."""
     wake = NotedWake()
 
-    async def look(_queue: str, free: int, _lanes: Lanes) -> Taken:
+    async def look(free: int) -> list[Claim]:
         await asyncio.sleep(0.001)
-        return Taken([due_job(timedelta(seconds=1))] * free, NOTHING.at)
+        return [due_job(timedelta(seconds=1))] * free
 
     async with claiming(wake, look, hearing=True):
         await asyncio.wait_for(wake.enough.wait(), 10)

@@ -177,7 +177,7 @@ class Running:
     async def end(self) -> Settlement:
         """How the job ended."""
         await asyncio.wait_for(self.executor.idle(), 5)
-        self.executor.close()
+        await self.executor.close()
         assert (self.slots.free(), self.executor.running) == (1, [])
         [settlement] = self.settled
         return settlement

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RowLocked
+from hybrid_runner.happenings import Writing
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
@@ -24,6 +25,47 @@ def claim(number: int) -> Claim:
     return Claim(number, "default", "work", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now)
 
 
+async def nothing(_ids: Sequence[int]) -> set[int]:
+    return set()
+
+
+class Table:
+    """Postgres, as far as a settler knows it."""
+
+    def __init__(
+        self,
+        finish: Callable[[Sequence[Finished]], Awaitable[set[int]]],
+        locked: Callable[[Sequence[int]], Awaitable[set[int]]] = nothing,
+    ) -> None:
+        self._finish = finish
+        self._locked = locked
+
+    async def finish(self, batch: Sequence[Finished]) -> set[int]:
+        return await self._finish(batch)
+
+    async def requeue(self, _batch: Sequence[Requeued]) -> set[int]:
+        return set()
+
+    async def archived_before(self, _batch: Sequence[Finished]) -> set[int]:
+        return set()
+
+    async def locked(self, ids: Sequence[int]) -> set[int]:
+        return await self._locked(ids)
+
+    async def reasons(self, _ids: Sequence[int]) -> dict[int, str]:
+        return {}
+
+
+async def run(settler: Settler, told: list[Settlement] | None = None) -> None:
+    """Write, and note what was written."""
+
+    def note(writing: Writing) -> None:
+        if told is not None:
+            told.extend(writing.settled)
+
+    await settler.run(note, lambda: None)
+
+
 async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is started again, and what it had in its hands is written then."""
     inside.make_outages_short(monkeypatch, 0.001, 0.001)
@@ -36,13 +78,10 @@ async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.Monkey
         written.extend(f.claim.id for f in batch)
         return {f.claim.id for f in batch}
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
-        return set()
-
-    settler = Settler(finish, requeue=none, archived_before=none, locked=none, wrote=lambda _: None, written=lambda: None)
+    settler = Settler(Table(finish))
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
-    task = asyncio.create_task(loops.keep("settler", settler.run))
+    task = asyncio.create_task(loops.keep("settler", lambda: run(settler)))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -56,21 +95,11 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     async def finish(batch: Sequence[Finished]) -> set[int]:
         return {f.claim.id for f in batch}
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
-        return set()
-
-    settler = Settler(
-        finish,
-        requeue=none,
-        archived_before=none,
-        locked=none,
-        wrote=lambda writing: told.extend(writing.settled),
-        written=lambda: None,
-    )
+    settler = Settler(Table(finish))
     later = replace(claim(0), claim=2)
     for each in (later, claim(0), claim(1)):
         settler.settle(Finished(each, State.COMPLETED))
-    task = asyncio.create_task(settler.run())
+    task = asyncio.create_task(run(settler, told))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -86,20 +115,10 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
             raise EnqueueError("Postgres cannot store this")
         return {f.claim.id for f in batch}
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished] | Sequence[int]) -> set[int]:
-        return set()
-
-    settler = Settler(
-        finish=finish,
-        requeue=none,
-        archived_before=none,
-        locked=none,
-        wrote=lambda writing: told.extend(writing.settled),
-        written=lambda: None,
-    )
+    settler = Settler(Table(finish))
     for number, result in enumerate(["1", "poison", "3"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
-    task = asyncio.create_task(settler.run())
+    task = asyncio.create_task(run(settler, told))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -124,13 +143,10 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
     async def locked(ids: Sequence[int]) -> set[int]:
         return held & set(ids)
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
-        return set()
-
-    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, wrote=lambda _: None, written=lambda: None)
+    settler = Settler(Table(finish, locked))
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
-    task = asyncio.create_task(settler.run())
+    task = asyncio.create_task(run(settler))
     async with asyncio.timeout(10):
         while len(written) < 10:
             await asyncio.sleep(0)
@@ -157,13 +173,10 @@ async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
     async def locked(ids: Sequence[int]) -> set[int]:
         return {0} & set(ids)
 
-    async def none(_batch: Sequence[Requeued] | Sequence[Finished]) -> set[int]:
-        return set()
-
-    settler = Settler(finish, requeue=none, archived_before=none, locked=locked, wrote=lambda _: None, written=lambda: None)
+    settler = Settler(Table(finish, locked))
     for number, result in enumerate(["0", "1", "2", "poison"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
-    task = asyncio.create_task(settler.run())
+    task = asyncio.create_task(run(settler))
     await asyncio.wait_for(asked.wait(), 5)
     assert set(dict(settler.claims())) == {0, 1, 2, 3}
     task.cancel()

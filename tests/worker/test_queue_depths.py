@@ -16,8 +16,9 @@ from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Connection, Fetches
 from hybrid_runner.telemetry import instruments as table
 from hybrid_runner.telemetry.figures import Spread
-from hybrid_runner.upkeep import gauges
-from hybrid_runner.upkeep.gauges import Gauges, as_figures
+from hybrid_runner.upkeep import held_duty
+from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_figures
+from hybrid_runner.upkeep.held_duty import HeldDuty
 from tests.support import inside
 from tests.support.waiting import differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
@@ -28,8 +29,8 @@ INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknow
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gauges, "PAUSE", 0.05)
-    monkeypatch.setattr(gauges, "_SHARE", 0)  # a machine that stands still would not be asked for long
+    monkeypatch.setattr(held_duty, "RENEWED", 0.05 / 30)
+    monkeypatch.setattr(held_duty, "RESTED", 0)  # a machine that stands still would not be asked for long
 
 
 @asynccontextmanager
@@ -98,8 +99,8 @@ async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = await database.fetchval("SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'")
-    assert pause > gauges.SHOWN > 2 * 10
-    monkeypatch.setattr(gauges, "SHOWN", 0.5)
+    assert pause > held_duty.BELIEVED * QueueDepths.every.total_seconds() > 2 * 10
+    monkeypatch.setattr(held_duty, "BELIEVED", 0.5 / 30)
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
         await database.execute("BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE")
@@ -113,34 +114,35 @@ async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
 ) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with a_worker(dsn, "first") as first:
-        await until(lambda: caplog.text, has("the queues were not measured"))
+        await until(lambda: caplog.text, has("duty gauges failed"))
         assert shown(first) is None
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
         await until_shown(first, 0)
-    assert caplog.text.count("the queues were not measured") == 1
+    assert caplog.text.count("duty gauges failed") == 1
 
 
 async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gauges, "_SHARE", 1e9)
-    async with given_to_us(dsn, database) as ours:
-        first = await until(ours.figures)
+    monkeypatch.setattr(held_duty, "RESTED", 1e9)
+    async with given_to_us(dsn, database) as (depths, _):
+        first = await until(depths.figures)
         await held_again(database, 1)
-        assert ours.figures() is first
-    assert ours.figures() == {}
+        assert depths.figures() is first
+    assert depths.figures() == {}
     assert await database.fetchval(HOLDER) is None
 
 
 @asynccontextmanager
-async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[Gauges]:
-    """The office, without a worker and its heartbeats."""
+async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[tuple[QueueDepths, HeldDuty]]:
+    """The duty, without a worker and its heartbeats."""
     await database.execute("UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
-    ours = Gauges(dsn)
+    depths = QueueDepths()
+    ours = HeldDuty(dsn, depths)
     ours.give("us")
     running = asyncio.ensure_future(ours.run())
     try:
-        yield ours
+        yield depths, ours
     finally:
         running.cancel()
         await asyncio.wait([running])
@@ -173,18 +175,18 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, tries: list[float]
 ) -> None:
     """It may have walked a bloated table until its time-out."""
-    monkeypatch.setattr(gauges, "_SHARE", 1e9)
+    monkeypatch.setattr(held_duty, "RESTED", 1e9)
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
-    async with given_to_us(dsn, database) as ours:
+    async with given_to_us(dsn, database) as (depths, ours):
         await until(lambda: tries)
         await held_again(database, 3)
         assert len(tries) == 1
         await database.execute("UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'")
-        await until(lambda: not inside.measures(ours))
+        await until(lambda: not inside.holds(ours))
         await database.execute("UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'")
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
-        assert (len(tries), ours.figures()) == (1, {})
+        assert (len(tries), depths.figures()) == (1, {})
 
 
 async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database: Connection, tries: list[float]) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -22,14 +23,16 @@ _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
 """The first words of those who keep vacuum from cleaning up; the others have to do with the archive."""
 
 
-class Growth:
+class GrowthWatch(Duty):
     """One line for each culprit, and for the same one not again within the hour."""
 
-    def __init__(self, on: Fetches, longer_than: timedelta = LONGER_THAN, clock: Callable[[], float] = time.monotonic) -> None:
-        self._on = on
+    name = "growth"
+    every = timedelta(minutes=10)
+
+    def __init__(self, longer_than: timedelta = LONGER_THAN, clock: Callable[[], float] = time.monotonic) -> None:
         self._longer_than = longer_than
         self._clock = clock
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self._pinned: tuple[tuple[str, ...], float] = ((), 0.0)
 
     @property
@@ -38,13 +41,14 @@ class Growth:
         complaints, found_at = self._pinned
         return complaints if self._clock() - found_at < _KNOWN else ()
 
-    async def look(self) -> None:
+    async def run(self, link: Fetches) -> None:
         """Look once, and warn."""
-        found = await statements.find_growth(self._on, self._longer_than)
+        found = await statements.find_growth(link, self._longer_than)
         now = self._clock()
-        self._pinned = tuple(complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK)), now
-        self._told = {culprit: at for culprit, at in self._told.items() if now - at < _REPEATED}
+        holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
+        self._pinned = tuple(holding), now
+        self._reported = {culprit: at for culprit, at in self._reported.items() if now - at < _REPEATED}
         for culprit, complaint in found:
-            if culprit not in self._told:
-                self._told[culprit] = now
+            if culprit not in self._reported:
+                self._reported[culprit] = now
                 log.warning("growth: %s", complaint, extra=log_event("tables.grow"))

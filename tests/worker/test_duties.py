@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.registry import Registry
 from hybrid_runner.storage.connections import Connection
-from hybrid_runner.upkeep.chores import Chores
+from hybrid_runner.upkeep.duties import Duties
+from hybrid_runner.upkeep.duty_runner import DutyRunner
+from hybrid_runner.upkeep.rescuer import Rescuer
+from tests.docs.blocks import ROOT
 from tests.support.archive import aged, exists, partition
 from tests.support.waiting import differs_from, equals, until
 from tests.support.working import runner, working
@@ -81,7 +88,7 @@ async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog:
     assert line.startswith(f"archive: dropped {part} (")
 
 
-async def test_a_chore_that_waits_for_a_lock_holds_up_no_beat(
+async def test_a_duty_that_waits_for_a_lock_holds_up_no_beat(
     dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
 ) -> None:
     holder = await another()
@@ -95,17 +102,52 @@ async def test_a_chore_that_waits_for_a_lock_holds_up_no_beat(
         await holder.execute("COMMIT")
 
 
-async def test_a_chore_that_fails_does_not_keep_the_next_from_its_turn(
+async def test_a_duty_that_fails_does_not_keep_the_next_from_its_turn(
     dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
     await database.execute("ALTER FUNCTION hybrid_runner.make_archive_partitions RENAME TO gone")
-    chores = Chores(dsn)
-    task = asyncio.ensure_future(chores.run())
-    chores.give(["partitions", "prune", "unheard of", None])
-    await until(lambda: exists(database, part), equals(value=False))
-    task.cancel()
-    await asyncio.wait([task])
-    await chores.close()
+    async with a_runner(dsn) as duties:
+        duties.give(["partitions", "prune"], "us")
+        await until(lambda: exists(database, part), equals(value=False))
     [line] = [message for message in caplog.messages if "partitions" in message]
     assert line.endswith("again at its next turn")
+
+
+async def test_a_duty_that_this_version_does_not_know_is_named_once_and_does_no_harm(
+    dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
+    async with a_runner(dsn) as duties:
+        for _ in range(3):
+            duties.give(["of tomorrow", "prune"], "us")
+        await until(lambda: exists(database, part), equals(value=False))
+    assert [message for message in caplog.messages if "of tomorrow" in message] == [
+        "the duty 'of tomorrow' is not known here: left to workers of another version"
+    ]
+
+
+async def test_the_rows_of_the_table_are_the_duties_of_the_list(database: Connection) -> None:
+    rows = await database.fetch("SELECT name, every FROM hybrid_runner.duties")
+    assert {tuple(row) for row in rows} == {(duty.name, duty.every) for duty in Duties(Rescuer(Registry())).all}
+
+
+def test_the_page_lists_the_duties_of_the_list() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    table = page.partition("| duty | how often |")[2].partition("\n\n")[0]
+    rows = re.findall(r"\| `(\w+)` \| (\d+) (\w)\w+ \|", table)
+    listed = {name: parse_duration(number + unit) for name, number, unit in rows}
+    assert listed == {duty.name: duty.every for duty in Duties(Rescuer(Registry())).all}
+
+
+@asynccontextmanager
+async def a_runner(dsn: str) -> AsyncIterator[DutyRunner]:
+    duties = DutyRunner(dsn, Duties(Rescuer(Registry())).all)
+    tasks = [asyncio.ensure_future(run()) for run in duties.loops]
+    try:
+        yield duties
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await duties.close()

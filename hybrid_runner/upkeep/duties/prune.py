@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from hybrid_runner.display import bytes_text
 from hybrid_runner.models import Pruned
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
 _PARTITIONS = 20
 _CALLS = 50
-"""A round is bounded: at most so many partitions a call, each its own transaction, and so many calls."""
+"""A run is bounded: at most so many partitions a call, each its own transaction, and so many calls."""
 
 
-class Pruner:
+class Prune(Duty):
     """Any number may do this at once: one does it, the others find it busy."""
 
-    def __init__(self, on: Fetches) -> None:
-        self._on = on
+    name = "prune"
+    every = timedelta(minutes=10)
+
+    def __init__(self) -> None:
         self._was_blocked = False
 
-    async def prune(self) -> list[Pruned]:
-        """One round: until nothing is left to forget, or somebody is in the way; then the next round tries again."""
+    async def run(self, link: Fetches) -> list[Pruned]:
+        """Go on until nothing is left to forget, or until somebody is in the way."""
         done: list[Pruned] = []
         for _ in range(_CALLS):
-            said = await statements.prune(self._on, _PARTITIONS)
+            said = await statements.prune(link, _PARTITIONS)
             done += said
             if not said or any(one.in_vain for one in said):
                 break
         for one in done:
             if not one.in_vain:
                 log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes), extra=log_event("archive.pruned"))
-        self._tell_blocked([one.partition for one in done if one.what == "blocked"])
+        self._report_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
-    def _tell_blocked(self, partitions: list[str]) -> None:
+    def _report_blocked(self, partitions: list[str]) -> None:
         # Once, not at each turn: a reader that takes its time is no news.
         if partitions and not self._was_blocked:
             log.warning(

@@ -1,0 +1,23 @@
+"""Looks for running jobs that no living worker has."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.upkeep.duties.duty import Duty
+from hybrid_runner.upkeep.rescuer import Rescuer
+
+
+class Lost(Duty):
+    """Whoever declares a worker dead puts back its jobs at once. This finds what nobody declared."""
+
+    name = "lost"
+    every = timedelta(minutes=10)
+
+    def __init__(self, rescuer: Rescuer) -> None:
+        self._rescuer = rescuer
+
+    async def run(self, link: Fetches) -> None:
+        """Put them back, or end them."""
+        await self._rescuer.rescue(link)

@@ -1,0 +1,81 @@
+"""Does the duties that this worker's heartbeats are given, beside the heartbeat: a long one never holds up a beat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.storage.connections import FOR_UPKEEP, Link, named
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.upkeep.duties.duty import Duty
+from hybrid_runner.upkeep.held_duty import HeldDuty
+
+log = logging.getLogger("hybrid_runner.upkeep")
+
+_LONGEST = timedelta(minutes=30)
+"""A large partition of which some is kept takes its time to be written anew."""
+
+
+class DutyRunner:
+    """One after another on one connection; each held one by itself. What fails is tried at its next turn."""
+
+    def __init__(self, dsn: str, duties: Sequence[Duty]) -> None:
+        self._link = Link(dsn, named("duties", FOR_UPKEEP), timeout=_LONGEST.total_seconds())
+        self._in_turn = {duty.name: duty for duty in duties if not duty.held}
+        self._held = {duty.name: HeldDuty(dsn, duty) for duty in duties if duty.held}
+        self._due: set[str] = set()
+        self._given = asyncio.Event()
+        self._unknown: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """What this worker can be given. In a fleet of two versions the other may know more."""
+        return [*self._in_turn, *self._held]
+
+    @property
+    def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What must run for them to be done."""
+        return (self._run_in_turn, *(held.run for held in self._held.values()))
+
+    def give(self, names: Iterable[str], holder: str) -> None:
+        """Do these soon; `holder` is this worker as the database names the holder of a duty."""
+        for name in names:
+            if name in self._held:
+                self._held[name].give(holder)
+            elif name in self._in_turn:
+                self._due.add(name)
+                self._given.set()
+            elif name not in self._unknown:
+                self._unknown.add(name)
+                log.warning(
+                    "the duty %r is not known here: left to workers of another version",
+                    name,
+                    extra=log_event("upkeep.duty_unknown"),
+                )
+
+    async def close(self) -> None:
+        """Leave held ones to other workers, and close the connections."""
+        await self._link.close()
+        for held in self._held.values():
+            await held.close()
+
+    async def _run_in_turn(self) -> None:
+        while True:
+            await self._given.wait()
+            self._given.clear()
+            while self._due:
+                name = next(name for name in self._in_turn if name in self._due)
+                self._due.discard(name)
+                await self._run(self._in_turn[name])
+
+    async def _run(self, duty: Duty) -> None:
+        try:
+            await duty.run(self._link)
+        except RunnerError as error:
+            log.warning("duty %s failed: %s; again at its next turn", duty.name, error, extra=log_event("upkeep.failed"))
+        except Exception:
+            log.exception("duty %s failed; again at its next turn", duty.name, extra=log_event("upkeep.failed"))

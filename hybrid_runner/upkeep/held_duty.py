@@ -1,0 +1,116 @@
+"""Runs a duty that one worker of the fleet holds, the same one for as long as it lives and succeeds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.storage import statements
+from hybrid_runner.storage.connections import Link
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.upkeep.duties.duty import Duty
+
+log = logging.getLogger("hybrid_runner.upkeep")
+
+RENEWED = 1 / 3
+"""Of the duty's period: how often the worker that holds it says so."""
+BELIEVED = 5 / 6
+"""Of the duty's period: for so long from when it last said so it counts on holding it. With any
+delay and two workers' clocks no two count on it at a time."""
+RESTED = 20
+"""The next run comes no sooner than this many times what the last one took: a bloated table is not
+walked all the time."""
+_MOST_FAILURES = 3
+"""After so many in a row it is left to another worker."""
+_COMPLAINED = 60.0
+"""Seconds between two log lines about failures."""
+
+
+class HeldDuty:
+    """`give` makes this worker the one that holds it, until it gives it up or finds that another does."""
+
+    def __init__(self, dsn: str, duty: Duty) -> None:
+        self._duty = duty
+        self._link = Link(dsn, duty.session, timeout=duty.patience.total_seconds())
+        self._holder: str | None = None
+        self._given = asyncio.Event()
+        self._due_at = -math.inf
+        self._complained_at = -math.inf
+
+    def give(self, holder: str) -> None:
+        """Hold it from now on, under this name."""
+        self._holder = holder
+        self._given.set()
+
+    async def run(self) -> None:
+        """Do it while it is held, until cancelled."""
+        while True:
+            await self._given.wait()
+            self._given.clear()
+            try:
+                await self._run_while_held()
+            finally:
+                self._duty.held_until = -math.inf
+            await self._link.close()
+
+    async def close(self) -> None:
+        """Leave it to another worker, and close the connection."""
+        await self._release()
+        await self._link.close()
+
+    async def _release(self) -> None:
+        holder, self._holder = self._holder, None
+        if holder is not None:
+            with contextlib.suppress(RunnerError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await statements.release_duty(self._link, self._duty.name, holder)
+
+    async def _run_while_held(self) -> None:
+        every = self._duty.every.total_seconds()
+        failures = 0
+        while self._holder is not None:
+            asked_at = time.monotonic()
+            if await self._renew(self._holder, asked_at + BELIEVED * every) and asked_at >= self._due_at:
+                failures = 0 if await self._run_once() else failures + 1
+                if failures == _MOST_FAILURES:
+                    await self._release()
+            if self._holder is not None:
+                await asyncio.sleep(RENEWED * every)
+
+    async def _renew(self, holder: str, until: float) -> bool:
+        try:
+            is_ours = await statements.renew_duty(self._link, self._duty.name, holder)
+        except RunnerError as error:  # for now; nobody else is given it yet
+            self._complain(error)
+            return False
+        if is_ours:
+            self._duty.held_until = until
+        else:
+            self._holder = None
+        return is_ours
+
+    async def _run_once(self) -> bool:
+        began = time.monotonic()
+        try:
+            await self._duty.run(self._link)
+        except Exception as error:
+            self._complain(error)
+            return False
+        else:
+            return True
+        finally:
+            ended = time.monotonic()
+            self._due_at = began + RESTED * (ended - began)
+
+    def _complain(self, error: Exception) -> None:
+        now = time.monotonic()
+        if now - self._complained_at > _COMPLAINED:
+            self._complained_at = now
+            unexpected = None if isinstance(error, RunnerError) else error
+            log.warning(
+                "duty %s failed: %s; trying again", self._duty.name, error, exc_info=unexpected, extra=log_event("upkeep.failed")
+            )

@@ -1,0 +1,34 @@
+"""A worker's connections to one database, but for those of its listener and its upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
+from hybrid_runner.storage.contact import Contact
+
+
+class Links:
+    """One for each purpose, so that none waits for another."""
+
+    def __init__(self, dsn: str, *, flush_claims: bool, lease: timedelta) -> None:
+        self.contact = Contact()
+        self.claims = Link(dsn, named("claims", for_claims(flushed=flush_claims)), contact=self.contact)
+        self.settles = Link(dsn, named("settles", FOR_SETTLING), contact=self.contact)
+        self.courtesies = Link(dsn, named("courtesies", FOR_SETTLING), contact=self.contact)
+        """For what may be lost: progress, changes, questions about missed rings."""
+        self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))
+        """Seconds for a heartbeat: a lease must not end while one waits for its answer."""
+        self.heartbeat = Link(dsn, named("heartbeat", {}), timeout=self.patience, contact=self.contact)
+        """In a thread of its own, which closes it."""
+        self._all = self.claims, self.settles, self.courtesies
+
+    def suspect(self, patience: float) -> None:
+        """The network may have swallowed an answer: give one that is on its way so many seconds."""
+        for link in self._all:
+            link.suspect(patience)
+
+    async def close(self) -> None:
+        """Close them politely, for a moment at most."""
+        await asyncio.gather(*(link.close() for link in self._all))

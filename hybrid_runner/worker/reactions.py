@@ -1,0 +1,142 @@
+"""What a worker does when its connections or the others change something: who was told, and what follows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import assert_never
+
+from hybrid_runner import news as brought
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.happenings import Writing
+from hybrid_runner.messages import WorkerCame, WorkerLeft, channel_of
+from hybrid_runner.outcomes import split
+from hybrid_runner.policy.doorbell import Reason
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.identity import Name
+from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.publisher import Publisher
+from hybrid_runner.worker.station import Station
+from hybrid_runner.worker.tasks import Tasks
+
+log = logging.getLogger("hybrid_runner.worker")
+
+_SWALLOWED = 5.0
+"""Seconds after which an answer that has not come may never come, once the heartbeat's did not either."""
+
+
+class Reactions:
+    """Each method is called by one loop or by the heartbeat, in the worker's own event loop."""
+
+    def __init__(
+        self,
+        station: Station,
+        tasks: Tasks,
+        publisher: Publisher,
+        observe: Callable[[Writing], None],
+        proof_seconds: float,
+    ) -> None:
+        self._station = station
+        self._tasks = tasks
+        self._publisher = publisher
+        self._observe = observe
+        self._proof_seconds = proof_seconds
+
+    # --- the settler
+
+    def on_batch_settled(self, writing: Writing) -> None:
+        """Postgres has these outcomes."""
+        self._observe(writing)
+        if not self._station.listener.hearing:  # nobody will ring us for what was put back
+            requeues, _ = split(writing.settled)
+            for name in {settlement.claim.queue for settlement in requeues} & self._station.queues.keys():
+                self._station.queues[name].wake.up(Reason.LATER)
+
+    def on_room(self) -> None:
+        """There is room for more outcomes: a claimer that had none may claim."""
+        for queue in self._station.queues.values():
+            queue.slots.offer()
+
+    # --- the listener
+
+    def on_turn(self) -> None:
+        """The listener is lost, or listens again."""
+        hearing = self._station.listener.hearing
+        for queue in self._station.queues.values():
+            queue.poller.hears(hearing=hearing)
+            queue.wake.up(Reason.LISTENER)
+        if hearing:
+            log.info("listening on %s", ", ".join(self._station.queues), extra=log_event("listener.started"))
+            self._tasks.soon(self._introduce())
+
+    async def _introduce(self) -> None:
+        """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
+        listener, worker_id = self._station.listener, self._station.identity.id
+        for name in self._station.queues:
+            await listener.send(channel_of(name), WorkerCame(worker_id))
+        self._station.presence.soon()
+        await self._publisher.look(listener)
+
+    # --- the heartbeat
+
+    def on_news(self, news: list[brought.WorkerNews], asked_at: float, name: Name) -> None:
+        """A heartbeat sent at that time, under that name, brought this."""
+        if name != self._station.identity.name:
+            return  # it speaks of who we were
+        if brought.DeclaredDead() in news:
+            self._on_declared_dead()
+            return
+        for queue_name, queue in self._station.queues.items():
+            members = [one for one in news if isinstance(one, brought.QueueMember) and one.queue == queue_name]
+            queue.update_members({one.worker_id: one.kinds for one in members}, asked_at)
+        for one in news:
+            match one:
+                case brought.CancelRequested(job_id):
+                    self._station.executor.cancel(job_id)
+                case brought.ProofSent(channel):
+                    self._station.listener.expect_proof(channel, asked_at, self._proof_seconds)
+                case brought.MuteExpired() | brought.JobsOverdue() | brought.NextDue():
+                    self._station.queues[one.queue].on_news(one)
+                case brought.QueueMember() | brought.DeclaredDead():
+                    pass
+                case _:
+                    assert_never(one)
+
+    def on_silence(self) -> None:
+        """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
+        self._station.links.suspect(_SWALLOWED)
+        self._station.listener.give_up()
+        for queue in self._station.queues.values():
+            queue.claimer.budget.unanswered(time.monotonic())
+
+    def _on_declared_dead(self) -> None:
+        if self._tasks.ending:
+            self._station.executor.stop_all()  # others run these jobs again
+        elif self._station.identity.may_claim:
+            self._station.identity.forbid_claims()
+            self._tasks.soon(self._start_over())
+
+    async def _start_over(self) -> None:
+        """The others believe us dead and run our jobs again: ours end, and we go on under another name."""
+        station, outage = self._station, Outage("registering anew")
+        old = station.identity.id
+        log.error(
+            "worker %s was declared dead while it lived: its %d jobs end here",
+            old,
+            len(station.executor.running),
+            extra=log_event("worker.declared_dead"),
+        )
+        station.executor.stop_all()
+        while not self._tasks.ending:
+            try:
+                await station.presence.register_anew()
+            except RunnerError as error:
+                await outage.pause(error)
+                continue
+            station.identity.allow_claims()
+            log.warning("worker %s goes on as %s", old, station.identity.id, extra=log_event("worker.reregistered"))
+            for name in station.queues:
+                await station.listener.send(channel_of(name), WorkerLeft(old))
+            await self._introduce()
+            return

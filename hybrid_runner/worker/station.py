@@ -1,0 +1,90 @@
+"""One database's part of a worker: a second database would be one more of these."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.models import State
+from hybrid_runner.policy.doorbell import Mode
+from hybrid_runner.storage import statements
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.links import Links
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.presence import Presence
+from hybrid_runner.worker.queue_station import QueueStation
+from hybrid_runner.worker.settler import Settler
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Station:
+    """The parts, and what concerns several of them. `wiring.py` makes it, `reactions.py` says what it does when."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        links: Links,
+        listener: Listener,
+        presence: Presence,
+        executor: Executor,
+        settler: Settler,
+        queues: Mapping[str, QueueStation],
+    ) -> None:
+        self.identity = identity
+        self.links = links
+        self.listener = listener
+        self.presence = presence
+        self.executor = executor
+        self.settler = settler
+        self.queues = queues
+
+    async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
+        """Open the queues and become known to the others; `keeps` says how long ended jobs are kept."""
+        for name in self.queues:
+            await statements.open_queue(self.links.claims, name, ring_within)
+        await self.presence.register()
+        await statements.keep_jobs(self.links.settles, keeps)
+
+    async def idle(self) -> None:
+        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        resting = [queue.wake.resting for queue in self.queues.values()]
+        while True:
+            for event in resting:
+                await event.wait()
+            await self.executor.idle()
+            await self.settler.drained()
+            if all(event.is_set() for event in resting) and not self.executor.running:
+                return
+
+    async def leave(self) -> None:
+        """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
+        try:
+            await self.presence.leave_queues()
+            await self.listener.get_up()
+            for name, queue in self.queues.items():
+                is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
+                await statements.leave_bell(self.links.claims, name, self.identity.id, is_muted=is_awaited)
+        except RunnerError as error:
+            log.info(
+                "worker %s could not say that it leaves its queues: %s",
+                self.identity.id,
+                error,
+                extra=log_event("worker.leave_failed"),
+            )
+
+    async def sign_off(self) -> None:
+        """End the heartbeat, put back what was claimed and never came here, and take the worker's row away."""
+        await self.presence.stop()
+        for queue in self.queues.values():
+            await queue.claimer.claims.reconcile()
+        in_order = not self.executor.running and not self.settler.pending
+        await self.presence.retire(in_order=in_order)
+
+    async def close(self) -> None:
+        """Nothing of it will run any more, and nothing is asked of the database."""
+        await self.links.close()

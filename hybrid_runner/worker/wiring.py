@@ -1,0 +1,143 @@
+"""What a worker is made of, and who is next: the architecture on one page.
+
+Parts are made from the bottom up, and each is given the parts that it uses. Who is told what happens in a part is
+said when its loop is started: see `Worker.start`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from hybrid_runner.messages import READERS, channel_of
+from hybrid_runner.policy.doorbell import Reason
+from hybrid_runner.policy.pace import Pace
+from hybrid_runner.registry import Registry
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage import statements
+from hybrid_runner.telemetry.counting import Counts
+from hybrid_runner.telemetry.observers import Observers
+from hybrid_runner.telemetry.tracing import make_tracing
+from hybrid_runner.worker.calling import Callers
+from hybrid_runner.worker.chronicle import Chronicle
+from hybrid_runner.worker.claimer import Claimer, Reasons
+from hybrid_runner.worker.claims import Claims
+from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.links import Links
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.members import Members
+from hybrid_runner.worker.missed import MissedRings
+from hybrid_runner.worker.outcome_port import Outcomes
+from hybrid_runner.worker.poller import Poller
+from hybrid_runner.worker.presence import Offer, Presence, heard_within
+from hybrid_runner.worker.progress import ProgressWriter
+from hybrid_runner.worker.publisher import Publisher
+from hybrid_runner.worker.queue_station import QueueStation
+from hybrid_runner.worker.reactions import Reactions
+from hybrid_runner.worker.settler import Gathering, Settler
+from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.station import Station
+from hybrid_runner.worker.tally import Tally
+from hybrid_runner.worker.tasks import Tasks
+from hybrid_runner.worker.timers import Timer
+from hybrid_runner.worker.upkeep_loop import UpkeepLoop
+from hybrid_runner.worker.wake import Wake
+from hybrid_runner.worker.watchdog import Watchdog
+
+_MANY_OUTCOMES = 50
+
+
+class Reports(NamedTuple):
+    """What a worker keeps of what happened in it, whatever database it came from."""
+
+    tally: Tally
+    counts: Counts
+    chronicle: Chronicle
+
+
+class Wired(NamedTuple):
+    """One database's part of a worker, ready to start."""
+
+    station: Station
+    reactions: Reactions
+    progress: ProgressWriter
+
+
+def wire(
+    dsn: str,
+    settings: Settings,
+    registry: Registry,
+    slots: Mapping[str, int],
+    identity: Identity,
+    tasks: Tasks,
+    reports: Reports,
+) -> Wired:
+    """Make all parts; nothing is asked of the database yet."""
+    links = Links(dsn, flush_claims=settings.flush_claims, lease=settings.lease)
+    listener = Listener(settings.listen_dsn or dsn)
+    kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
+    tracing = make_tracing(lambda: identity.id)
+    total = sum(slots.values())
+
+    # Who watches.
+    tally, counts, chronicle = reports
+    publisher = Publisher(listener.send, tasks.soon)
+    observers = Observers(
+        searched=[counts.searched, *([tracing.searched] if tracing.on else []), publisher.searched],
+        wrote=[tally.wrote, counts.wrote, chronicle.wrote, tracing.wrote, publisher.wrote],
+        rescued=[counts.rescued, tracing.rescued, publisher.rescued],
+    )
+
+    # From a claim to the archive: executor → settler.
+    progress = ProgressWriter(partial(statements.record_progress, links.courtesies), publisher.note)
+    callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=progress.report)
+    settler = Settler(
+        Outcomes(links.settles, tracing),
+        most=2 * total,
+        gathering=Gathering(
+            seconds=settings.gather_outcomes.total_seconds(),
+            from_rate=settings.awake_from,
+            enough=max(1, min(total // 4, _MANY_OUTCOMES)),
+        ),
+    )
+    executor = Executor(registry, callers, settler.settle, progress.report, tracing)
+
+    # What it is to the others.
+    upkeep = UpkeepLoop(dsn, registry, executor, settings.overtime, tracing, observers.rescued)
+    watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
+    offer = Offer(slots, kinds.number)
+    presence = Presence(links, settings, identity, offer, executor, listener, upkeep, watchdog)
+
+    # From a ring to a claim: listener → queue → wake → claimer → executor.
+    def in_hand() -> list[tuple[int, int]]:
+        return [*executor.claims, *settler.claims()]
+
+    def wire_queue(queue: str, slots: int) -> QueueStation:
+        wake = Wake()
+        reasons = Reasons(
+            wake,
+            Slots(slots, on_free=partial(wake.up, Reason.SLOT), room=settler.room),
+            Timer(wake, furthest=settings.hybrid_poll_cap),
+            Poller(
+                wake,
+                deaf=Pace(settings.poll_base, settings.poll_cap, settings.poll_factor),
+                hearing=Pace(settings.hybrid_poll_base, settings.hybrid_poll_cap, settings.poll_factor),
+            ),
+        )
+        members = Members(identity, kinds.number)
+        missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
+        claims = Claims(queue, links.claims, kinds, identity, settings.frontier_margin, presence.soon, in_hand, settler.settle)
+        on_look = (missed.searched, observers.searched)
+        claimer = Claimer(queue, settings, reasons, claims, listener, members, executor.start, on_look)
+        return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, presence.soon, tasks.soon)
+
+    queues = {queue: wire_queue(queue, count) for queue, count in slots.items()}
+    for name, queue in queues.items():
+        listener.hear(channel_of(name), queue.heard)
+    listener.hear(READERS, publisher.heard)
+
+    station = Station(identity, links, listener, presence, executor, settler, queues)
+    proof_seconds = heard_within(settings).total_seconds()
+    return Wired(station, Reactions(station, tasks, publisher, observers.wrote, proof_seconds), progress)

@@ -1,0 +1,60 @@
+"""One list of options drives the signature, the page and the command line; and another one the settings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from pydantic import SecretStr
+
+from hybrid_runner import Settings
+from hybrid_runner.cli.commands import enqueue
+from hybrid_runner.cli.parsing import Parser
+from hybrid_runner.client.options import EnqueueOptions, option_texts
+from hybrid_runner.models import NewJob
+from hybrid_runner.settings import SettingOptions
+from tests.docs.blocks import ROOT
+
+NOT_OF_THE_JOB = {"connection", "on_conflict"}
+
+
+def test_the_page_has_every_option_with_its_text() -> None:
+    page = (ROOT / "docs" / "enqueue.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    wanted = [f"| `{name}` | {text} |" for name, text in option_texts().items()]
+    assert [row for row in rows if row in wanted] == wanted
+
+
+@pytest.mark.parametrize("name", sorted(EnqueueOptions.__optional_keys__ - {"connection"}))
+def test_the_command_line_has_every_option_with_its_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="enqueue")
+    enqueue.configure(parser)
+    with pytest.raises(SystemExit):
+        parser.parse(["--help"])
+    said = "".join(capsys.readouterr().out.split())
+    assert f"--{name.replace('_', '-')}" in said
+    assert "".join(option_texts()[name].replace("`", "").split()) in said
+
+
+def test_an_option_is_a_field_of_a_new_job() -> None:
+    assert EnqueueOptions.__optional_keys__ - NOT_OF_THE_JOB == set(NewJob.__slots__) - {"kind", "payload", "traceparent"}
+
+
+def accepted(annotation: Any) -> set[Any]:
+    """What an argument may be, where the setting is this."""
+    parts = {part for part in get_args(annotation) if part is not type(None)} if get_args(annotation) else {annotation}
+    if any(timedelta in (part, *get_args(part)) for part in parts):
+        return {timedelta, float, int, str}
+    if Path in parts or SecretStr in parts:
+        return parts | {str}
+    return parts
+
+
+def test_the_arguments_of_a_runner_are_its_settings() -> None:
+    hints = get_type_hints(SettingOptions)
+    assert list(hints) == [name for name in Settings.model_fields if name != "dsn"]
+    for name, hint in hints.items():
+        given = {each for part in get_args(hint) for each in (get_args(part) or (part,))} - {type(None)}
+        assert given == accepted(Settings.model_fields[name].annotation), name
