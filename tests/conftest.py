@@ -32,12 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
             del os.environ[name]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: what we start would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _heed_sigterm()
     os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
     config.stash[CHOICE] = choose_server()
 
 
 def pytest_runtest_setup() -> None:
-    """On SIGTERM, too, fixtures end what they started; each time, since an event loop with handlers of its own takes ours away."""
+    """Each time, since an event loop with handlers of its own takes ours away."""
+    _heed_sigterm()
+
+
+def _heed_sigterm() -> None:
+    """On SIGTERM, too, fixtures end what they started, and processes that run tests for this one end."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
