@@ -156,7 +156,7 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         examined, held = inside.missed_rings_examined(worker), inside.hold_rings(worker)
         inside.has_slept(worker, 1e6)
         await database.execute("SELECT hybrid_runner.pause('default')")
-        await database.execute("SELECT setval(bell, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues")
+        await database.execute("SELECT setval(doorbell, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues")
         await database.execute(HOUR_OLD)
         await database.execute("SELECT hybrid_runner.open_bell('default', false)")
         await database.execute("SELECT hybrid_runner.resume('default')")
