@@ -9,6 +9,7 @@ from typing import Any
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections import Link
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.held_duty import HeldDuty
 
@@ -46,7 +47,11 @@ class DutyRunner:
                 self._given.set()
             elif name not in self._unknown:
                 self._unknown.add(name)
-                log.warning("the duty %r is not known here: left to workers of another version", name)
+                log.warning(
+                    "the duty %r is not known here: left to workers of another version",
+                    name,
+                    extra=log_event("upkeep.duty_unknown"),
+                )
 
     async def close(self) -> None:
         """Leave held ones to other workers."""
@@ -67,8 +72,8 @@ class DutyRunner:
         try:
             await duty.run(link)
         except RunnerError as error:
-            log.warning("duty %s failed: %s; again at its next turn", duty.name, error)
+            log.warning("duty %s failed: %s; again at its next turn", duty.name, error, extra=log_event("upkeep.failed"))
         except Exception:
-            log.exception("duty %s failed; again at its next turn", duty.name)
+            log.exception("duty %s failed; again at its next turn", duty.name, extra=log_event("upkeep.failed"))
         finally:
             await link.close()

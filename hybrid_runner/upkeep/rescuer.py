@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.models import Lost, State
@@ -17,6 +18,7 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.about import about
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -76,7 +78,9 @@ class Rescuer:
             moved = await self._write(on, settlements)
         except RunnerError as error:
             if len(settlements) < 2:
-                log.warning("a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim))
+                log.warning(
+                    "a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim, "job.rescue_failed")
+                )
                 if isinstance(error, DatabaseUnavailable):
                     raise
                 return 0
@@ -88,7 +92,7 @@ class Rescuer:
         for settlement in moved if is_each_told else moved[:_MOST_LINES]:
             _tell(settlement)
         if len(moved) > _MOST_LINES and not is_each_told:
-            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES)
+            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES, extra=log_event("job.rescued"))
         return len(moved)
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
@@ -117,5 +121,11 @@ def _hung(lost: Lost) -> Raised:
 
 def _tell(settlement: Settlement) -> None:
     claim = settlement.claim
-    what = settlement.state.value if isinstance(settlement, Finished) else f"due in {settlement.delay.total_seconds():.1f} s"
-    log.warning("rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim))
+    match settlement:
+        case Finished(state=state):
+            level, what = logging.ERROR if state is State.FAILED else logging.WARNING, state.value
+        case Requeued(delay=delay):
+            level, what = logging.WARNING, f"due in {delay.total_seconds():.1f} s"
+        case _:
+            assert_never(settlement)
+    log.log(level, "rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim, "job.rescued"))

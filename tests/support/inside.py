@@ -20,6 +20,7 @@ from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker import loops, reactions, shutdown
+from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
@@ -203,6 +204,9 @@ def pause_changed(poller: Poller) -> asyncio.Event:
 
 # --- the listener
 
+LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
+"""Seconds without a ring to itself, after which a worker says that it may be deaf."""
+
 
 def listener(worker: Worker) -> Listener:
     return worker._station.listener
@@ -374,3 +378,11 @@ def remembered(deadlines: Deadlines) -> int:
 def awaits_no_time_out(executor: Executor) -> bool:
     """No alarm is set, and none would have to be."""
     return executor._deadlines._alarm is None and executor._deadlines._living == 0
+
+
+# --- the log
+
+
+def pretend_silence(chronicle: Chronicle, seconds: float) -> None:
+    """As if its last summary had been so long ago."""
+    chronicle._since -= seconds

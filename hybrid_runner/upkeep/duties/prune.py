@@ -9,6 +9,7 @@ from hybrid_runner.display import bytes_text
 from hybrid_runner.models import Pruned
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
@@ -39,12 +40,16 @@ class Prune(Duty):
                 break
         for one in done:
             if not one.in_vain:
-                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes))
+                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes), extra=log_event("archive.pruned"))
         self._report_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
     def _report_blocked(self, partitions: list[str]) -> None:
         # Once, not at each turn: a reader that takes its time is no news.
         if partitions and not self._was_blocked:
-            log.warning("archive: %s cannot be pruned while a transaction holds it; trying again at each turn", partitions[0])
+            log.warning(
+                "archive: %s cannot be pruned while a transaction holds it; trying again at each turn",
+                partitions[0],
+                extra=log_event("archive.prune_blocked"),
+            )
         self._was_blocked = bool(partitions)
