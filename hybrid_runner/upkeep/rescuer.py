@@ -26,11 +26,15 @@ BATCH = 500
 _MOST_LINES = 10
 """Of one batch so many get a line of their own."""
 REMEMBERED = timedelta(minutes=1)
-"""How long a dead worker is kept in mind: a claim of its that was on its way when it died is found by a later round."""
+"""How long the row of a dead worker stays: what it claimed in its last moment is found by a later rescue."""
 
 
 class Rescuer:
-    """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
+    """Settles jobs as if their handlers had raised.
+
+    The attempt counts, and the kind's backoff and `max_attempts` apply. A job that its worker settled
+    meanwhile is left as it is.
+    """
 
     def __init__(
         self,
@@ -66,7 +70,10 @@ class Rescuer:
         return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
 
     async def _settle(self, on: Fetches, settlements: Sequence[Settlement]) -> int:
-        """How many were moved; one that Postgres refuses, or whose row is locked, does not hold up the others."""
+        """Write them; returns how many jobs were moved.
+
+        A job that Postgres refuses, or whose row is locked, does not hold up the others.
+        """
         try:
             moved = await self._write(on, settlements)
         except RunnerError as error:

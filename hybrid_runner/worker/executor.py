@@ -135,7 +135,7 @@ class Executor:
         """
         for key in claims:
             attempt = self._running.get(key)
-            if attempt is None:
+            if attempt is None or attempt.claim.completed_by_handler:
                 continue
             if attempt.stop is None:
                 log.info(

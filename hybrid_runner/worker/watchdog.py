@@ -31,7 +31,10 @@ class Stall:
 
 
 class Watchdog:
-    """Made in the worker's thread; `run` belongs to another one."""
+    """Made in the worker's thread, whose event loop it watches; `run` belongs into another thread.
+
+    `found` is told of a stall and says which job it was, `lagged` how long each look took to come back.
+    """
 
     def __init__(
         self, limit: float, found: Callable[[Stall], dict[str, object]], lagged: Callable[[float], None] = lambda _: None

@@ -24,7 +24,7 @@ _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
 
 
 class GrowthWatch(Duty):
-    """One line for each culprit, and for the same one not again within the hour."""
+    """Logs one line for each culprit, and none for the same one again within the hour."""
 
     name = "growth"
     every = timedelta(minutes=10)

@@ -24,6 +24,8 @@ class Prune(Duty):
 
     name = "prune"
     every = timedelta(minutes=10)
+    # A large partition of which some is kept takes its time to be written anew.
+    patience = timedelta(minutes=30)
 
     def __init__(self) -> None:
         self._was_blocked = False
