@@ -1,4 +1,4 @@
-"""Events of a worker: a look was made, a batch of outcomes was settled. Whoever is told of them is an observer."""
+"""Events of a worker: a look was made, a batch of outcomes was settled. Observers are told."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What NOTIFY can say to workers and readers, and on which channels; each message is read and written here alone.
+"""What NOTIFY can say to workers and readers, and on which channels: read and written here alone.
 
-A message is a hint from a stranger: whoever may connect to the database can send any text on any channel.
+A message is a hint from a stranger: whoever may connect to the database can send any text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class JobLater:
 
 @dataclass(frozen=True, slots=True)
 class HelpWanted:
-    """A full worker undid its mute, or a worker ended. Who sleeps looks until nothing quiet is in flight."""
+    """A full worker undid its mute, or a worker ended.
+
+    Who sleeps looks until nothing quiet is in flight.
+    """
 
     FORM: ClassVar = "help"
     text: ClassVar[str] = "help"
@@ -81,7 +84,10 @@ class WorkerLeft:
 
 @dataclass(frozen=True, slots=True)
 class RingPassedOn:
-    """A full worker that a ring was for passes it on. Who stands at this place in that ring's order looks."""
+    """A full worker that a ring was for passes it on.
+
+    Who stands at this place in that ring's order looks.
+    """
 
     FORM: ClassVar = "pass WORD PID PLACE"
     later: bool
@@ -113,7 +119,10 @@ QueueMessage = JobDue | JobLater | HelpWanted | QueueResumed | WorkerCame | Work
 
 
 def _queue_message(text: str) -> QueueMessage | None:
-    """What is unknown makes a worker look, as an insert does; None: a known word with an argument that is of no use."""
+    """What is unknown makes a worker look, as an insert does.
+
+    None: a known word with an argument that is of no use.
+    """
     word, _, rest = text.partition(" ")
     match word:
         case "later":
@@ -146,7 +155,10 @@ def _passed_on(rest: str) -> RingPassedOn | None:
 
 @dataclass(frozen=True, slots=True)
 class JobsRead:
-    """Somebody reads how jobs move, for so many milliseconds more. Workers tell of changes meanwhile."""
+    """Somebody reads how jobs move, for so many milliseconds more.
+
+    Workers tell of changes meanwhile.
+    """
 
     FORM: ClassVar = "MILLISECONDS"
     milliseconds: int
@@ -164,7 +176,10 @@ def _jobs_read(text: str) -> JobsRead | None:
 
 @dataclass(frozen=True, slots=True)
 class JobsChanged:
-    """These jobs of one queue and kind changed. Readers ask where they stand; `more` had no room in the message."""
+    """These jobs of one queue and kind changed; `more` of them had no room.
+
+    Readers ask where they stand.
+    """
 
     FORM: ClassVar = "QUEUE KIND MORE ID ID …"
     queue: str

@@ -107,7 +107,7 @@ class Sweeps:
 
 
 class LookBudget:
-    """How a queue's claimer spreads its looks: what it has found of late, what its looks cost, what it may spend."""
+    """How a queue's claimer spreads its looks: by what they found of late, and what they cost."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -125,7 +125,8 @@ class LookBudget:
     def sweeps(self, now: float, *, wanted: bool) -> bool:
         """Whether a look is to go from the start of the lanes.
 
-        Awake, the bell is silent about what was committed late with an old run_at: a sweep now and then finds it.
+        Awake, the bell is silent about what was committed late with an old run_at: a sweep now and
+        then finds it.
         """
         is_due = now - self._sweeps.last_at >= self._sweep_every
         return (wanted or is_due) and self._sweeps.allowed(now)

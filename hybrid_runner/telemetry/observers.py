@@ -19,7 +19,10 @@ R = TypeVar("R")
 
 
 class Observers:
-    """Each is told, in this order; in the worker's loop, but for what is rescued: that is told in the heartbeat's thread."""
+    """Each is told, in this order, in the worker's loop.
+
+    Of what is rescued they are told in the heartbeat's thread.
+    """
 
     def __init__(
         self,

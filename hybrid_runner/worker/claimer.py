@@ -1,4 +1,4 @@
-"""Looks for due jobs of one queue: does what the doorbell's transitions ask for, one thing at a time."""
+"""Looks for due jobs of one queue, as the doorbell's transitions say; one thing at a time."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class ClaimPort(Protocol):
         """How long until the next job of the queue is due; None when none waits for its time."""
 
     async def reconcile(self) -> None:
-        """Put back what Postgres shows as running here and is not. Not while a claim is on its way."""
+        """Put back what Postgres shows as running here and is not; not beside a claim."""
 
 
 class BellSession(Protocol):
-    """The listener's session: what is done to the doorbell is done there, so that a sleeper's lock ends with it."""
+    """The listener's session. The doorbell is moved there, so that a sleeper's lock ends with it."""
 
     hearing: bool
 
@@ -143,7 +143,8 @@ class Claimer:
         self._renew_at = 0.0  # when the mute has to be made again
         self._outage = Outage(f"claiming from {queue}")
         self._bell_outage = Outage(f"the doorbell of {queue}")
-        self._bell_failed = False  # the first failure is a lost listener, most likely: no time to lose
+        # The first failure is a lost listener, most likely: no time to lose.
+        self._bell_failed = False
 
     @property
     def busy(self) -> float:
@@ -157,7 +158,7 @@ class Claimer:
         return self.mode in (Mode.AWAKE, Mode.FULL)
 
     def stop(self) -> None:
-        """Look no more; a look that is on its way is waited for, since what it claims must not be lost."""
+        """Look no more. Wait for `run` to end: what a look on its way claims must not be lost."""
         self._stopped = True
         self._reasons.wake.up(Reason.SLOT)
 
@@ -228,7 +229,8 @@ class Claimer:
         undone = await statements.mute_bell(self._bell, self.queue, self._settings.mute, manner.value, drop_sleep_lock=rise)
         self._renew_at = began + self._settings.mute_renewal.total_seconds()
         if self._members.kinds_differ and manner is not Manner.FULL:
-            await unmute(self._bell, self.queue)  # it has turned out meanwhile that others sleep who know other kinds
+            # It has turned out meanwhile that others sleep who know other kinds.
+            await unmute(self._bell, self.queue)
         return undone
 
     async def _rest(self, pause: Pause) -> Woken:
@@ -263,7 +265,7 @@ class Claimer:
         try:
             await self.claims.reconcile()
             if timer:
-                # Before the look: a job that becomes due between the two is then found by the look, not by neither.
+                # Before the look: else a job that becomes due between the two is found by neither.
                 self._reasons.timer.set(await self.claims.next_due())
             return await self._claim_free(sweep=sweep)
         except Exception as error:
@@ -338,7 +340,7 @@ class Claimer:
 
 
 async def unmute(bell: BellSession, queue: str) -> None:
-    """In the middle of a mute of ours: whoever sleeps may be the one whom it kept from being rung for."""
+    """Undo a mute of ours: who sleeps may be the one whom it kept from being rung for."""
     with contextlib.suppress(RunnerError):
         await statements.open_bell(bell, queue, take_sleep_lock=False)
     await bell.send(channel_of(queue), HelpWanted())

@@ -1,4 +1,4 @@
-"""Claims from one queue in this worker's name: where looks start, and what is put back when an answer was lost."""
+"""Claims jobs of one queue in this worker's name, and puts back those whose claim got no answer."""
 
 from __future__ import annotations
 
@@ -50,14 +50,17 @@ class Claims:
         self._try_again_at = math.inf
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:
-        """Claim up to so many due jobs; `sweep`: from the start of the lanes, else behind what earlier looks left empty."""
+        """Claim up to so many due jobs.
+
+        A sweep reads the lanes from their start, another look from where earlier ones left nothing.
+        """
         worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
         lanes = self._frontier.lanes(sweep=sweep)
         self._is_unanswered = True
         taken = await statements.claim_jobs(self._link, self._queue, self._kinds, slots, worker_id, number, lanes)
         self._is_unanswered = False
         if not self._identity.still(worker_id):
-            for claim in taken.claims:  # made in a dead worker's name: it goes back, unless somebody was faster
+            for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
             taken = Taken([], taken.at)
         self._frontier.moved_by(taken, slots)
@@ -70,8 +73,8 @@ class Claims:
     async def reconcile(self) -> None:
         """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
 
-        After a claim whose answer was lost, and on every new connection: the server may be another one since, which
-        does not know an outcome that the old one took.
+        Asked after a claim whose answer was lost, and on every new connection: the server may be
+        another one since, which does not know an outcome that the old one took.
         """
         is_new = self._link.session != self._session
         if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
@@ -87,9 +90,10 @@ class Claims:
 
 
 class Frontier:
-    """Looks start behind it; only what claimed jobs and empty lanes prove moves it, never past `margin` before the look.
+    """How far this worker has looked in each lane, so that it need not walk again over what is gone.
 
-    The margin covers transactions that commit late with an earlier run_at; what is older is found by the next sweep.
+    Only what claimed jobs and empty lanes prove moves it, and never past `margin` before the look:
+    that covers transactions which commit late with an earlier run_at. A sweep finds what is older.
     """
 
     def __init__(self, margin: timedelta) -> None:
@@ -101,7 +105,10 @@ class Frontier:
         return WHOLE_LANES if sweep else (self._run_ats, self._ids)
 
     def moved_by(self, taken: Taken, asked: int) -> None:
-        """Lanes before the last one that gave a job are empty, all are if fewer came than asked for. A sweep moves it back too."""
+        """A look came to this. It is moved back too, if a sweep found older jobs.
+
+        Lanes before the last one that gave a job are empty; all are if fewer came than asked for.
+        """
         if taken.at is None:
             return
         limit = taken.at - self._margin

@@ -33,7 +33,7 @@ class Identity:
         self._numbers = count()
         self._may_claim = asyncio.Event()
         self.confirmed_at = time.monotonic()
-        """Written by the heartbeat, from its thread: when Postgres last took one."""
+        """When Postgres last took a heartbeat, which writes it from its thread, or a registration."""
 
     @property
     def id(self) -> str:
@@ -42,7 +42,7 @@ class Identity:
 
     @property
     def may_claim(self) -> bool:
-        """False before it is registered, and from being declared dead until it is registered anew."""
+        """Not before it is registered, nor while the others believe it dead."""
         return self._may_claim.is_set()
 
     def new_id(self) -> str:
@@ -53,6 +53,7 @@ class Identity:
         """Postgres knows the worker by this name."""
         self.name = Name(worker_id, first_claim)
         self._numbers = count(first_claim)
+        self.confirmed_at = time.monotonic()
 
     def allow_claims(self) -> None:
         """Claims may be made in this name."""

@@ -67,7 +67,7 @@ class Listener:
         await self._is_hearing.wait()
 
     def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Give each message of this channel, and the server process that sent it, to `heard`. Before `run`."""
+        """Give each message of this channel, and its sender's process id, to `heard`. Before `run`."""
         self._subscribe.append(lambda ear: ear.listen(channel, heard))
 
     async def run(self, turned: Callable[[], None]) -> None:
@@ -141,7 +141,7 @@ class Listener:
             self.expect_proof(channel.name, asked_at, seconds)
 
     def expect_proof(self, channel: str | None, asked_at: float, seconds: float) -> None:
-        """A proof was sent there, no sooner than `asked_at`: hear it within so long, or give the connection up."""
+        """A proof was sent there, no sooner than `asked_at`: unheard, the connection is given up."""
         if channel is None or channel != self.proof_channel:
             return  # of an earlier connection
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""One queue in one worker: who gives its claimer reasons to look, and who hears what is said on its channel."""
+"""One queue in one worker: hears what is said on its channel, and gives its claimer reasons to look."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class QueueStation:
         self._heard = 0
 
     def heard(self, message: QueueMessage, sender: int) -> None:
-        """A message on the queue's channel; whoever sent it, the worst it can do is cause a look."""
+        """A message on the queue's channel. Whoever sent it, the worst it can do is cause a look."""
         self._heard += 1
         match message:
             case JobDue():
@@ -110,7 +110,8 @@ class QueueStation:
 
     def _open_if_they_differ_now(self, *, differed: bool) -> None:
         if self.members.kinds_differ and not differed and self.claimer.is_muting:
-            self._soon(unmute(self._bell, self.queue))  # what our mute kept quiet may be for somebody else
+            # What our mute kept quiet may be for somebody else.
+            self._soon(unmute(self._bell, self.queue))
 
     def _on_ring(self, reason: Reason, ringer: int) -> None:
         self.missed.heard(insert=True)
@@ -123,7 +124,10 @@ class QueueStation:
                 pass
 
     def _look_or_pass_on(self, reason: Reason, ringer: int) -> None:
-        """A full worker cannot take it: the next in order can, if there are any that this ring is not for anyway."""
+        """Look; a full worker cannot, and passes it on to the next in order.
+
+        If there is nobody whom the ring does not reach anyway, it is left to them.
+        """
         if self.claimer.mode is not Mode.FULL or not self.members.share_rings:
             self.wake.up(reason)
         elif (place := self.members.next_place(ringer)) is not None:
@@ -134,9 +138,23 @@ class QueueStation:
         """A snapshot."""
         seen, missed = self.claimer.seen, self.missed
         return QueueStatus(
-            queue=self.queue, mode=self.claimer.mode.value, slots=self.slots.total, running=self.slots.taken, looks=seen.looks,
-            empty_looks=seen.empty, sweeps=seen.sweeps, found=dict(seen.found), consecutive_errors=seen.consecutive_errors,
-            polls=self.poller.polls, empty_polls=self.poller.empty_polls, next_poll=self.poller.pause, errors=seen.errors,
-            rings=self._heard, overdue=self.poller.overdue, busy=self.claimer.busy, missed=missed.count, missed_ago=missed.ago,
+            queue=self.queue,
+            mode=self.claimer.mode.value,
+            slots=self.slots.total,
+            running=self.slots.taken,
+            looks=seen.looks,
+            empty_looks=seen.empty,
+            sweeps=seen.sweeps,
+            found=dict(seen.found),
+            consecutive_errors=seen.consecutive_errors,
+            polls=self.poller.polls,
+            empty_polls=self.poller.empty_polls,
+            next_poll=self.poller.pause,
+            errors=seen.errors,
+            rings=self._heard,
+            overdue=self.poller.overdue,
+            busy=self.claimer.busy,
+            missed=missed.count,
+            missed_ago=missed.ago,
             last_minute=seen.lately.seen(time.monotonic()),
-        )  # fmt: skip
+        )

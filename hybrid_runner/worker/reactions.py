@@ -1,4 +1,4 @@
-"""What a worker does when its connections or the others change something: who was told, and what follows."""
+"""What a worker does when a connection turns, a heartbeat brings news, or outcomes are settled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hybrid_runner.worker.tasks import Tasks
 log = logging.getLogger("hybrid_runner.worker")
 
 _SWALLOWED = 5.0
-"""Seconds after which an answer that has not come may never come, once the heartbeat's did not either."""
+"""Seconds for an answer, once a heartbeat got none: the network may have swallowed it."""
 
 
 class Reactions:
@@ -71,11 +71,14 @@ class Reactions:
             self._tasks.soon(self._introduce())
 
     async def _introduce(self) -> None:
-        """Tell the others that we are here, then ask who they are: in this order two newcomers get to know each other."""
+        """Tell the others that this worker is here, then ask who they are.
+
+        In this order, two newcomers get to know each other.
+        """
         listener, worker_id = self._station.listener, self._station.identity.id
         for name in self._station.queues:
             await listener.send(channel_of(name), WorkerCame(worker_id))
-        self._station.presence.soon()
+        self._station.membership.soon()
         await self._publisher.look(listener)
 
     # --- the heartbeat
@@ -104,7 +107,7 @@ class Reactions:
                     assert_never(one)
 
     def on_silence(self) -> None:
-        """The heartbeat got no answer: what else waits for one may have been swallowed by the same network."""
+        """A heartbeat got no answer: the network may have swallowed other answers too."""
         self._station.links.suspect(_SWALLOWED)
         self._station.listener.give_up()
         for queue in self._station.queues.values():
@@ -118,7 +121,7 @@ class Reactions:
             self._tasks.soon(self._start_over())
 
     async def _start_over(self) -> None:
-        """The others believe us dead and run our jobs again: ours end, and we go on under another name."""
+        """The others run this worker's jobs again: they end here, and it goes on under another name."""
         station, outage = self._station, Outage("registering anew")
         old = station.identity.id
         log.error(
@@ -130,7 +133,7 @@ class Reactions:
         station.executor.stop_all()
         while not self._tasks.ending:
             try:
-                await station.presence.register_anew()
+                await station.membership.register_anew()
             except RunnerError as error:
                 await outage.pause(error)
                 continue

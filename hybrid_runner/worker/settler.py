@@ -51,7 +51,10 @@ class OutcomePort(Protocol):
 
 
 class Gathering(NamedTuple):
-    """When a batch waits for more outcomes: while more than `from_rate` a second come, until there are `enough`."""
+    """When a batch waits for more outcomes, and how long at most.
+
+    While more than `from_rate` a second come, until there are `enough`.
+    """
 
     seconds: float = 0.0
     from_rate: float = math.inf
@@ -114,7 +117,7 @@ class Settler:
     async def run(self, on_batch_settled: Callable[[Writing], None], on_room: Callable[[], None]) -> None:
         """Write for ever; started again, what was on its way is written first.
 
-        `on_batch_settled` is told what Postgres has, `on_room` is called when there is room for more outcomes.
+        `on_batch_settled` is told what Postgres has, `on_room` that there is room for more outcomes.
         """
         self._on_batch_settled, self._on_room = on_batch_settled, on_room
         self._waiting.extendleft(reversed(self._in_flight))

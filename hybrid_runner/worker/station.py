@@ -15,7 +15,7 @@ from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.presence import Presence
+from hybrid_runner.worker.membership import Membership
 from hybrid_runner.worker.queue_station import QueueStation
 from hybrid_runner.worker.settler import Settler
 
@@ -23,14 +23,14 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Station:
-    """The parts, and what concerns several of them. `wiring.py` makes it, `reactions.py` says what it does when."""
+    """The parts, and what concerns several of them. Made in `wiring.py`; see also `reactions.py`."""
 
     def __init__(
         self,
         identity: Identity,
         links: Links,
         listener: Listener,
-        presence: Presence,
+        membership: Membership,
         executor: Executor,
         settler: Settler,
         queues: Mapping[str, QueueStation],
@@ -38,16 +38,16 @@ class Station:
         self.identity = identity
         self.links = links
         self.listener = listener
-        self.presence = presence
+        self.membership = membership
         self.executor = executor
         self.settler = settler
         self.queues = queues
 
     async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
-        """Open the queues and become known to the others; `keeps` says how long ended jobs are kept."""
+        """Open the queues and become known; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await statements.open_queue(self.links.claims, name, ring_within)
-        await self.presence.register()
+        await self.membership.register()
         await statements.keep_jobs(self.links.settles, keeps)
 
     async def idle(self) -> None:
@@ -62,9 +62,12 @@ class Station:
                 return
 
     async def leave(self) -> None:
-        """Nobody shall count on us any more: what a mute kept quiet, or a ring asked of us alone, is for others."""
+        """Tell the others that they cannot count on this worker any more.
+
+        What its mute kept quiet, or a ring asked of it alone, is for them.
+        """
         try:
-            await self.presence.leave_queues()
+            await self.membership.leave_queues()
             await self.listener.get_up()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
@@ -78,12 +81,12 @@ class Station:
             )
 
     async def sign_off(self) -> None:
-        """End the heartbeat, put back what was claimed and never came here, and take the worker's row away."""
-        await self.presence.stop()
+        """End the heartbeat, put back claims that got no answer, take the worker's row away."""
+        await self.membership.stop()
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()
         in_order = not self.executor.running and not self.settler.pending
-        await self.presence.retire(in_order=in_order)
+        await self.membership.retire(in_order=in_order)
 
     async def close(self) -> None:
         """Nothing of it will run any more, and nothing is asked of the database."""

@@ -1,9 +1,8 @@
-"""What a worker does for the others and for its own jobs when heartbeats ask for it, in the heartbeat's thread."""
+"""Does what heartbeats ask for, for others and for its own jobs, in the heartbeat's thread."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,10 +21,11 @@ from hybrid_runner.upkeep.unreported_ends import EndReporter
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.identity import Name
 from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.worker_loop import WorkerLoop
 
 
 class UpkeepLoop:
-    """Made in the worker's loop. Beside the heartbeat, on connections of its own: what takes long must not keep it from beating."""
+    """On connections of its own: what takes long must not keep the heartbeat from beating."""
 
     def __init__(
         self,
@@ -35,10 +35,11 @@ class UpkeepLoop:
         overtime: timedelta,
         tracing: Tracing,
         on_rescued: Callable[[Sequence[Settlement]], None],
+        worker_loop: WorkerLoop,
     ) -> None:
         self._executor = executor
         self._overtime = overtime
-        self._loop = asyncio.get_running_loop()
+        self._worker_loop = worker_loop
         self._link = Link(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
         self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
@@ -94,9 +95,9 @@ class UpkeepLoop:
         if todo.report_ends:
             await self._end_reporter.report(self._link)
         if todo.gone:
-            completed = await statements.completed_claims(self._link, todo.gone)  # by their handlers, which may go on
-            with contextlib.suppress(RuntimeError):  # the worker's loop was closed
-                self._loop.call_soon_threadsafe(self._executor.stop_without_rows, {*todo.gone} - completed)
+            # By their handlers, which may go on.
+            completed = await statements.completed_claims(self._link, todo.gone)
+            self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
         # Both: what waits here for a process is claimed, and its time has not begun.
         overdue = self._executor.overdue(self._overtime.total_seconds())
         if hung := [job_id for job_id in todo.hung if job_id in overdue]:

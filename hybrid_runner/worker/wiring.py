@@ -1,7 +1,7 @@
 """What a worker is made of, and who is next: the architecture on one page.
 
-Parts are made from the bottom up, and each is given the parts that it uses. Who is told what happens in a part is
-said when its loop is started: see `Worker.start`.
+Parts are made from the bottom up, and each is given the parts that it uses. Who is told what
+happens in a part is said when its loop is started: see `Worker.start`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hybrid_runner.storage import statements
 from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing import make_tracing
+from hybrid_runner.worker.beats import Beats
 from hybrid_runner.worker.calling import Callers
 from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.claimer import Claimer, Reasons
@@ -28,10 +29,10 @@ from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.members import Members
+from hybrid_runner.worker.membership import Membership, Offer, heard_within
 from hybrid_runner.worker.missed import MissedRings
 from hybrid_runner.worker.outcome_port import Outcomes
 from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.presence import Offer, Presence, heard_within
 from hybrid_runner.worker.progress import ProgressWriter
 from hybrid_runner.worker.publisher import Publisher
 from hybrid_runner.worker.queue_station import QueueStation
@@ -45,6 +46,7 @@ from hybrid_runner.worker.timers import Timer
 from hybrid_runner.worker.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.wake import Wake
 from hybrid_runner.worker.watchdog import Watchdog
+from hybrid_runner.worker.worker_loop import WorkerLoop
 
 _MANY_OUTCOMES = 50
 
@@ -104,11 +106,13 @@ def wire(
     )
     executor = Executor(registry, callers, settler.settle, progress.report, tracing)
 
-    # What it is to the others.
-    upkeep = UpkeepLoop(dsn, registry, executor, settings.overtime, tracing, observers.rescued)
+    # What it is to the others: membership here, the rest in the heartbeat's thread.
+    worker_loop = WorkerLoop()
+    upkeep = UpkeepLoop(dsn, registry, executor, settings.overtime, tracing, observers.rescued, worker_loop)
+    beats = Beats(links, identity, list(slots), settings.overtime, executor, listener, upkeep, worker_loop)
     watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
     offer = Offer(slots, kinds.number)
-    presence = Presence(links, settings, identity, offer, executor, listener, upkeep, watchdog)
+    membership = Membership(links, settings, identity, offer, beats, watchdog)
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
     def in_hand() -> list[tuple[int, int]]:
@@ -128,16 +132,16 @@ def wire(
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
-        claims = Claims(queue, links.claims, kinds, identity, settings.frontier_margin, presence.soon, in_hand, settler.settle)
+        claims = Claims(queue, links.claims, kinds, identity, settings.frontier_margin, membership.soon, in_hand, settler.settle)
         on_look = (missed.searched, observers.searched)
         claimer = Claimer(queue, settings, reasons, claims, listener, members, executor.start, on_look)
-        return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, presence.soon, tasks.soon)
+        return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, membership.soon, tasks.soon)
 
     queues = {queue: wire_queue(queue, count) for queue, count in slots.items()}
     for name, queue in queues.items():
         listener.hear(channel_of(name), queue.heard)
     listener.hear(READERS, publisher.heard)
 
-    station = Station(identity, links, listener, presence, executor, settler, queues)
+    station = Station(identity, links, listener, membership, executor, settler, queues)
     proof_seconds = heard_within(settings).total_seconds()
     return Wired(station, Reactions(station, tasks, publisher, observers.wrote, proof_seconds), progress)

@@ -140,11 +140,11 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
         await asyncio.wait_for(worker.hearing(), 10)
         await worker.idle()
         asynchronous.primary.ask(
-            "SELECT setval(bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 600000) FROM hybrid_runner.queues"
+            "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 600000) FROM hybrid_runner.queues"
         )
         asynchronous.until_replayed()
         await asyncio.to_thread(asynchronous.fail_over)
-        await until_said(asynchronous.standby.dsn, "SELECT pg_sequence_last_value(bell) FROM hybrid_runner.queues", 0)
+        await until_said(asynchronous.standby.dsn, "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues", 0)
         await asyncio.wait_for(worker.hearing(), 20)
         await asyncio.wait_for(worker.idle(), 20)
         before = worker.status().queues[0].found.get("ring", 0)

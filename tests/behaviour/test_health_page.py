@@ -20,7 +20,6 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections import Connection
 from hybrid_runner.web import health
 from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.worker import listener
 from tests.cli.running import worker as worker_process
 from tests.support import inside
 from tests.support.bells import INSERT, seen, until_asleep, until_mode
@@ -87,7 +86,7 @@ def test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds() -> 
     settings = Settings()
     beat = min(settings.heartbeat, settings.lease / 3).total_seconds() * health.SPREAD
     assert beat + health.LATE_BEAT < 14  # a server that is frozen
-    assert beat + listener._DOUBTED + listener._READ < 14  # a listener that is dead, and does not know
+    assert beat + inside.LISTENER_DOUBTS_AFTER < 14  # a listener that is dead, and does not know
     assert settings.stall_after.total_seconds() * 1.25 < 14
     assert max(health.HANGS_FROM, health.AWAY_FROM) < 14
 

@@ -24,6 +24,7 @@ from tests.support.working import runner, working
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
 MANY_POLLS: dict[str, Any] = QUICK_BEATS | {"hybrid_poll_base": "50ms", "hybrid_poll_cap": "50ms", "awake_from": 30}
 LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
+MUTE_FOR_30_S = "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues"
 HOUR_OLD = "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', clock_timestamp() - interval '1 hour')"
 HEAR_NO_MORE = 'UNLISTEN "hybrid_runner.default"'
 
@@ -156,7 +157,7 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         examined, held = inside.missed_rings_examined(worker), inside.hold_rings(worker)
         inside.has_slept(worker, 1e6)
         await database.execute("SELECT hybrid_runner.pause('default')")
-        await database.execute("SELECT setval(bell, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues")
+        await database.execute(MUTE_FOR_30_S)
         await database.execute(HOUR_OLD)
         await database.execute("SELECT hybrid_runner.open_bell('default', false)")
         await database.execute("SELECT hybrid_runner.resume('default')")

@@ -121,7 +121,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, databa
     """A2 A3: rings do not arrive through a pooler; it says so, polls, and mutes nothing."""
     async with a_worker(pooled_dsn, file, HYBRID_RUNNER_AWAKE_FROM="0.1") as process:
         await process.says("set HYBRID_RUNNER_LISTEN_DSN")
-        bell = "SELECT pg_sequence_last_value(bell) FROM hybrid_runner.queues WHERE name = 'default'"
+        bell = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
         assert await database.fetchval(bell) is None
         await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', '1' FROM generate_series(1, 300)")
         await until_fetched(database, COMPLETED, 300)

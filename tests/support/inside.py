@@ -203,6 +203,9 @@ def pause_changed(poller: Poller) -> asyncio.Event:
 
 # --- the listener
 
+LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
+"""Seconds without a ring to itself, after which a worker says that it may be deaf."""
+
 
 def listener(worker: Worker) -> Listener:
     return worker._station.listener
@@ -269,7 +272,7 @@ def _listener(of: Listener | Worker) -> Listener:
 
 
 def beat_soon(worker: Worker) -> None:
-    worker._station.presence.soon()
+    worker._station.membership.soon()
 
 
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
@@ -286,7 +289,7 @@ def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) ->
 
 
 async def stop_beating(worker: Worker) -> None:
-    await worker._station.presence.stop()
+    await worker._station.membership.stop()
 
 
 def beaten_at(worker: Worker) -> float:

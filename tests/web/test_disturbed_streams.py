@@ -192,7 +192,7 @@ async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_a
 
     async def write() -> None:
         async with asyncio.timeout(0.05) as limit:
-            one.hurry = partial(events._give_up, limit)
+            one.hurry = partial(events._give_up, limit)  # noqa: SLF001  # the very moment is what it is about
             loop.call_at((limit.when() or 0) + 0.0001, drop)
             time.sleep(0.08)  # noqa: ASYNC251  # both timers are due at once
             await asyncio.sleep(100)

@@ -124,7 +124,7 @@ def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFi
 def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
     """Not since the first job of it ended: one job in 0.0 s is no rate."""
     chronicle = Chronicle()
-    chronicle._since -= 7
+    chronicle.since -= 7
     wrote(chronicle, completed())
     chronicle.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
