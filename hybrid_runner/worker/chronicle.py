@@ -74,7 +74,8 @@ class Chronicle:
 
     def __init__(self) -> None:
         self._pages: dict[str, _Page] = {}
-        self._since = time.monotonic()
+        self.since = time.monotonic()
+        """When the last summary was made."""
 
     def wrote(self, writing: Writing) -> None:
         """Postgres has them."""
@@ -99,7 +100,7 @@ class Chronicle:
     def summarise(self) -> None:
         """One line for each queue in which jobs ended."""
         now = time.monotonic()
-        seconds, self._since = now - self._since, now
+        seconds, self.since = now - self.since, now
         pages, self._pages = self._pages, {}
         for queue, page in pages.items():
             counts = ", ".join(f"{count:,} {_IN_WORDS.get(word, word)}" for word, count in page.counts.most_common())

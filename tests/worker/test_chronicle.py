@@ -14,7 +14,6 @@ from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.registry import Registry, make_kind
 from hybrid_runner.telemetry.about import about, shorten, trace_id_of
 from hybrid_runner.worker.chronicle import MOST_KINDS, MOST_LINES, Chronicle, tell_start
-from tests.support import inside
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -125,7 +124,7 @@ def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFi
 def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
     """Not since the first job of it ended: one job in 0.0 s is no rate."""
     chronicle = Chronicle()
-    inside.pretend_silence(chronicle, 7)
+    chronicle.since -= 7
     wrote(chronicle, completed())
     chronicle.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
