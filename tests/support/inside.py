@@ -20,7 +20,6 @@ from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker import loops, reactions, shutdown
-from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.claimer import Claimer
 from hybrid_runner.worker.deadlines import Deadlines
 from hybrid_runner.worker.executor import Executor
@@ -378,11 +377,3 @@ def remembered(deadlines: Deadlines) -> int:
 def awaits_no_time_out(executor: Executor) -> bool:
     """No alarm is set, and none would have to be."""
     return executor._deadlines._alarm is None and executor._deadlines._living == 0
-
-
-# --- the log
-
-
-def pretend_silence(chronicle: Chronicle, seconds: float) -> None:
-    """As if its last summary had been so long ago."""
-    chronicle._since -= seconds
