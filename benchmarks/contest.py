@@ -25,7 +25,7 @@ from hybrid_runner.bench.producer import INSERT_VARIABLE
 from hybrid_runner.bench.results import median, p50_p99
 from hybrid_runner.bench.running import about_place
 from hybrid_runner.bench.sizes import FULL, QUICK, Sizes
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.logs.setup import configure_logs
 
 Measure = Callable[[Place, Contestant, Sizes], Awaitable[dict[str, Any]]]
 PATIENCE = 30.0

@@ -4,7 +4,7 @@ TYPE_CHECKING = False
 """As in `typing`, which takes longer to import than all of this."""
 
 if TYPE_CHECKING:
-    from hybrid_runner.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
+    from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.client.handle import JobHandle
     from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
     from hybrid_runner.errors import (
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
         StaleClaim,
         WaitTimeout,
     )
-    from hybrid_runner.job import Job
-    from hybrid_runner.models import Enqueued, JobStatus, JobView, NewJob, State
-    from hybrid_runner.outcomes import Cancel, Fail, Retry, Snooze
+    from hybrid_runner.handlers.job import Job
+    from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
+    from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
     from hybrid_runner.policy.pace import RetryPolicy
-    from hybrid_runner.registry import JobKind
+    from hybrid_runner.handlers.registry import JobKind
     from hybrid_runner.runner import Runner
     from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
-    from hybrid_runner.worker.service import Worker
-    from hybrid_runner.worker.status import QueueStatus, WorkerStatus
+    from hybrid_runner.worker.worker import Worker
+    from hybrid_runner.worker.report.status import QueueStatus, WorkerStatus
 
 __all__ = [
     "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",
@@ -46,7 +46,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = {
-    "hybrid_runner.answers": (
+    "hybrid_runner.model.answers": (
         "AmendAnswer",
         "CancelAnswer",
         "EnqueueAnswer",
@@ -57,7 +57,7 @@ _MODULES = {
         "EnqueueManyOptions",
         "EnqueueOptions",
     ),
-    "hybrid_runner.job": ("Job",),
+    "hybrid_runner.handlers.job": ("Job",),
     "hybrid_runner.models": (
         "Enqueued",
         "JobStatus",
@@ -65,21 +65,21 @@ _MODULES = {
         "NewJob",
         "State",
     ),
-    "hybrid_runner.outcomes": (
+    "hybrid_runner.model.outcomes": (
         "Cancel",
         "Fail",
         "Retry",
         "Snooze",
     ),
     "hybrid_runner.policy.pace": ("RetryPolicy",),
-    "hybrid_runner.registry": ("JobKind",),
+    "hybrid_runner.handlers.registry": ("JobKind",),
     "hybrid_runner.runner": ("Runner",),
     "hybrid_runner.settings": (
         "SettingOptions",
         "Settings",
     ),
-    "hybrid_runner.worker.service": ("Worker",),
-    "hybrid_runner.worker.status": (
+    "hybrid_runner.worker.worker": ("Worker",),
+    "hybrid_runner.worker.report.status": (
         "QueueStatus",
         "WorkerStatus",
     ),

@@ -11,29 +11,30 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.models import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, Pruned, State
+from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
+from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
-from hybrid_runner.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
+from hybrid_runner.handlers.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
 from hybrid_runner.settings import SettingOptions, Settings
-from hybrid_runner.storage.connections import Connection, Link, Pool, connect, open_pool
-from hybrid_runner.storage.migrating import migrate, require_schema
+from hybrid_runner.storage.connections.connections import Connection, Link, Pool, connect, open_pool
+from hybrid_runner.storage.migrations import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
-from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.telemetry.tracing.export import exporting
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.metrics_export import exporting_metrics
+from hybrid_runner.telemetry.metrics.export import exporting_metrics
 from hybrid_runner.upkeep.duties.prune import Prune
-from hybrid_runner.web.figures import figures_of
-from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.web.source import JobSource
-from hybrid_runner.worker.service import Worker
-from hybrid_runner.worker.status import WorkerStatus
+from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.page_database import JobSource
+from hybrid_runner.worker.worker import Worker
+from hybrid_runner.worker.report.status import WorkerStatus
 
 if TYPE_CHECKING:
     from hybrid_runner.embedded import EmbeddedPostgres

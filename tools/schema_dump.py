@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.storage.connections import connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.migrations import migrate
 
 TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"
 TITLE = "-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`; never edited.\n"

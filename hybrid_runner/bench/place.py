@@ -15,8 +15,8 @@ from hybrid_runner.bench.child import BenchError, Child, module, started
 from hybrid_runner.bench.producer import INSERT_VARIABLE
 from hybrid_runner.bench.texts import text
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate, require_schema
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate, require_schema
 
 SERVER_SETTINGS = {
     "max_connections": "600",

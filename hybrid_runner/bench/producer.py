@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from hybrid_runner.bench.stopwatch import obey, run_fast, say
-from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.connections.connections import connect
 
 INSERT_VARIABLE = "BENCH_INSERT"
 

@@ -18,13 +18,13 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
-from hybrid_runner.job import Job
-from hybrid_runner.outcomes import Snooze
+from hybrid_runner.handlers.job import Job
+from hybrid_runner.model.outcomes import Snooze
 from hybrid_runner.runner import Runner
-from hybrid_runner.telemetry.exporting import exporting, spans_dropped, spans_sent
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.tracing.export import exporting, spans_dropped, spans_sent
+from hybrid_runner.telemetry.logs.setup import configure_logs
 from hybrid_runner.worker.interpreter import look_for_garbage_less_often
-from hybrid_runner.worker.service import Worker
+from hybrid_runner.worker.worker import Worker
 
 QUEUE = "bench"
 

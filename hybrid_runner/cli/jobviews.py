@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hybrid_runner.cli.output import STATE_COLOURS, ago, as_text, counted, harmless, in_colour, one_line, paint, print_table, span
-from hybrid_runner.models import JobView, State
+from hybrid_runner.model.jobs import JobView, State
 
 _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.models import LARGEST_ID
+from hybrid_runner.model.jobs import LARGEST_ID
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybrid_runner.runner import Runner
 from hybrid_runner.settings import Settings
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.logs.setup import configure_logs
 
 
 def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:

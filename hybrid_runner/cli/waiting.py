@@ -9,7 +9,7 @@ from typing import TextIO
 
 from hybrid_runner.cli.output import clip, one_line
 from hybrid_runner.display import progress_bar
-from hybrid_runner.models import JobStatus
+from hybrid_runner.model.jobs import JobStatus
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hybrid_runner.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.new_jobs import KeyOf, located, new_job, new_jobs
 from hybrid_runner.client.options import given
@@ -17,13 +17,13 @@ from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
 from hybrid_runner.jsontext import NotStorable, encode
-from hybrid_runner.models import Enqueued, JobStatus, JobView, OnConflict, State
-from hybrid_runner.registry import JobKind, Registry, check_queue
-from hybrid_runner.storage import client_statements
+from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
+from hybrid_runner.handlers.registry import JobKind, Registry, check_queue
+from hybrid_runner.storage import client_calls as client_statements
 from hybrid_runner.storage.alike import Alike
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.publishing import publishing
+from hybrid_runner.telemetry.tracing.publish_span import publishing
 
 log = logging.getLogger("hybrid_runner")
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.models import OnConflict
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.model.jobs import OnConflict
+from hybrid_runner.storage.connections.connections import Fetches
 
 
 class EnqueueManyOptions(TypedDict, total=False):

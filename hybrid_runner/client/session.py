@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from hybrid_runner.client.waiting import Look, Watcher
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, OpenInAnotherLoop
-from hybrid_runner.models import JobStatus
-from hybrid_runner.storage import client_statements
-from hybrid_runner.storage.connections import Pool
+from hybrid_runner.model.jobs import JobStatus
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage.connections.connections import Pool
 
 
 class Session:

@@ -17,7 +17,7 @@ from hybrid_runner.errors import (
     RunnerError,
     WaitTimeout,
 )
-from hybrid_runner.models import JobStatus
+from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.policy.pace import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from hybrid_runner.models import NewJob
+from hybrid_runner.model.jobs import NewJob
 
 _shared = attrgetter(*(name for name in NewJob.__slots__ if name not in ("payload", "key")))
 

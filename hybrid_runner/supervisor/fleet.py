@@ -13,11 +13,11 @@ from hybrid_runner.supervisor.member import Member
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
 from hybrid_runner.supervisor.restarting import as_shell
-from hybrid_runner.supervisor.tether import AT_ONCE, FAREWELL, SIGNALS
-from hybrid_runner.telemetry.figures import Figures, merged
+from hybrid_runner.supervisor.supervised import AT_ONCE, FAREWELL, SIGNALS
+from hybrid_runner.telemetry.metrics.values import Figures, merged
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.figures import figures_of
-from hybrid_runner.web.reports import Body
+from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.pages.reports import Body
 
 log = logging.getLogger("hybrid_runner.supervisor")
 

@@ -13,8 +13,8 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.supervisor.process import Command, Process
 from hybrid_runner.supervisor.reports import LONGEST_SILENCE, View
 from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
-from hybrid_runner.telemetry.figures import Figures, lasting, merged
-from hybrid_runner.telemetry.instruments import PROCESS_RESTARTS
+from hybrid_runner.telemetry.metrics.values import Figures, lasting, merged
+from hybrid_runner.telemetry.metrics.instruments import PROCESS_RESTARTS
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.supervisor")

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from hybrid_runner.supervisor.tether import HELD_BACK, VARIABLE, Birth
-from hybrid_runner.telemetry.figures import Labels, Value, unpacked
+from hybrid_runner.supervisor.supervised import HELD_BACK, VARIABLE, Birth
+from hybrid_runner.telemetry.metrics.values import Labels, Value, unpacked
 
 _LONGEST_LINE = 4 * 1024 * 1024
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid_runner.version import VERSION
-from hybrid_runner.web.health import Check, Phase
-from hybrid_runner.web.reports import Body, health_of, ready_in
+from hybrid_runner.web.pages.health import Check, Phase
+from hybrid_runner.web.pages.reports import Body, health_of, ready_in
 
 LONGEST_SILENCE = 10.0
 """A process says something every second; after so many without a word its event loop is stalled."""

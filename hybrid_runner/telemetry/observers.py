@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.outcomes import Settlement
+from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.logs.rate_limit import Seldom
 
 log = logging.getLogger("hybrid_runner.telemetry.observers")
 T = TypeVar("T")

@@ -9,8 +9,8 @@ import math
 import time
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Link
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Link
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 

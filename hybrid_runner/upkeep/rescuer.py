@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.models import Lost, State
-from hybrid_runner.outcomes import Finished, Raised, Requeued, Settlement, split
+from hybrid_runner.model.claims import Lost
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.policy.settling import decide
-from hybrid_runner.registry import Registry
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Fetches
-from hybrid_runner.telemetry.about import about
+from hybrid_runner.policy.settlement import decide
+from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.upkeep")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from hybrid_runner.models import Ended
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.model.claims import Ended
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Fetches
 
 BATCH = 500
 _FOR_OTHERS = timedelta(minutes=1)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.storage.connections import FOR_SETTLING, Link, Rows, named
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, Link, Rows, named
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.source import JobSource
+from hybrid_runner.web.page_database import JobSource
 
 PATIENCE = 5.0
 """Seconds for one answer, with connecting and the questions before it: whoever asked waits."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from hybrid_runner.storage.connections import FOR_SETTLING, Link, for_claims, named
-from hybrid_runner.storage.contact import Contact
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, Link, for_claims, named
+from hybrid_runner.storage.connections.reachability import Contact
 
 
 class Links:

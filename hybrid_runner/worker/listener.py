@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.messages import Channel, M, Proof, proof_channel
-from hybrid_runner.policy.missed import heals
-from hybrid_runner.storage.connections import Ear, Rows, prove_once
+from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
+from hybrid_runner.policy.missed_rings import heals
+from hybrid_runner.storage.connections.connections import Ear, Rows, prove_once
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 

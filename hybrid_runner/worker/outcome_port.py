@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Link
-from hybrid_runner.telemetry.tracing import Tracing
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Link
+from hybrid_runner.telemetry.tracing.tracing import Tracing
 
 
 class Outcomes:

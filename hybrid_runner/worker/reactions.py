@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from hybrid_runner import news as brought
+from hybrid_runner.model import news as brought
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.happenings import Writing
-from hybrid_runner.messages import WorkerCame, WorkerLeft, channel_of
-from hybrid_runner.outcomes import split
+from hybrid_runner.model.events import Writing
+from hybrid_runner.model.messages import WorkerCame, WorkerLeft, channel_of
+from hybrid_runner.model.outcomes import split
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Name
 from hybrid_runner.worker.loops import Outage
-from hybrid_runner.worker.publisher import Publisher
+from hybrid_runner.worker.report.change_feed import Publisher
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 

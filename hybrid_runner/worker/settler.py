@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar, assert_never
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
-from hybrid_runner.happenings import Writing
-from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement, split
-from hybrid_runner.policy.looking import Recent
-from hybrid_runner.policy.settling import error_text
-from hybrid_runner.telemetry.about import about
+from hybrid_runner.model.events import Writing
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, split
+from hybrid_runner.policy.look_rate import Recent
+from hybrid_runner.policy.settlement import error_text
+from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 

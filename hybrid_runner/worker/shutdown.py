@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import Enum
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.chronicle import Chronicle
+from hybrid_runner.worker.report.job_log import Chronicle
 from hybrid_runner.worker.loops import within
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.models import State
+from hybrid_runner.model.jobs import State
 from hybrid_runner.policy.doorbell import Mode
-from hybrid_runner.storage import statements
+from hybrid_runner.storage import worker_calls as statements
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.membership import Membership
-from hybrid_runner.worker.queue_station import QueueStation
+from hybrid_runner.worker.liveness.membership import Membership
+from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.settler import Settler
 
 log = logging.getLogger("hybrid_runner.worker")

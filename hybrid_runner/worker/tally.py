@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hybrid_runner.happenings import Writing
-from hybrid_runner.outcomes import word_of
+from hybrid_runner.model.events import Writing
+from hybrid_runner.model.outcomes import word_of
 
 
 class Tally:

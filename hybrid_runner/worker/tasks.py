@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.telemetry.current import quiet
+from hybrid_runner.telemetry.tracing.current import quiet
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import keep
 

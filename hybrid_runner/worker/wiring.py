@@ -10,43 +10,43 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from hybrid_runner.messages import READERS, channel_of
+from hybrid_runner.model.messages import READERS, channel_of
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.registry import Registry
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import statements
-from hybrid_runner.telemetry.counting import Counts
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.telemetry.metrics.counters import Counts
 from hybrid_runner.telemetry.observers import Observers
-from hybrid_runner.telemetry.tracing import make_tracing
-from hybrid_runner.worker.beats import Beats
-from hybrid_runner.worker.calling import Callers
-from hybrid_runner.worker.chronicle import Chronicle
-from hybrid_runner.worker.claimer import Claimer, Reasons
-from hybrid_runner.worker.claims import Claims
-from hybrid_runner.worker.executor import Executor
+from hybrid_runner.telemetry.tracing.tracing import make_tracing
+from hybrid_runner.worker.liveness.beats import Beats
+from hybrid_runner.worker.run.pools import Callers
+from hybrid_runner.worker.report.job_log import Chronicle
+from hybrid_runner.worker.queue.claimer import Claimer, Reasons
+from hybrid_runner.worker.queue.claims import Claims
+from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.members import Members
-from hybrid_runner.worker.membership import Membership, Offer, heard_within
-from hybrid_runner.worker.missed import MissedRings
+from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.liveness.membership import Membership, Offer, heard_within
+from hybrid_runner.worker.queue.missed_rings import MissedRings
 from hybrid_runner.worker.outcome_port import Outcomes
-from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.progress import ProgressWriter
-from hybrid_runner.worker.publisher import Publisher
-from hybrid_runner.worker.queue_station import QueueStation
+from hybrid_runner.worker.queue.poller import Poller
+from hybrid_runner.worker.run.progress import ProgressWriter
+from hybrid_runner.worker.report.change_feed import Publisher
+from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.reactions import Reactions
 from hybrid_runner.worker.settler import Gathering, Settler
-from hybrid_runner.worker.slots import Slots
+from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
-from hybrid_runner.worker.timers import Timer
-from hybrid_runner.worker.upkeep_loop import UpkeepLoop
-from hybrid_runner.worker.wake import Wake
-from hybrid_runner.worker.watchdog import Watchdog
-from hybrid_runner.worker.worker_loop import WorkerLoop
+from hybrid_runner.worker.queue.timer import Timer
+from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
+from hybrid_runner.worker.queue.wake import Wake
+from hybrid_runner.worker.liveness.watchdog import Watchdog
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 
 _MANY_OUTCOMES = 50
 

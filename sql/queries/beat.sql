@@ -1,7 +1,7 @@
 -- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
 -- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
 -- $7 jsonb running_by_queue, $8 int8[] claims, $9 text[] duties
--- odd: each `what` is a type of hybrid_runner/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
+-- odd: each `what` is a type of hybrid_runner/model/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
 -- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a heartbeat waits for no partition.
 WITH alive AS (
     UPDATE hybrid_runner.workers SET

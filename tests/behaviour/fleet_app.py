@@ -9,7 +9,7 @@ import psycopg
 from pydantic import BaseModel
 
 from hybrid_runner import Job, Runner
-from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.connections.connections import connect
 
 app = Runner()
 DSN = app.settings.dsn or ""

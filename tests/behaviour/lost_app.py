@@ -9,7 +9,7 @@ import time
 import psycopg
 
 from hybrid_runner import Job, Runner
-from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.connections.connections import connect
 
 app = Runner()
 DSN = app.settings.dsn or ""

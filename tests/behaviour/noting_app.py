@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from hybrid_runner import Job, Retry, Runner, Snooze
-from hybrid_runner.outcomes import HandlerOutcome
+from hybrid_runner.model.outcomes import HandlerOutcome
 
 RUNS = "RUNS_FILE"
 

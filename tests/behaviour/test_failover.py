@@ -13,10 +13,10 @@ import pytest
 
 from hybrid_runner import Job
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.news import DeclaredDead, WorkerDied, WorkerSilent
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.model.news import DeclaredDead, WorkerDied, WorkerSilent
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate
 from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker
 from tests.support.jobs import living

@@ -17,9 +17,9 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.web import health
-from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.web.pages import health
+from hybrid_runner.web.server import HealthServer
 from tests.cli.running import worker as worker_process
 from tests.support import inside
 from tests.support.bells import INSERT, seen, until_asleep, until_mode

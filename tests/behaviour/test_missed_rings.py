@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry.instruments import MISSED_RINGS
-from hybrid_runner.web.health import checks_of
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.metrics.instruments import MISSED_RINGS
+from hybrid_runner.web.pages.health import checks_of
 from tests.support import inside
 from tests.support.bells import INSERT, Handlers, seen, until_asleep
 from tests.support.stress import STYLES, add_nap, producing

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.errors import DatabaseError
-from hybrid_runner.storage import pooled
-from hybrid_runner.storage.connections import FOR_CLAIMS, FOR_SETTLING, Connection, Link, Pool, connect, for_claims, open_pool
-from hybrid_runner.storage.migrating import migrate, schema_version
+from hybrid_runner.storage.connections import pooler as pooled
+from hybrid_runner.storage.connections.connections import FOR_CLAIMS, FOR_SETTLING, Connection, Link, Pool, connect, for_claims, open_pool
+from hybrid_runner.storage.migrations import migrate, schema_version
 from hybrid_runner.storage.queries import migrations
 from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from hybrid_runner import Job
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate
 from tests.cli.running import ROOT, worker
 from tests.support.bells import seen
 from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again

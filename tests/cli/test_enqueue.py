@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.cli.waiting import describe
-from hybrid_runner.models import JobStatus, State
-from hybrid_runner.storage import client_statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import JobStatus, State
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.cli.running import COMMAND, environment, fails, hybrid_runner, succeeds, worker
 
 TASKS = """

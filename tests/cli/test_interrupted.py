@@ -19,7 +19,7 @@ from tests.cli.running import ROOT, environment
 SCRIPT = Path(sys.executable).parent / "hybrid-runner"
 MOMENTS = (
     "hybrid_runner.cli.output", "hybrid_runner.cli.parsing", "hybrid_runner.cli", "asyncio.events", "asyncio", "pydantic_core",
-    "pydantic.main", "asyncpg.protocol.protocol", "hybrid_runner.models", "hybrid_runner.registry", "hybrid_runner.runner",
+    "pydantic.main", "asyncpg.protocol.protocol", "hybrid_runner.models", "hybrid_runner.handlers.registry", "hybrid_runner.runner",
     "hybrid_runner.cli.session",
 )  # fmt: skip
 

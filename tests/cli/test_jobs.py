@@ -7,10 +7,11 @@ import json
 import re
 from datetime import timedelta
 
-from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.cli.running import fails, succeeds
 from tests.support.archive import aged, exists, partition
 from tests.support.jobs import ended, enqueue, running

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry.instruments import INSTRUMENTS
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
 from tests.support.pages import browser
 from tests.support.ports import free_port

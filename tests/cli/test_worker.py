@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage import client_statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.worker.interpreter import YOUNG
 from tests.cli.running import NOBODY, worker
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from hybrid_runner import ConfigurationError, KeyTaken, NewJob, Runner, RunnerError
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.working import runner
 
 LATER = datetime(2040, 1, 2, tzinfo=UTC)

@@ -16,7 +16,7 @@ from hybrid_runner import (
     State,
     answers,
 )
-from hybrid_runner.models import JobStatus
+from hybrid_runner.model.jobs import JobStatus
 from tests.support.working import runner, working
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hybrid_runner.telemetry.instruments import INSTRUMENTS
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.support.prometheus import Promtool
 from tests.support.promql import instruments_in, mistakes
 from tools import dashboard

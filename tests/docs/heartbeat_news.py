@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from typing import Any, get_args
 
-from hybrid_runner.news import HeartbeatNews
+from hybrid_runner.model.news import HeartbeatNews
 from tests.docs.blocks import ROOT
 
 PAGE = ROOT / "docs" / "sql.md"

@@ -1,11 +1,11 @@
-"""docs/metrics.md, its table written from telemetry/instruments.py: `python -m tests.docs.metrics_page`."""
+"""docs/metrics.md, its table written from telemetry/metrics/instruments.py: `python -m tests.docs.metrics_page`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from hybrid_runner.supervisor.reports import LONGEST_SILENCE
-from hybrid_runner.telemetry.instruments import INSTRUMENTS, MOST_SERIES, Instrument
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Instrument
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -16,7 +16,7 @@ A worker shows its figures at `GET /metrics`, on the port of its [other pages](h
 0.0.4). The page is made from memory, by a thread of its own: no lost database and no handler that holds up the event loop delays
 it.
 
-The table is written from `hybrid_runner/telemetry/instruments.py` by `python -m tests.docs.metrics_page`; a test keeps it
+The table is written from `hybrid_runner/telemetry/metrics/instruments.py` by `python -m tests.docs.metrics_page`; a test keeps it
 current.
 
 | name | kind | labels | what it is |

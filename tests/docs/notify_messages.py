@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, get_args
 
-from hybrid_runner.messages import CHANGES, READERS, JobsChanged, JobsRead, Proof, QueueMessage, channel_of, proof_channel
+from hybrid_runner.model.messages import CHANGES, READERS, JobsChanged, JobsRead, Proof, QueueMessage, channel_of, proof_channel
 from tests.docs.blocks import ROOT
 
 PAGE = ROOT / "docs" / "sql.md"

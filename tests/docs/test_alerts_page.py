@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hybrid_runner.models import State
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import State
+from hybrid_runner.storage.connections.connections import Connection
 from tests.docs.blocks import ROOT
 from tests.support.jobs import ended, running
 

@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 import grimp
 
-from hybrid_runner.models import State
+from hybrid_runner.model.jobs import State
 from hybrid_runner.policy.doorbell import Answer, Doorbell, Looked, Lost, Mode, Muted, Reason, Stand, Woken
 from tests.docs.blocks import ROOT, blocks
 

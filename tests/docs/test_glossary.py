@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hybrid_runner.settings import Settings
-from hybrid_runner.telemetry.instruments import INSTRUMENTS
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")

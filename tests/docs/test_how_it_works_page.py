@@ -7,13 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.policy import ranking
+from hybrid_runner.policy import ring_order as ranking
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry import outbox
-from hybrid_runner.web import changes, newcomers, stream
-from hybrid_runner.worker import publisher, queue_station
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.tracing import span_queue as outbox
+from hybrid_runner.web.stream import changes
+from hybrid_runner.web.stream import new_jobs as newcomers
+from hybrid_runner.web.stream import stream
+from hybrid_runner.worker.report import change_feed as publisher
+from hybrid_runner.worker.queue import queue_station
 from tests.docs.blocks import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")

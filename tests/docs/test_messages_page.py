@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from hybrid_runner.messages import Message, channel_of
+from hybrid_runner.model.messages import Message, channel_of
 from tests.docs.blocks import ROOT
 from tests.docs.notify_messages import MESSAGES, PAGE, TABLE, table
 

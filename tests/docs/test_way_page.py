@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hybrid_runner import Runner
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections.connections import Connection
 from tests.docs.blocks import ROOT
 from tests.support.bells import until_mode
 from tests.support.working import working
@@ -47,7 +47,7 @@ def beside() -> set[str]:
     return {module for row in re.findall(r"^\| (`[^|]+) \|", rows, re.MULTILINE) for module in re.findall(r"`([^`]+)`", row)}
 
 
-OTHERS = {Step("worker/reactions.py", "Reactions.on_news"), Step("worker/watchdog.py", "Watchdog._turn")}
+OTHERS = {Step("worker/reactions.py", "Reactions.on_news"), Step("worker/liveness/watchdog.py", "Watchdog._turn")}
 """The heartbeat and the watchdog go on beside the job."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid_runner.policy.lately import QUIET, LastMinute, Lately
+from hybrid_runner.policy.last_minute import QUIET, LastMinute, Lately
 
 
 def test_before_the_first_look_there_is_nothing_to_say() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.models import Claim
-from hybrid_runner.policy.looking import (
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.policy.look_rate import (
     HEALTHY,
     LONGEST_BLOCK,
     TOGETHER,

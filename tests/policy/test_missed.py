@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid_runner.policy.missed import HEALED_EVERY, MARGIN, Proof, Sleeper, heals, is_suspect, missed
+from hybrid_runner.policy.missed_rings import HEALED_EVERY, MARGIN, Proof, Sleeper, heals, is_suspect, missed
 
 LONG_ASLEEP = Sleeper(asleep=100.0, rung=None)
 PROVED = Proof(3, bell_open=True, alone=False, rung=False, hearing=True)

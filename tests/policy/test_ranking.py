@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from hybrid_runner.policy.ranking import AT_ONCE, EVERYBODY, Part, part, place
+from hybrid_runner.policy.ring_order import AT_ONCE, EVERYBODY, Part, part, place
 
 RINGER = 4711
 FLEET = [f"worker-{number}" for number in range(12)]

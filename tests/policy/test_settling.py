@@ -4,10 +4,11 @@ from typing import Any
 import orjson
 import pytest
 
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Cancel, Completed, Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, Snooze, Stopped
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Cancel, Completed, Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, Snooze, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.policy.settling import decide
+from hybrid_runner.policy.settlement import decide
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

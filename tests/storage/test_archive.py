@@ -4,8 +4,8 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import ended
 
 STRAY = (

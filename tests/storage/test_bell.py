@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.news import MuteExpired
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.model.news import MuteExpired
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.support.jobs import living
 from tests.support.rings import listening
 

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-from hybrid_runner.models import NewJob, State
-from hybrid_runner.outcomes import Requeued
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import NewJob, State
+from hybrid_runner.model.outcomes import Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue
 
 Another = Callable[[], Awaitable[Connection]]

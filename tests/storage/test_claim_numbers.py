@@ -6,10 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 
-from hybrid_runner.models import State
-from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import KINDS, enqueue, living
 
 Another = Callable[[], Awaitable[Connection]]

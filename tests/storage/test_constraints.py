@@ -4,9 +4,9 @@ import asyncpg
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RunnerError
-from hybrid_runner.models import NewJob
-from hybrid_runner.storage import client_statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import NewJob
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.storage.failures import translate
 from tests.support.jobs import enqueue
 

@@ -18,13 +18,15 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.models import Claim, State, Taken
-from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import FOR_CLAIMS, Connection, connect
+from hybrid_runner.model.claims import Claim, Taken
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import query
-from hybrid_runner.storage.statements import WHOLE_LANES, Lanes
-from hybrid_runner.worker.claims import Frontier
+from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
+from hybrid_runner.worker.queue.claims import Frontier
 from tests.storage.test_plans import Plan, nodes
 from tests.support.jobs import KINDS, NUMBERS, enqueue, living
 from tests.support.server import Databases

@@ -13,10 +13,10 @@ import pytest
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.models import Culprit
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.model.upkeep import Culprit
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
 from tests.support.archive import aged
 from tests.support.jobs import enqueue

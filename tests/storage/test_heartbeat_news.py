@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.news import DutyGiven, NextDue, QueueMember, RowGone
-from hybrid_runner.storage.beat_answer import parse
+from hybrid_runner.model.news import DutyGiven, NextDue, QueueMember, RowGone
+from hybrid_runner.storage.heartbeat_answer import parse
 from hybrid_runner.storage.queries import query
 from tests.docs.heartbeat_news import PAGE, TABLE, TYPES, table, word
 

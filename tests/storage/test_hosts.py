@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.storage import connections
-from hybrid_runner.storage.connections import connect
-from hybrid_runner.storage.hosts import each
+from hybrid_runner.storage.connections import connections
+from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.hosts import each
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 

@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import State
-from hybrid_runner.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
-from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.registry import Registry
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.support import inside
@@ -45,7 +46,8 @@ def duties(news: list[HeartbeatNews]) -> list[str]:
 @pytest.fixture
 def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
-    from hybrid_runner.storage import connections, queries  # noqa: PLC0415
+    from hybrid_runner.storage import queries  # noqa: PLC0415
+    from hybrid_runner.storage.connections import connections
 
     real = queries.query
     monkeypatch.setattr(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_runner.messages import (
+from hybrid_runner.model.messages import (
     CHANGES,
     READERS,
     CancelAsked,

@@ -8,10 +8,12 @@ import asyncpg
 import pytest
 
 from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
-from hybrid_runner.news import CancelRequested
-from hybrid_runner.storage import client_statements, migrating, statements
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import as_script, migrate, require_schema, schema_version
+from hybrid_runner.model.news import CancelRequested
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import migrations as migrating
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import as_script, migrate, require_schema, schema_version
 from hybrid_runner.storage.queries import Migration, functions, migrations
 from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
@@ -20,8 +22,8 @@ from tools.schema_dump import dump
 NEWEST = migrations()[-1].version
 MIGRATOR = """
 import asyncio, sys
-from hybrid_runner.storage.connections import connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.migrations import migrate
 async def main():
     connection = await connect(sys.argv[1])
     print("connected", flush=True)

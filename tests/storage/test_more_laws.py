@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from hybrid_runner.models import NewJob, State
-from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.model.jobs import NewJob, State
+from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.storage.test_plans import BATCH, CLAIM, LANES, explain, rows_read, scans
 from tests.support.jobs import enqueue, running
 from tests.support.rings import listening

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hybrid_runner.errors import EnqueueError
-from hybrid_runner.models import MAX_ATTEMPTS, JobView, State
-from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import MAX_ATTEMPTS, JobView, State
+from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.waiting import until_blocked
 

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hybrid_runner.storage.connections import FOR_CLAIMS, Connection, connect
+from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import functions, query
 from tests.support.server import Databases
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import enqueue
 
 DOCUMENTED = {

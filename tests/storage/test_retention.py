@@ -10,10 +10,12 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from hybrid_runner.models import NewJob, Pruned, State
-from hybrid_runner.outcomes import Finished
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import NewJob, State
+from hybrid_runner.model.upkeep import Pruned
+from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support.archive import aged, exists, keep, partition, pruned
 from tests.support.jobs import claim, running

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import NewJob
-from hybrid_runner.outcomes import Requeued
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import NewJob
+from hybrid_runner.model.outcomes import Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
 

@@ -7,11 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.models import Claim, JobView, NewJob, State
-from hybrid_runner.news import CancelRequested, DeclaredDead
-from hybrid_runner.outcomes import FinalState, Finished, Requeued
-from hybrid_runner.storage import client_statements, standings, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import JobView, NewJob, State
+from hybrid_runner.model.news import CancelRequested, DeclaredDead
+from hybrid_runner.model.outcomes import FinalState, Finished, Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]

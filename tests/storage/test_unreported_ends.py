@@ -8,10 +8,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from hybrid_runner.models import Ended
-from hybrid_runner.news import EndsUnreported
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.claims import Ended
+from hybrid_runner.model.news import EndsUnreported
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 from tests.support.jobs import enqueue, living
 
@@ -19,7 +20,7 @@ LEFT = "SELECT count(*) FROM hybrid_runner.unreported_ends"
 A_MINUTE_PASSES = "UPDATE hybrid_runner.unreported_ends SET taken_at = taken_at - interval '1 minute'"
 DIES = """
 import asyncio, os, signal, sys
-from hybrid_runner.storage.connections import connect
+from hybrid_runner.storage.connections.connections import connect
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 
 def report(ends):

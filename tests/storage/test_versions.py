@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
-from hybrid_runner.models import NewJob, State
-from hybrid_runner.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.model.jobs import NewJob, State
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.storage.queries import functions, migrations, query, sql_folder
 from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support import versions

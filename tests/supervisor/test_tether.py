@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from hybrid_runner.supervisor.tether import Birth, Tether
+from hybrid_runner.supervisor.supervised import Birth, Tether
 
 
 async def test_an_end_that_meets_news_is_an_end() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hybrid_runner.models import State
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.jobs import State
+from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Sampler
 
-from hybrid_runner.telemetry import publishing
+from hybrid_runner.telemetry.tracing import publish_span as publishing
 
 
 class Drawn:

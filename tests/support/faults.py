@@ -12,8 +12,8 @@ from pathlib import Path
 from hybrid_runner.embedded import EmbeddedPostgres
 from hybrid_runner.embedded.folder import Folder
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.storage.connections import Connection, connect
-from hybrid_runner.storage.migrating import migrate
+from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.migrations import migrate
 from tests.support.server import QUICK, embedded
 
 DURABLE = QUICK | {"synchronous_commit": "on"}

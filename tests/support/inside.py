@@ -9,23 +9,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
-from hybrid_runner.messages import Proof, channel_of
-from hybrid_runner.news import JobsOverdue
-from hybrid_runner.outcomes import Requeued
+from hybrid_runner.model.messages import Proof, channel_of
+from hybrid_runner.model.news import JobsOverdue
+from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.storage.connections import Connection, Rows
+from hybrid_runner.storage.connections.connections import Connection, Rows
 from hybrid_runner.storage.queries import query
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker import loops, reactions, shutdown
-from hybrid_runner.worker.claimer import Claimer
-from hybrid_runner.worker.deadlines import Deadlines
-from hybrid_runner.worker.executor import Executor
+from hybrid_runner.worker.queue.claimer import Claimer
+from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.queue_station import QueueStation
+from hybrid_runner.worker.queue.poller import Poller
+from hybrid_runner.worker.queue.queue_station import QueueStation
 from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import count
 
-from hybrid_runner.models import Claim, NewJob, State
-from hybrid_runner.outcomes import FinalState, Finished
-from hybrid_runner.storage import client_statements, statements
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import NewJob, State
+from hybrid_runner.model.outcomes import FinalState, Finished
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
 
 KINDS = statements.Kinds([("work", 5, None), ("other", 3, None)])
 """What the workers in these tests can run."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
-from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.web.server import HealthServer
 from tests.support.pages import Browser, browser
 from tests.support.ports import free_port
 from tests.support.working import runner, working

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hybrid_runner import Runner
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.connections.connections import Connection, connect
 
 PRODUCERS = 16
 

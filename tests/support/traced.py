@@ -7,7 +7,7 @@ from typing import Any
 from opentelemetry import trace
 
 from hybrid_runner import Cancel, Fail, Job, Retry, Runner, Snooze
-from hybrid_runner.registry import Registry
+from hybrid_runner.handlers.registry import Registry
 from tests.support.working import runner
 
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner import JobCancelled, JobFailed, JobView, Runner, Worker
-from hybrid_runner.registry import Registry
+from hybrid_runner.handlers.registry import Registry
 
 
 def runner(dsn: str, registry: Registry | None = None, **settings: Any) -> Runner:

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from hybrid_runner.telemetry import exporting, metrics_export, observers
-from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry import observers
+
+from hybrid_runner.telemetry.tracing import export as exporting
+
+from hybrid_runner.telemetry.metrics import export as metrics_export
+from hybrid_runner.telemetry.logs.rate_limit import Seldom
 from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
 from tests.support.drawn import Drawn, drawing
 

@@ -10,8 +10,8 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry import exporting
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.tracing import export as exporting
 from hybrid_runner.telemetry.variables import exporters
 from tests.cli.running import worker
 from tests.support.collector import Collector, GrpcCollector, Received

@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 
-from hybrid_runner.happenings import Search, Writing
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement
-from hybrid_runner.telemetry import instruments as table
-from hybrid_runner.telemetry.counting import Counts
-from hybrid_runner.telemetry.exposition import as_text
-from hybrid_runner.telemetry.figures import Figures, Spread, lasting, merged, packed, unpacked
-from hybrid_runner.telemetry.instruments import INSTRUMENTS, MOST_SERIES, Kind
-from hybrid_runner.telemetry.series import Counter, Histogram
+from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.telemetry.metrics import instruments as table
+from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.telemetry.metrics.exposition import as_text
+from hybrid_runner.telemetry.metrics.values import Figures, Spread, lasting, merged, packed, unpacked
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Kind
+from hybrid_runner.telemetry.metrics.series import Counter, Histogram
 from tests.support.scraping import parsed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

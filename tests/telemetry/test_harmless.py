@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from opentelemetry.trace import StatusCode
 
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry.spans import LONGEST, RunSpan, readable
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.tracing.spans import LONGEST, RunSpan, readable
 from tests.support import inside
 from tests.support.drawn import Drawn, drawing, told
 from tests.support.traced import tasks

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.sampling import (
     TraceIdRatioBased,
 )
 
-from hybrid_runner.models import Claim
-from hybrid_runner.telemetry.identity import Context, low_half, parse, root_of, trace_of
-from hybrid_runner.telemetry.sampling import Sampling
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.telemetry.tracing.trace_ids import Context, low_half, parse, root_of, trace_of
+from hybrid_runner.telemetry.tracing.sampling import Sampling
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 BORN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,9 +15,9 @@ from uuid import UUID
 import orjson
 import pytest
 
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines, Lines
-from hybrid_runner.telemetry.redaction import HIDDEN, Redaction
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
+from hybrid_runner.telemetry.logs.redaction import HIDDEN, Redaction
 from tests.cli.running import environment, worker
 
 DSN = "postgresql://me:Wombat7@db.example/jobs"
@@ -191,7 +191,7 @@ def test_a_password_that_is_not_written_as_usual_is_hidden_too(text: str, clean:
 
 PROGRAM = """
 import asyncio, gc, logging, sys, threading, warnings
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.logs.setup import configure_logs
 
 DSN = "postgresql://me:Wombat7@db.example/jobs"
 configure_logs("info", {layout!r}, [DSN])

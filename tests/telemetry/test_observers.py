@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Runner
-from hybrid_runner.happenings import Search, Writing
+from hybrid_runner.model.events import Search, Writing
 from hybrid_runner.telemetry import observers
-from hybrid_runner.telemetry.counting import Counts
-from hybrid_runner.telemetry.seldom import Seldom
+from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.telemetry.logs.rate_limit import Seldom
 from tests.support.working import outcome, working
 
 

@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanKind, StatusCode
 
-from hybrid_runner.telemetry.outbox import LONGEST_PAUSE, Origin, Outbox, Provider
-from hybrid_runner.telemetry.spans import MOST, Happening, Recorded, RunSpan
+from hybrid_runner.telemetry.tracing.span_queue import LONGEST_PAUSE, Origin, Outbox, Provider
+from hybrid_runner.telemetry.tracing.spans import MOST, Happening, Recorded, RunSpan
 
 
 class Sink(SpanExporter):

@@ -8,11 +8,11 @@ from opentelemetry.exporter.otlp.proto.common._internal import _encode_attribute
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
 from hybrid_runner.telemetry import observers
-from hybrid_runner.telemetry.exporting import make_provider
-from hybrid_runner.telemetry.metrics_export import Sender
+from hybrid_runner.telemetry.tracing.export import make_provider
+from hybrid_runner.telemetry.metrics.export import Sender
 from hybrid_runner.telemetry.observers import Observers
-from hybrid_runner.telemetry.seldom import Seldom
-from hybrid_runner.telemetry.sending import complain_of
+from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.tracing.delivery import complain_of
 from tests.telemetry.conftest import TALKATIVE
 
 

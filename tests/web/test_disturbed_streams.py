@@ -11,10 +11,13 @@ from functools import partial
 
 import pytest
 
-from hybrid_runner.storage import connections
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.storage.connections import connections
+from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.web import database as questions
-from hybrid_runner.web import events, newcomers, reader, stream
+from hybrid_runner.web.stream import events
+from hybrid_runner.web.stream import new_jobs as newcomers
+from hybrid_runner.web.stream import reader
+from hybrid_runner.web.stream import stream
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
 from tests.support.waiting import equals, until, until_fetched

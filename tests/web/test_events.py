@@ -8,10 +8,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hybrid_runner import messages
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.web import changes, events, reader, stream
-from hybrid_runner.worker import publisher
+from hybrid_runner.model import messages
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.web.stream import changes
+from hybrid_runner.web.stream import events
+from hybrid_runner.web.stream import reader
+from hybrid_runner.web.stream import stream
+from hybrid_runner.worker.report import change_feed as publisher
 from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served, status_of

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hybrid_runner import QueueStatus, WorkerStatus
-from hybrid_runner.policy.lately import QUIET, LastMinute
-from hybrid_runner.web.health import MOST_ERRORS, checks_of, phase_of
-from hybrid_runner.web.reports import figures, health_of
-from hybrid_runner.worker.status import Vitals
+from hybrid_runner.policy.last_minute import QUIET, LastMinute
+from hybrid_runner.web.pages.health import MOST_ERRORS, checks_of, phase_of
+from hybrid_runner.web.pages.reports import figures, health_of
+from hybrid_runner.worker.report.status import Vitals
 
 
 def queue(name: str = "default", errors: int = 0, **fields: int) -> QueueStatus:

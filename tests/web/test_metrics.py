@@ -12,10 +12,10 @@ import aiohttp
 import pytest
 
 from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version__
-from hybrid_runner.job import Job
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.telemetry.instruments import INSTRUMENTS
-from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.handlers.job import Job
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
+from hybrid_runner.web.server import HealthServer
 from tests.support import inside
 from tests.support.ports import free_port
 from tests.support.prometheus import Promtool

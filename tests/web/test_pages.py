@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner import Runner, __version__
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.web.server import HealthServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside
 from tests.support.pages import browser

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Runner, Worker
-from hybrid_runner.models import Wanted
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.web import scale
-from hybrid_runner.web.serving import HealthServer
-from hybrid_runner.web.source import JobSource
+from hybrid_runner.model.upkeep import Wanted
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.web.pages import scale
+from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.page_database import JobSource
 from tests.support.pages import Browser, browser
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy

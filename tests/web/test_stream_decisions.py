@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.messages import CHANGES, JobsChanged
-from hybrid_runner.models import Standing, State
-from hybrid_runner.web.happening import happening
-from hybrid_runner.web.reader import BUFFER, Reader, Wish, event
+from hybrid_runner.model.messages import CHANGES, JobsChanged
+from hybrid_runner.model.jobs import Standing, State
+from hybrid_runner.web.stream.happening import happening
+from hybrid_runner.web.stream.reader import BUFFER, Reader, Wish, event
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)

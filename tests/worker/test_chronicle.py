@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.happenings import Writing
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.events import Writing
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.registry import Registry, make_kind
-from hybrid_runner.telemetry.about import about, shorten, trace_id_of
-from hybrid_runner.worker.chronicle import MOST_KINDS, MOST_LINES, Chronicle, tell_start
+from hybrid_runner.handlers.registry import Registry, make_kind
+from hybrid_runner.telemetry.logs.job_fields import about, shorten, trace_id_of
+from hybrid_runner.worker.report.job_log import MOST_KINDS, MOST_LINES, Chronicle, tell_start
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.messages import Channel, QueueMessage
-from hybrid_runner.models import Claim
+from hybrid_runner.model.messages import Channel, QueueMessage
+from hybrid_runner.model.claims import Claim
 from hybrid_runner.policy import doorbell
 from hybrid_runner.policy.doorbell import Doorbell, Mode, Reason, Stand, Woken
-from hybrid_runner.policy.looking import TOGETHER
+from hybrid_runner.policy.look_rate import TOGETHER
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.queries import query
-from hybrid_runner.worker.claimer import Claimer, Reasons
+from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.members import Members
-from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.slots import Slots
-from hybrid_runner.worker.timers import Timer
-from hybrid_runner.worker.wake import Wake
+from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.queue.poller import Poller
+from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.queue.timer import Timer
+from hybrid_runner.worker.queue.wake import Wake
 from tests.support import inside
 
 Look = Callable[[int], Awaitable[list[Claim]]]

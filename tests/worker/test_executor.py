@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Fail
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Settlement, Stopped
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.registry import Registry, make_kind
-from hybrid_runner.telemetry.tracing import Tracing
-from hybrid_runner.worker.calling import Callers
-from hybrid_runner.worker.executor import Executor
-from hybrid_runner.worker.progress import stored_elsewhere
-from hybrid_runner.worker.slots import Slots
+from hybrid_runner.handlers.registry import Registry, make_kind
+from hybrid_runner.telemetry.tracing.tracing import Tracing
+from hybrid_runner.worker.run.pools import Callers
+from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.progress import stored_elsewhere
+from hybrid_runner.worker.queue.slots import Slots
 
 
 def claim() -> Claim:

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from hybrid_runner import Worker
-from hybrid_runner.policy.ranking import place
-from hybrid_runner.storage.connections import Connection, connect
+from hybrid_runner.policy.ring_order import place
+from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.support import inside
 from tests.support.bells import (
     BELL,

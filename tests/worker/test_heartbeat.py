@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from hybrid_runner.worker.heartbeat import Heartbeat
+from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 
 
 async def test_a_stop_that_meets_a_wake_up_ends_the_thread_at_once() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RowLocked, RunnerError
-from hybrid_runner.storage import connections
-from hybrid_runner.storage.connections import FOR_SETTLING, Connection, Link
-from hybrid_runner.storage.contact import Contact
+from hybrid_runner.storage.connections import connections
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, Connection, Link
+from hybrid_runner.storage.connections.reachability import Contact
 
 
 class Silent:

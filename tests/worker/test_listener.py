@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hybrid_runner.messages import Channel, M, channel_of
+from hybrid_runner.model.messages import Channel, M, channel_of
 from hybrid_runner.worker import listener as module
 from hybrid_runner.worker.listener import Listener
 from tests.support import inside

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.worker.poller import Poller
-from hybrid_runner.worker.wake import Wake
+from hybrid_runner.worker.queue.poller import Poller
+from hybrid_runner.worker.queue.wake import Wake
 from tests.support import inside
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Worker
-from hybrid_runner.models import QueueFigures
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Connection, Fetches
-from hybrid_runner.telemetry import instruments as table
-from hybrid_runner.telemetry.figures import Spread
+from hybrid_runner.model.upkeep import QueueFigures
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Connection, Fetches
+from hybrid_runner.telemetry.metrics import instruments as table
+from hybrid_runner.telemetry.metrics.values import Spread
 from hybrid_runner.upkeep import held_duty
 from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_figures
 from hybrid_runner.upkeep.held_duty import HeldDuty

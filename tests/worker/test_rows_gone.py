@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hybrid_runner import Job
-from hybrid_runner.storage.connections import Connection
+from hybrid_runner.storage.connections.connections import Connection
 from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, to_jsonb(n) FROM generate_series(1, $2::int) AS n"

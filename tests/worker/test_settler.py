@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RowLocked
-from hybrid_runner.happenings import Writing
-from hybrid_runner.models import Claim, State
-from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.events import Writing
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settler import Settler
 from tests.support import inside

@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.worker.timers import HAIR, Timer
-from hybrid_runner.worker.wake import Wake
+from hybrid_runner.worker.queue.timer import HAIR, Timer
+from hybrid_runner.worker.queue.wake import Wake
 
 FURTHEST = timedelta(seconds=60)
 

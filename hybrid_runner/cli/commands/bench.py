@@ -20,7 +20,7 @@ from hybrid_runner.cli.parsing import Parser, add_common, checked, did_you_mean
 from hybrid_runner.cli.session import run
 from hybrid_runner.display import progress_bar
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.logs.setup import configure_logs
 
 
 def configure(parser: Parser) -> None:

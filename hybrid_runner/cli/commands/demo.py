@@ -21,7 +21,7 @@ from hybrid_runner.cli.demo.watcher import Watcher, WorkersWords
 from hybrid_runner.cli.output import counted, in_colour, print_json
 from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import run, start_logs
-from hybrid_runner.worker.service import Worker
+from hybrid_runner.worker.worker import Worker
 
 BURST = 5_000
 SLOTS = 200

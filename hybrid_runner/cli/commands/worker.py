@@ -20,15 +20,15 @@ from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common,
 from hybrid_runner.cli.session import layout_of, start_logs
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.errors import ConfigurationError, RunnerError
-from hybrid_runner.registry import check_queue
+from hybrid_runner.handlers.registry import check_queue
 from hybrid_runner.runner import Runner
-from hybrid_runner.storage.migrating import require_schema
+from hybrid_runner.storage.migrations import require_schema
 from hybrid_runner.supervisor.fleet import Fleet
 from hybrid_runner.supervisor.process import Command
-from hybrid_runner.supervisor.tether import Tether
+from hybrid_runner.supervisor.supervised import Tether
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs import has_logs_of_its_own, logs_of_import
-from hybrid_runner.web.serving import HealthServer
+from hybrid_runner.telemetry.logs.setup import has_logs_of_its_own, logs_of_import
+from hybrid_runner.web.server import HealthServer
 from hybrid_runner.worker.interpreter import fastest_loop, look_for_garbage_less_often
 
 log = logging.getLogger("hybrid_runner.cli")

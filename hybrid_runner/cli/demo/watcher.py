@@ -10,8 +10,8 @@ from datetime import datetime
 
 from hybrid_runner.cli.demo.figures import BURST_KIND, ROUTINE_KINDS, Burst, Ended, Figures
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections import Connection
-from hybrid_runner.worker.service import Worker
+from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.worker.worker import Worker
 
 _LIVE = "SELECT state::text, count(*) FROM hybrid_runner.jobs WHERE queue = 'demo' AND created_at >= $1 GROUP BY state"
 _ENDED = """

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from hybrid_runner.storage.connections import FOR_UPKEEP, STATEMENT_TIMEOUT, Fetches, named
+from hybrid_runner.storage.connections.connections import FOR_UPKEEP, STATEMENT_TIMEOUT, Fetches, named
 
 
 class Duty(ABC):

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _DAYS_AHEAD = 7

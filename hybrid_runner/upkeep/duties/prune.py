@@ -6,9 +6,9 @@ import logging
 from datetime import timedelta
 
 from hybrid_runner.display import bytes_text
-from hybrid_runner.models import Pruned
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.model.upkeep import Pruned
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 

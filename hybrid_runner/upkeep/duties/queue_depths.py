@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from hybrid_runner.models import QueueFigures
-from hybrid_runner.storage import statements
-from hybrid_runner.storage.connections import FOR_SETTLING, Fetches, named
-from hybrid_runner.telemetry import instruments as table
-from hybrid_runner.telemetry.figures import Figures
-from hybrid_runner.telemetry.instruments import OTHER
+from hybrid_runner.model.upkeep import QueueFigures
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, Fetches, named
+from hybrid_runner.telemetry.metrics import instruments as table
+from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.telemetry.metrics.instruments import OTHER
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _MOST_QUEUES = 300

@@ -1,0 +1,1 @@
+"""What applications register: kinds of jobs, and what a handler is given."""

@@ -1,0 +1,1 @@
+"""Values that travel between the parts: jobs, claims, outcomes, messages, events."""

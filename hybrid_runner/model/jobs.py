@@ -1,0 +1,174 @@
+"""Jobs as values: what goes in, and what anyone can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+from hybrid_runner.model.answers import EnqueueAnswer
+
+
+OnConflict = Literal["exists", "replace", "error"]
+
+
+LARGEST_ID = 2**63 - 1
+
+
+_LONGEST_ID = len(str(LARGEST_ID))
+
+
+def id_in(text: str) -> int | None:
+    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the question."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
+        return None
+    number = int(text)
+    return number if number <= LARGEST_ID else None
+
+
+class State(StrEnum):
+    """Where a job stands: queued → running → completed, failed or cancelled; running → queued to try again."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether a job in this state has ended."""
+        return self in _FINAL
+
+
+MAX_ATTEMPTS = 5
+"""How often a job may be tried when neither it nor its handler says so."""
+
+
+_FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job on its way in; `payload` and `data` are JSON texts."""
+
+    kind: str
+    payload: str = "{}"
+    queue: str | None = None
+    """None: the queue of the kind's handler where its code is at hand, else `default`."""
+    key: str | None = None
+    priority: int = 5
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    finish_by: datetime | None = None
+    data: str | None = None
+    traceparent: str | None = None
+
+
+class Enqueued(NamedTuple):
+    """What became of a job on its way in."""
+
+    id: int
+    enqueued: EnqueueAnswer
+    """`inserted`; or what became of the live job that has its key: `exists` or `replaced`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long ended jobs are kept, by state; None leaves it as the database has it."""
+
+    completed: timedelta | None = None
+    failed: timedelta | None = None
+    cancelled: timedelta | None = None
+
+    def rules(self, kind: str) -> list[tuple[State, str, timedelta]]:
+        """What is said here, as (state, kind, how long)."""
+        said = ((State.COMPLETED, self.completed), (State.FAILED, self.failed), (State.CANCELLED, self.cancelled))
+        return [(state, kind, keep) for state, keep in said if keep is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """Every column of one job, live or archived, as `hybrid_runner.all_jobs` shows it."""
+
+    id: int
+    queue: str
+    kind: str
+    priority: int
+    payload: Any
+    data: Any
+    key: str | None
+    run_at: datetime
+    max_attempts: int | None
+    timeout: timedelta | None
+    finish_by: datetime | None
+    traceparent: str | None
+    state: State
+    attempt: int
+    snoozes: int
+    claim: int | None
+    worker_id: str | None
+    started_at: datetime | None
+    progress: Any
+    errors: Any
+    version: int
+    cancel_requested_at: datetime | None
+    created_at: datetime
+    finished_at: datetime | None
+    result: Any
+
+
+class Standing(NamedTuple):
+    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
+
+    id: int
+    queue: str
+    kind: str
+    state: State
+    version: int
+    priority: int
+    attempt: int
+    snoozes: int
+    max_attempts: int | None
+    run_at: datetime
+    worker_id: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: str | None
+    """JSON text."""
+    cancel_requested_at: datetime | None
+    created_at: datetime
+
+    @property
+    def claimed(self) -> tuple[int, datetime | None]:
+        """Which run it is in, if it is in one."""
+        return self.attempt, self.started_at
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What a waiter needs to know of a job; `result` is the stored JSON text."""
+
+    id: int
+    kind: str
+    state: State
+    progress: Any
+    errors: Any
+    result: str | None
+    attempt: int = 0
+
+    @property
+    def error_type(self) -> str:
+        """The type of the newest error, such as an exception's class; empty without one."""
+        return self._newest("type")
+
+    @property
+    def error_message(self) -> str:
+        """The message of the newest error; empty without one."""
+        return self._newest("message")
+
+    def _newest(self, name: str) -> str:
+        newest = self.errors[-1] if isinstance(self.errors, list) and self.errors else None
+        return str(newest.get(name) or "") if isinstance(newest, dict) else ""

@@ -1,0 +1,250 @@
+"""What NOTIFY can say to workers and readers, and on which channels: read and written here alone.
+
+A message is a hint from a stranger: whoever may connect to the database can send any text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from hybrid_runner.model.jobs import id_in
+
+_LARGEST_PID = 2**31 - 1
+_LARGEST_PLACE = 100_000
+_LONGEST_NAME = 255
+_LONGEST_READING = 60_000
+"""Milliseconds: for so long at most a worker believes that somebody reads."""
+
+
+# --- on a queue's channel
+
+
+@dataclass(frozen=True, slots=True)
+class JobDue:
+    """A job can run: an insert, requeue, retry or amend made it due. The worker looks."""
+
+    FORM: ClassVar = ""
+    text: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLater:
+    """The same for a job due within `ring_within`. The worker looks, and sets its timer."""
+
+    FORM: ClassVar = "later"
+    text: ClassVar[str] = "later"
+
+
+@dataclass(frozen=True, slots=True)
+class HelpWanted:
+    """A full worker undid its mute, or a worker ended.
+
+    Who sleeps looks until nothing quiet is in flight.
+    """
+
+    FORM: ClassVar = "help"
+    text: ClassVar[str] = "help"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueResumed:
+    """The queue was paused and is no more. The worker does as for `help`."""
+
+    FORM: ClassVar = "help resumed"
+    text: ClassVar[str] = "help resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCame:
+    """A worker of this queue has started. The others ask by a heartbeat which kinds it knows."""
+
+    FORM: ClassVar = "here ID"
+    worker_id: str
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return f"here {self.worker_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLeft:
+    """A worker of this queue ends. The others no longer count on it."""
+
+    FORM: ClassVar = "gone ID"
+    worker_id: str
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return f"gone {self.worker_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RingPassedOn:
+    """A full worker that a ring was for passes it on.
+
+    Who stands at this place in that ring's order looks.
+    """
+
+    FORM: ClassVar = "pass WORD PID PLACE"
+    later: bool
+    """Whether it was JobLater, else JobDue: the words 'later' and 'now'."""
+    ringer: int
+    """The server process that rang."""
+    place: int
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return f"pass {'later' if self.later else 'now'} {self.ringer} {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
+    """`cancel` was called for a running job. The worker that runs it stops the attempt."""
+
+    FORM: ClassVar = "cancel ID"
+    job_id: int
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return f"cancel {self.job_id}"
+
+
+QueueMessage = JobDue | JobLater | HelpWanted | QueueResumed | WorkerCame | WorkerLeft | RingPassedOn | CancelAsked
+
+
+def _queue_message(text: str) -> QueueMessage | None:
+    """What is unknown makes a worker look, as an insert does.
+
+    None: a known word with an argument that is of no use.
+    """
+    word, _, rest = text.partition(" ")
+    match word:
+        case "later":
+            return JobLater()
+        case "help":
+            return QueueResumed() if rest == "resumed" else HelpWanted()
+        case "here":
+            return WorkerCame(rest) if _is_name(rest) else None
+        case "gone":
+            return WorkerLeft(rest) if _is_name(rest) else None
+        case "pass":
+            return _passed_on(rest)
+        case "cancel":
+            job_id = id_in(rest)
+            return None if job_id is None else CancelAsked(job_id)
+        case _:
+            return JobDue()
+
+
+def _passed_on(rest: str) -> RingPassedOn | None:
+    words = rest.split(" ")
+    if len(words) != 3:
+        return None
+    ringer, place = _number(words[1], _LARGEST_PID), _number(words[2], _LARGEST_PLACE)
+    return None if ringer is None or place is None else RingPassedOn(words[0] == "later", ringer, place)
+
+
+# --- on other channels
+
+
+@dataclass(frozen=True, slots=True)
+class JobsRead:
+    """Somebody reads how jobs move, for so many milliseconds more.
+
+    Workers tell of changes meanwhile.
+    """
+
+    FORM: ClassVar = "MILLISECONDS"
+    milliseconds: int
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return str(self.milliseconds)
+
+
+def _jobs_read(text: str) -> JobsRead | None:
+    milliseconds = _number(text, 10 * _LONGEST_READING)
+    return None if milliseconds is None else JobsRead(min(milliseconds, _LONGEST_READING))
+
+
+@dataclass(frozen=True, slots=True)
+class JobsChanged:
+    """These jobs of one queue and kind changed; `more` of them had no room.
+
+    Readers ask where they stand.
+    """
+
+    FORM: ClassVar = "QUEUE KIND MORE ID ID …"
+    queue: str
+    kind: str
+    more: int
+    ids: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """The payload."""
+        return f"{self.queue} {self.kind} {self.more} {' '.join(map(str, self.ids))}"
+
+
+def _jobs_changed(text: str) -> JobsChanged | None:
+    words = text.split(" ")
+    numbers = [number for word in words[2:] if (number := id_in(word)) is not None]
+    if len(words) < 4 or len(numbers) < len(words) - 2:
+        return None
+    more, *ids = numbers
+    return JobsChanged(words[0], words[1], more, tuple(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A listener's test that notifications arrive; any text will do."""
+
+    FORM: ClassVar = "proof"
+    text: ClassVar[str] = "proof"
+
+
+# --- channels
+
+Message = QueueMessage | JobsRead | JobsChanged | Proof
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel(Generic[M]):
+    """Where a kind of message is sent. `read` makes one of a text; None for what is of no use."""
+
+    name: str
+    read: Callable[[str], M | None]
+
+
+_PREFIX = "hybrid_runner."
+
+# No queue can have such a name.
+READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
+CHANGES: Channel[JobsChanged] = Channel(_PREFIX + "~changes", _jobs_changed)
+
+
+def channel_of(queue: str) -> Channel[QueueMessage]:
+    """The queue's own."""
+    return Channel(_PREFIX + queue, _queue_message)
+
+
+def proof_channel(token: str) -> Channel[Proof]:
+    """One listener's own, for as long as it has this connection."""
+    return Channel(f"{_PREFIX}~proof~{token}", lambda _: Proof())
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _LONGEST_NAME
+
+
+def _number(text: str, largest: int) -> int | None:
+    number = id_in(text)
+    return number if number is not None and number <= largest else None

@@ -1,0 +1,58 @@
+"""What upkeep asks about: partitions, queues, workers, causes of bloat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+from hybrid_runner.model.answers import EnqueueAnswer
+
+
+PruneAnswer = Literal["dropped", "emptied", "rewritten", "merged", "kept", "blocked", "busy"]
+"""What became of one partition of the archive: see sql/queries/prune.sql."""
+
+
+class Pruned(NamedTuple):
+    """What one call did to one partition of the archive."""
+
+    what: PruneAnswer
+    partition: str
+    bytes: int
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether somebody was in the way."""
+        return self.what == "blocked" or self.what == "busy"  # noqa: PLR1714  # of a set mypy checks nothing
+
+
+class Culprit(NamedTuple):
+    """Who lets tables grow."""
+
+    name: str
+    complaint: str
+
+
+class QueueFigures(NamedTuple):
+    """How one queue stands, as Postgres has it: see sql/queries/queue_figures.sql."""
+
+    queue: str
+    due: int
+    scheduled: int
+    running: int
+    """As the workers' last heartbeats said."""
+    oldest_due: float
+    """Seconds."""
+    paused: bool
+    workers: int
+
+
+class Wanted(NamedTuple):
+    """What an autoscaler asks about one queue: see sql/queries/scale.sql."""
+
+    queue: str
+    backlog: int
+    running: int
+    slots: int
+    workers: int
+    wanted: int

@@ -1,0 +1,96 @@
+"""What becomes of a job once its attempt has ended."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+import orjson
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.jsontext import NotStorable, encode, printable
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import (
+    Cancel,
+    Completed,
+    Fail,
+    Finished,
+    Outcome,
+    Raised,
+    Requeued,
+    Retry,
+    Settlement,
+    Snooze,
+    Stopped,
+)
+from hybrid_runner.policy.pace import RetryPolicy
+
+
+def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime, chance: float) -> Settlement:
+    """Completed and Fail and Cancel end the job; Snooze, Retry and an exception put it back while its bounds allow."""
+    match outcome:
+        case Completed(result):
+            return Finished(claim, State.COMPLETED, result=result)
+        case Fail(reason):
+            return Finished(claim, State.FAILED, error=error_text(claim, now, "Fail", reason))
+        case Cancel(reason):
+            return Finished(claim, State.CANCELLED, error=error_text(claim, now, "Cancel", reason))
+        case Snooze():
+            return _snoozed(claim, outcome, now)
+        case Retry(after, reason):
+            pause = None if after is None else parse_duration(after)
+            failed = Finished(claim, State.FAILED, error=error_text(claim, now, "Retry", reason))
+            return _again(failed, pause, policy, now, chance)
+        case Raised(kind, message, traceback, exception):
+            error = error_text(claim, now, kind, message, traceback)
+            return _again(Finished(claim, State.FAILED, error=error, exception=exception), None, policy, now, chance)
+        case Stopped.SHUTDOWN:
+            return Requeued(claim, timedelta(0), charged=False, why="release")
+        case Stopped.CANCEL | Stopped.ROW_GONE:
+            return Finished(claim, State.CANCELLED)  # cancel() wrote the reason down; without its row it is dropped
+        case _:
+            assert_never(outcome)
+
+
+def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
+    try:
+        memory = None if snooze.data is None else encode(snooze.data, "the data of Snooze")
+    except NotStorable as error:
+        return Finished(claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error)))
+    if snooze.until is not None:
+        delay = max(timedelta(0), snooze.until - now)
+    else:
+        assert snooze.delay is not None  # noqa: S101  # it has one or the other
+        delay = parse_duration(snooze.delay)
+    return _later(Requeued(claim, delay, charged=False, data=memory, why="snooze"), now)
+
+
+def _again(failed: Finished, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float) -> Settlement:
+    """One more attempt, if there is one left; else the job has failed."""
+    claim = failed.claim
+    if claim.attempt >= claim.max_attempts:
+        return failed
+    delay = policy.delay(claim.attempt, chance) if pause is None else pause
+    return _later(Requeued(claim, delay, charged=True, error=failed.error), now)
+
+
+def _later(requeued: Requeued, now: datetime) -> Settlement:
+    claim = requeued.claim
+    if claim.finish_by is None or now + requeued.delay <= claim.finish_by:
+        return requeued
+    message = f"finish_by ({claim.finish_by.isoformat()}) passes before the next attempt"
+    return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
+
+
+def error_text(claim: Claim, now: datetime, error_type: str, message: str, traceback: str = "") -> str:
+    """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler raised."""
+    entry: dict[str, object] = {
+        "at": now.isoformat(),
+        "attempt": claim.attempt,
+        "type": printable(error_type, 200),
+        "message": printable(str(message)),
+    }
+    if traceback:
+        entry["traceback"] = printable(traceback[-8000:], 8000)
+    return orjson.dumps(entry).decode()

@@ -1,0 +1,144 @@
+"""The storage calls of applications, one per file in sql/queries, named alike. They run on whatever can fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import chain, repeat
+from typing import Any, cast
+
+import asyncpg
+
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.jsontext import decode
+from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.storage.alike import Alike, alike
+from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
+
+
+async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
+    """Store one job."""
+    rows = await fetch(
+        on,
+        "enqueue_job",
+        job.kind,
+        job.payload,
+        job.queue or "default",
+        job.key,
+        job.priority,
+        job.run_at,
+        job.delay,
+        job.max_attempts,
+        job.timeout,
+        job.finish_by,
+        job.data,
+        job.traceparent,
+        on_conflict,
+    )
+    return Enqueued(*rows[0])
+
+
+async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
+    """Store many jobs in one statement, in order."""
+    return await enqueue_groups(on, alike(jobs), on_conflict)
+
+
+async def enqueue_groups(on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict) -> list[Enqueued]:
+    """Store groups of jobs in one statement, in order; what a single group shares is sent once."""
+    match groups:
+        case []:
+            return []
+        case [Alike(pattern, payloads, None)]:
+            rows = await fetch(on, "enqueue_alike", *_pattern(pattern, payloads))
+            return [Enqueued(row[0], "inserted") for row in rows]
+    columns = _columns(groups)
+    if any(group.keys is not None for group in groups):
+        keys = [key for group in groups for key in group.keys or [None] * len(group.payloads)]
+        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict)
+        return [Enqueued(*row) for row in rows]
+    return [Enqueued(row[0], "inserted") for row in await fetch(on, "enqueue_many", *columns)]
+
+
+def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
+    """In the order of sql/queries/enqueue_alike.sql."""
+    return [
+        job.kind,
+        payloads,
+        job.queue or "default",
+        job.priority,
+        job.run_at,
+        job.traceparent,
+        job.max_attempts,
+        job.timeout,
+        job.finish_by,
+        job.data,
+        job.delay,
+    ]
+
+
+def _columns(groups: Sequence[Alike]) -> list[list[Any]]:
+    """In the same order, a value for each job."""
+    counts = [len(group.payloads) for group in groups]
+    shared = zip(*(_pattern(group.pattern, ()) for group in groups), strict=True)
+    columns = [list(chain.from_iterable(map(repeat, values, counts))) for values in shared]
+    columns[1] = list(chain.from_iterable(group.payloads for group in groups))
+    return columns
+
+
+async def get_job(on: Fetches, job_id: int) -> JobView | None:
+    """One job, live or archived."""
+    rows = await fetch(on, "get_job", job_id)
+    return _view(rows[0]) if rows else None
+
+
+async def list_jobs(on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int) -> list[JobView]:
+    """The newest jobs first."""
+    return [_view(row) for row in await fetch(on, "list_jobs", state, queue, kind, most)]
+
+
+async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
+    """Where the awaited jobs stand."""
+    return [
+        JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5], row[6])
+        for row in await fetch(on, "watch_jobs", ids)
+    ]
+
+
+async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> CancelAnswer:
+    """End a queued job, ask a running one to stop."""
+    return cast("CancelAnswer", await fetch_value(on, "cancel_job", job_id, reason))
+
+
+async def retry_job(on: Fetches, job_id: int) -> RetryAnswer:
+    """Run a finished job again, a waiting one now."""
+    return cast("RetryAnswer", await fetch_value(on, "retry_job", job_id))
+
+
+async def amend_job(
+    on: Fetches,
+    job_id: int,
+    version: int,
+    payload: str | None,
+    priority: int | None,
+    run_at: datetime | None,
+    data: str | None,
+) -> AmendAnswer:
+    """Change a queued job if it is still at this version."""
+    return cast("AmendAnswer", await fetch_value(on, "amend_job", job_id, version, payload, priority, run_at, data))
+
+
+async def pause_queue(on: Fetches, queue: str) -> bool:
+    """False when it was paused already."""
+    return bool(await fetch_value(on, "pause_queue", queue))
+
+
+async def resume_queue(on: Fetches, queue: str) -> bool:
+    """False when it was not paused."""
+    return bool(await fetch_value(on, "resume_queue", queue))
+
+
+def _view(row: asyncpg.Record) -> JobView:
+    columns = dict(row)
+    for name in ("payload", "data", "progress", "errors", "result"):
+        columns[name] = decode(columns[name])
+    return JobView(**(columns | {"state": State(columns["state"])}))

@@ -1,0 +1,1 @@
+"""Connections to Postgres: how they are opened, kept and given up."""

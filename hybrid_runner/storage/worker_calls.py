@@ -1,0 +1,284 @@
+"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
+from hybrid_runner.model.claims import Claim, Ended, Lost, Registered, Taken, TakenEnds
+from hybrid_runner.model.upkeep import Culprit, Pruned, QueueFigures, Wanted
+from hybrid_runner.model.news import HeartbeatNews
+from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.storage.heartbeat_answer import parse
+from hybrid_runner.storage.connections.connections import Fetches, Rows, fetch, fetch_value
+
+
+class Kinds:
+    """What a worker can run, as the arrays that claim_jobs takes."""
+
+    def __init__(self, kinds: Sequence[tuple[str, int, timedelta | None]]) -> None:
+        self.names = [name for name, _, _ in kinds]
+        self.max_attempts = [attempts for _, attempts, _ in kinds]
+        self.timeouts = [timeout for _, _, timeout in kinds]
+        self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
+        """The same for whoever knows the same kinds."""
+
+
+Lanes = tuple[Sequence[datetime], Sequence[int]]
+"""Where a look starts in each of the ten lanes: behind this run_at and id."""
+
+WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
+"""From the start of each lane: no run_at is before 1970."""
+
+
+async def claim_jobs(
+    on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, claim: int, lanes: Lanes = WHOLE_LANES
+) -> Taken:
+    """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that was never used before."""
+    rows = await fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
+    at = rows[0]["looked_at"]
+    return Taken([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
+
+
+async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
+    """Archive ended jobs; the ids that were still ours."""
+    rows = await fetch(
+        on,
+        "finish_jobs",
+        [f.claim.id for f in batch],
+        [f.claim.claim for f in batch],
+        _unless_all(State.COMPLETED, [f.state for f in batch]),
+        _unless_all("null", [f.result for f in batch]),
+        _unless_all(None, [f.error for f in batch]),
+    )
+    return {row[0] for row in rows}
+
+
+def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
+    """The values, or None when all are the usual one: most batches are alike, and arrays cost time to send."""
+    return None if values.count(usual) == len(values) else values
+
+
+async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None) -> set[int]:
+    """Put jobs back, with the traces that were begun for them; the ids that were still ours and not being cancelled."""
+    rows = await fetch(
+        on,
+        "requeue_jobs",
+        [r.claim.id for r in batch],
+        [r.claim.claim for r in batch],
+        [r.delay for r in batch],
+        [r.charged for r in batch],
+        [r.data for r in batch],
+        [r.error for r in batch],
+        traceparents,
+        _unless_all(False, [r.why == "snooze" for r in batch]),
+    )
+    return {row[0] for row in rows}
+
+
+async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
+    """The ids among these claims that are archived already: an earlier settle's answer was lost."""
+    rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
+    return {row[0] for row in rows}
+
+
+async def completed_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of these ids and claims whose jobs are archived as completed under that claim."""
+    rows = await fetch(on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims])
+    return {(row[0], row[1]) for row in rows}
+
+
+async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
+    """The last error of each of these ended jobs, as JSON text."""
+    return {row[0]: row[1] for row in await fetch(on, "find_reasons", ids)}
+
+
+async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> dict[int, bool]:
+    """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
+    ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
+    return {row[0]: row[1] for row in await fetch(on, "release_lost", queue, worker_id, ids, claims)}
+
+
+async def next_due(on: Fetches, queue: str) -> timedelta | None:
+    """How long until the next job of the queue is due; None when none waits for its time."""
+    delay: timedelta | None = await fetch_value(on, "next_due", queue)
+    return delay
+
+
+async def open_bell(on: Fetches, queue: str, *, take_sleep_lock: bool) -> None:
+    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts as long as the session."""
+    await fetch(on, "open_bell", queue, take_sleep_lock)
+
+
+async def mute_bell(on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool) -> bool:
+    """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
+    milliseconds = round(lasting.total_seconds() * 1000)
+    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, drop_sleep_lock))
+
+
+async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
+    """Tell the others that this worker ends; if it may have muted the bell, open it and ring for help."""
+    await fetch(on, "leave_bell", queue, worker_id, is_muted)
+
+
+async def mark_in_flight(on: Fetches) -> int:
+    """A number above all transactions in flight."""
+    return int(await fetch_value(on, "mark_in_flight"))
+
+
+async def inserts_ended(on: Fetches, below: int) -> bool:
+    """Whether all transactions below a number have ended."""
+    return bool(await fetch_value(on, "inserts_ended", below))
+
+
+async def find_unannounced(on: Fetches, queue: str, ids: Sequence[int]) -> tuple[bool, int]:
+    """Whether the queue's bell is open, and how many of these jobs were inserted as due."""
+    (row,) = await fetch(on, "find_unannounced", queue, ids)
+    return bool(row["is_open"]), int(row["jobs"])
+
+
+async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
+    """Write (id, claim, progress); the ids that were still ours."""
+    rows = await fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
+    return {row[0] for row in rows}
+
+
+async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
+    """Make the queue known."""
+    await fetch(on, "open_queue", queue, ring_within)
+
+
+async def register_worker(
+    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds_hash: str = ""
+) -> Registered:
+    """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same kinds."""
+    (row,) = await fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash)
+    return Registered(*row)
+
+
+async def beat(
+    on: Fetches,
+    worker_id: str,
+    running: Sequence[tuple[int, int]],
+    queues: Sequence[str],
+    first_claim: int,
+    proof_channel: str | None = None,
+    overtime: timedelta = timedelta(seconds=30),
+    running_by_queue: str = "{}",
+    duties: Sequence[str] = (),
+) -> list[HeartbeatNews]:
+    """Say that this worker lives, and hear what it may have missed.
+
+    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be given to do.
+    """
+    ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
+    rows = await fetch(
+        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims, duties
+    )  # fmt: skip
+    return [parse(*row) for row in rows]
+
+
+async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
+    """This worker takes no more jobs."""
+    await fetch(on, "leave_queues", worker_id, first_claim)
+
+
+async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_order: bool) -> None:
+    """This worker ended; if not in order, others put back what it leaves."""
+    await fetch(on, "retire_worker", worker_id, first_claim, in_order)
+
+
+async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Lost]:
+    """Running jobs whose claim no living worker has, by id."""
+    return _lost(await fetch(on, "find_lost", most, after_id))
+
+
+async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[Lost]:
+    """Those of this worker's jobs that are past their time-out by more than `overtime`."""
+    return _lost(await fetch(on, "find_hung", worker_id, ids, overtime))
+
+
+def _lost(rows: Rows) -> list[Lost]:
+    return [Lost(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+
+
+async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> TakenEnds:
+    """Jobs that ended without a worker; nobody else is given them for a minute."""
+    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
+    archived = [row[1:] for row in rows if row[2] is not None]
+    ends = [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
+    return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
+
+
+async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: datetime) -> None:
+    """Those that were taken at that time have been reported."""
+    await fetch(on, "delete_reported_ends", ids, taken_at)
+
+
+def _claim(columns: tuple[Any, ...]) -> Claim:
+    """Of a job that may never have been claimed: until then it has no `max_attempts` but its own."""
+    claim = Claim(*columns)
+    claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
+    return claim
+
+
+async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:
+    """The ids among these that somebody else holds a lock on right now."""
+    return {row[0] for row in await fetch(on, "find_locked", ids)}
+
+
+async def forget_dead(on: Fetches, longer_than: timedelta) -> None:
+    """Remove workers that have been dead for longer."""
+    await fetch(on, "forget_dead", longer_than)
+
+
+async def make_archive_partitions(on: Fetches, days_ahead: int) -> int:
+    """Have partitions ready; how many were made."""
+    made: int = await fetch_value(on, "make_archive_partitions", days_ahead)
+    return made
+
+
+async def keep_jobs(on: Fetches, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
+    """How long ended jobs are kept, by (state, kind); the kind '' is all that are not named."""
+    if keeps:
+        states, kinds, times = zip(*keeps, strict=True)
+        await fetch(on, "keep_jobs", states, times, kinds)
+
+
+async def prune(on: Fetches, most: int) -> list[Pruned]:
+    """Forget what is no longer kept, so many partitions at most; what was done."""
+    return [Pruned(*row) for row in await fetch(on, "prune", most)]
+
+
+async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
+    """What lets tables grow, and has for longer."""
+    return [Culprit(*row) for row in await fetch(on, "find_growth", longer_than)]
+
+
+async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:
+    """Go on doing a duty that one worker holds; False: somebody else does it by now."""
+    return bool(await fetch(on, "renew_duty", duty, holder))
+
+
+async def release_duty(on: Fetches, duty: str, holder: str) -> None:
+    """Let somebody else do this duty."""
+    await fetch(on, "release_duty", duty, holder)
+
+
+async def queue_figures(on: Fetches) -> list[QueueFigures]:
+    """How each queue stands."""
+    return [QueueFigures(*row) for row in await fetch(on, "queue_figures")]
+
+
+async def horizon_age(on: Fetches) -> float:
+    """For how many seconds vacuum has been kept from cleaning up."""
+    seconds: float = await fetch_value(on, "horizon_age")
+    return seconds
+
+
+async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[Wanted]:
+    """How many workers each queue, or one, could use."""
+    return [Wanted(*row) for row in await fetch(on, "scale", queue, usual_slots)]

@@ -1,0 +1,1 @@
+"""Log lines: their format, what they carry, what they must not."""

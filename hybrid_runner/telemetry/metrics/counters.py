@@ -1,0 +1,128 @@
+"""Counts what happens in one worker: an observer, beside whatever else observes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never, get_args
+
+from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import RequeueReason, Settlement, word_of
+from hybrid_runner.telemetry.metrics import instruments as table
+from hybrid_runner.telemetry.metrics.values import Figures, Labels
+from hybrid_runner.telemetry.metrics.series import Counter, Histogram
+
+_RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
+
+
+class Counts:
+    """Told in the worker's loop, but for what is rescued; read from any thread.
+
+    What is known at the start is counted from 0: a rate needs that.
+    """
+
+    def __init__(
+        self, queues: Iterable[str], kinds: Iterable[tuple[str, str]], spans_dropped: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._spans_dropped = spans_dropped
+        self._looks = Counter(table.LOOKS)
+        self._claim_duration = Histogram(table.CLAIM_DURATION)
+        self._claim_batch = Histogram(table.CLAIM_BATCH)
+        self._sweep_duration = Histogram(table.SWEEP_DURATION)
+        self._pickup = Histogram(table.PICKUP)
+        self._missed = Counter(table.MISSED_RINGS)
+        self._runs = Histogram(table.RUN_DURATION)
+        self._requeued = {why: Counter(_instrument(why)) for why in get_args(RequeueReason)}
+        self._rescues = Counter(table.RESCUES)
+        self._settle_lag = Histogram(table.SETTLE_LAG)
+        self._settle_duration = Histogram(table.SETTLE_DURATION)
+        self._settle_batch = Histogram(table.SETTLE_BATCH)
+        self._stale = Counter(table.STALE_SETTLES)
+        self._loop_lag = Histogram(table.LOOP_LAG)
+        self._all: tuple[Counter | Histogram, ...] = tuple(
+            one for one in (*vars(self).values(), *self._requeued.values()) if isinstance(one, (Counter, Histogram))
+        )
+        self._begin(queues, kinds)
+
+    def _begin(self, queues: Iterable[str], kinds: Iterable[tuple[str, str]]) -> None:
+        for histogram in (self._settle_duration, self._settle_batch, self._loop_lag):
+            histogram.cell(())
+        for queue in queues:
+            for counter in (self._missed, self._stale):
+                counter.add((queue,), 0)
+            for outcome in _RESCUED:
+                self._rescues.add((queue, outcome), 0)
+            for histogram in (self._claim_duration, self._claim_batch, self._sweep_duration, self._settle_lag):
+                histogram.cell((queue,))
+        for labels in kinds:
+            for counter in self._requeued.values():
+                counter.add(labels, 0)
+
+    # --- what happens
+
+    def searched(self, search: Search) -> None:
+        """A look ended."""
+        queue, way, claims = (search.queue, search.way, search.claims)
+        took = search.ended - search.began
+        self._looks.add((queue, way, "found" if claims else "empty"))
+        self._claim_duration.cell((queue,)).saw(took)
+        self._claim_batch.cell((queue,)).saw(len(claims))
+        if search.swept:
+            self._sweep_duration.cell((queue,)).saw(took)
+        if claims:
+            at = claims[0].started_at  # the same for all that one statement claims
+            self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
+
+    def wrote(self, writing: Writing) -> None:
+        """Outcomes were written."""
+        settled, ended = writing.settled, writing.ended
+        self._settle_duration.cell(()).saw(ended - writing.began)
+        self._settle_batch.cell(()).saw(len(settled) + len(writing.stale))
+        runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
+        for settlement in settled:
+            claim = settlement.claim
+            outcome = word_of(settlement)
+            if claim.ended:  # else it was given back before it began
+                runs[claim.kind, outcome].append(claim.ended - claim.began)
+                lags[claim.queue].append(ended - claim.ended)
+            if outcome in self._requeued:
+                self._requeued[outcome].add((claim.queue, claim.kind))
+        for labels, seconds in runs.items():
+            self._runs.cell(labels).saw_all(seconds)
+        for queue, seconds in lags.items():
+            self._settle_lag.cell((queue,)).saw_all(seconds)
+        for settlement in writing.stale:
+            self._stale.add((settlement.claim.queue,))
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted nowhere else."""
+        for settlement in settled:
+            self._rescues.add((settlement.claim.queue, word_of(settlement)))
+
+    def missed(self, queue: str, count: int) -> None:
+        """A fallback poll found jobs although a ring was due."""
+        self._missed.add((queue,), count)
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop came so late to what it was asked to do at once."""
+        self._loop_lag.cell(()).saw(seconds)
+
+    # --- what was counted
+
+    def figures(self) -> Figures:
+        """A copy of all; from any thread."""
+        return {each.instrument.name: each.read() for each in self._all} | {table.SPANS_DROPPED.name: {(): self._spans_dropped()}}
+
+
+def _instrument(why: RequeueReason) -> table.Instrument:
+    """What counts jobs that are put back."""
+    match why:
+        case "retry":
+            return table.RETRIES
+        case "snooze":
+            return table.SNOOZES
+        case "release":
+            return table.RELEASES
+        case _:
+            assert_never(why)

@@ -1,0 +1,1 @@
+"""Spans: one trace per job, over all its attempts and workers."""

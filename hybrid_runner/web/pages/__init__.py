@@ -1,0 +1,1 @@
+"""The pages: health, readiness, metrics, scale, jobs."""

@@ -1,0 +1,159 @@
+"""GET /jobs/{id}, and what changes a job: cancel and retry."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.model.jobs import JobView, Standing, id_in
+from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.web.access import Access
+from hybrid_runner.web.pages.json_answers import as_json
+from hybrid_runner.web.database import Questions
+
+CARRIED = ("payload", "data", "result", "errors")
+"""What only the token reveals: it may be anything that an application knows."""
+_ANYTHING = (*CARRIED, "progress")
+"""What SQL may have put anything into that JSON can hold, and Python cannot."""
+_STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
+    "unknown": 404,
+    "finished": 409,
+    "running": 409,
+    "key_taken": 409,
+    "requested": 202,
+}
+
+
+class JobPages:
+    """Each answer is read from the database when it is asked for: it is the source of truth."""
+
+    def __init__(self, questions: Questions, access: Access) -> None:
+        self._questions = questions
+        self._access = access
+
+    def routes(self) -> list[web.AbstractRouteDef]:
+        """Where they are."""
+        return [
+            web.get("/jobs/{id}", self.show),
+            web.post("/jobs/{id}/cancel", self.cancel),
+            web.post("/jobs/{id}/retry", self.retry),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Every column; what the job carries only for the token."""
+        job_id, reveals = job_id_of(request), self._access.is_granted(request)
+        try:
+            job = await client_statements.get_job(self._questions, job_id)
+        except RunnerError as error:
+            raise unavailable(error) from None
+        if job is None:
+            raise unknown(job_id)
+        return as_json(orjson.Fragment(_text(_shown(job, reveals=reveals))), 200)
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """A queued job ends, a running one is told; the body may be {"reason": "…"}."""
+        self._access.require(request)
+        job_id, reason = job_id_of(request), await _reason_of(request)
+        try:
+            outcome = await client_statements.cancel_job(self._questions, job_id, reason)
+        except RunnerError as error:
+            raise unavailable(error) from None
+        return _said(job_id, outcome)
+
+    async def retry(self, request: web.Request) -> web.Response:
+        """A finished job runs again, a waiting one now."""
+        self._access.require(request)
+        job_id = job_id_of(request)
+        try:
+            outcome = await client_statements.retry_job(self._questions, job_id)
+        except RunnerError as error:
+            raise unavailable(error) from None
+        return _said(job_id, outcome)
+
+    async def standing(self, job_id: int) -> Standing:
+        """Where it stands now."""
+        try:
+            found = await standings.job_snapshots(self._questions, [job_id])
+        except RunnerError as error:
+            raise unavailable(error) from None
+        if not found:
+            raise unknown(job_id)
+        return found[0]
+
+
+def job_id_of(request: web.Request) -> int:
+    """The id in the path; what can be none is not found."""
+    job_id = id_in(request.match_info["id"])
+    if job_id is None:
+        raise web.HTTPNotFound(reason="the id of a job is a number")
+    return job_id
+
+
+def unknown(job_id: int) -> web.HTTPNotFound:
+    """No such job."""
+    return web.HTTPNotFound(reason=f"there is no job {job_id}, live or archived")
+
+
+def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
+    """What went wrong is in the worker's own log and pages; it may name hosts."""
+    if error is None or isinstance(error, DatabaseUnavailable):
+        reason = "the database does not answer now: try again"
+    else:
+        reason = "the database refuses the question, for want of a right perhaps: the worker's log says why"
+    return web.HTTPServiceUnavailable(reason=reason, headers={"Retry-After": "2"})
+
+
+def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
+    hidden: tuple[str, ...] = () if reveals else CARRIED
+    hidden += tuple(name for name in _ANYTHING if name not in hidden and not _can_be_written(getattr(job, name)))
+    names = [field.name for field in fields(job) if field.name not in hidden]
+    return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
+
+
+def _said(job_id: int, outcome: CancelAnswer | RetryAnswer) -> web.Response:
+    if outcome == "unknown":
+        raise unknown(job_id)
+    return as_json({"id": job_id, "outcome": outcome}, _STATUSES.get(outcome, 200))
+
+
+async def _reason_of(request: web.Request) -> str | None:
+    if not request.can_read_body:
+        return None
+    try:
+        reason = orjson.loads(await request.read()).get("reason")
+    except (orjson.JSONDecodeError, AttributeError):
+        reason = 0
+    if reason is not None and (not isinstance(reason, str) or "\x00" in reason):
+        raise web.HTTPBadRequest(reason='the body is nothing, or JSON such as {"reason": "no longer wanted"}')
+    return reason
+
+
+def _can_be_written(value: object) -> bool:
+    try:
+        _text([[value]])  # as deep as it will stand
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _text(body: object) -> bytes:
+    try:
+        return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
+        return json.dumps(body, default=_other, allow_nan=False).encode()
+
+
+def _other(value: object) -> float | str:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is not for JSON")

@@ -1,0 +1,117 @@
+"""What the pages say, as plain values; they are made from snapshots in memory, so no lost database can hold them up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from hybrid_runner.policy.last_minute import QUIET, LastMinute
+from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.version import VERSION
+from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.pages.health import Phase, checks_of, phase_of
+from hybrid_runner.worker.report.status import WorkerStatus
+
+Body = dict[str, Any]
+
+
+class Reports(Protocol):
+    """Who answers the pages."""
+
+    def health(self) -> Body:
+        """The body of /health; its `healthy` decides between 200 and 503."""
+
+    def ready(self) -> Body:
+        """The body of /ready; its `ready` decides between 200 and 503."""
+
+    def figures(self) -> Figures:
+        """What /metrics shows."""
+
+
+class WorkerReports:
+    """Answers for one worker; `look` gives None until it has started."""
+
+    def __init__(self, look: Callable[[], WorkerStatus | None]) -> None:
+        self._look = look
+
+    def health(self) -> Body:
+        """Whether it is well."""
+        return health_of(self._look())
+
+    def ready(self) -> Body:
+        """Whether it takes jobs."""
+        return ready_in(phase_of(self._look()))
+
+    def figures(self) -> Figures:
+        """What it counted, and how it stands."""
+        return figures_of(self._look())
+
+
+def health_of(status: WorkerStatus | None) -> Body:
+    """The checks, and the figures that they were made from."""
+    checks = checks_of(status)
+    return {
+        "healthy": all(check.ok for check in checks),
+        "phase": phase_of(status),
+        "version": VERSION,
+        "checks": [check.body() for check in checks],
+        "worker": None if status is None else figures(status),
+    }
+
+
+def ready_in(phase: Phase) -> Body:
+    """Jobs are taken while running; not before, not after, and not while a handler holds up the event loop."""
+    return {"ready": phase == "running", "phase": phase}
+
+
+def figures(status: WorkerStatus) -> Body:
+    """The worker's figures: sums over its queues, the worst of what counts in a row, and each queue by itself."""
+    queues = status.queues
+    found = sum((Counter(queue.found) for queue in queues), Counter[str]())
+    return {
+        "id": status.id,
+        "hearing": status.hearing,
+        "slots": sum(queue.slots for queue in queues),
+        "running": status.running,
+        "waiting": status.waiting,
+        "looks": sum(queue.looks for queue in queues),
+        "empty_looks": sum(queue.empty_looks for queue in queues),
+        "found": dict(found),
+        "polls": sum(queue.polls for queue in queues),
+        "consecutive_errors": max((queue.consecutive_errors for queue in queues), default=0),
+        "consecutive_empty_polls": max((queue.empty_polls for queue in queues), default=0),
+        "settled": status.settled,
+        "pending_settlements": status.pending_settlements,
+        "stale": status.stale,
+        "rescued": status.rescued,
+        "stalls": status.stalls,
+        "missed": sum(queue.missed for queue in queues),
+        "loop_lag": round(status.vitals.loop_lag, 4),
+        "heartbeat_age": round(status.vitals.heartbeat_age, 3),
+        "last_minute": _together([queue.last_minute for queue in queues]),
+        "queues": {queue.queue: _of_queue(asdict(queue)) for queue in queues},
+    }
+
+
+def _together(minutes: Sequence[LastMinute]) -> Body:
+    """A10 of all queues: sums, means by the number of polls, and the longest."""
+    polls = sum(minute.polls_per_minute for minute in minutes)
+
+    def mean(of: Callable[[LastMinute], float]) -> float:
+        return sum(of(minute) * minute.polls_per_minute for minute in minutes) / polls
+
+    if not polls:
+        return asdict(QUIET)
+    return {
+        "polls_per_minute": polls,
+        "jobs_found_per_poll": round(mean(lambda minute: minute.jobs_found_per_poll), 3),
+        "claim_success_rate": round(mean(lambda minute: minute.claim_success_rate), 4),
+        "claim_latency_ms": round(mean(lambda minute: minute.claim_latency_ms), 3),
+        "longest_claim_ms": max(minute.longest_claim_ms for minute in minutes),
+    }
+
+
+def _of_queue(fields: dict[str, object]) -> dict[str, object]:
+    return {{"empty_polls": "consecutive_empty_polls"}.get(name, name): fields[name] for name in fields if name != "queue"}

@@ -1,0 +1,87 @@
+"""GET /scale: how many workers the queues could use, for autoscalers. It asks Postgres, once a second for however many ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.upkeep import Wanted
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, named
+from hybrid_runner.web.pages.json_answers import as_json
+from hybrid_runner.web.database import Questions
+from hybrid_runner.web.pages.reports import Body
+from hybrid_runner.web.page_database import JobSource
+
+_FRESH = 1.0
+"""Seconds for which an answer serves those who come after."""
+_PATIENCE = 3.0
+_LINGER = 60.0
+"""Seconds after which a connection that nobody uses is closed."""
+_SESSION = named("scale", FOR_SETTLING | {"statement_timeout": "3s"})
+
+
+def add_scale_page(application: web.Application, jobs: JobSource) -> None:
+    """The page, and the end of its connection."""
+    scale = Scale(jobs)
+
+    async def close(_: web.Application) -> None:
+        await scale.close()
+
+    application.add_routes([web.get("/scale", scale.page)])
+    application.on_cleanup.append(close)
+
+
+class Scale:
+    """Lives in the pages' loop."""
+
+    def __init__(self, jobs: JobSource) -> None:
+        self._questions = Questions(jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER)
+        self._slots = jobs.settings.slots
+        self._asking: asyncio.Task[Sequence[Wanted]] | None = None
+        self._asked_at = 0.0
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+        await self._questions.close()
+
+    async def page(self, request: web.Request) -> web.Response:
+        """All queues, or the one that is asked about."""
+        queue = request.query.get("queue")
+        try:
+            wanted = await self._ask()
+        except RunnerError as error:
+            return as_json({"error": f"the queues cannot be counted: {error}"}, 503)
+        if queue is not None:
+            wanted = [each for each in wanted if each.queue == queue]
+            if not wanted:
+                return as_json({"error": f"there is no queue {queue!r}"}, 404)
+        return as_json(_body(wanted), 200)
+
+    async def _ask(self) -> Sequence[Wanted]:
+        """One question at a time; its answer, good or bad, is everybody's for a second."""
+        now = time.monotonic()
+        if self._asking is None or (self._asking.done() and now - self._asked_at >= _FRESH):
+            self._asked_at = now
+            asking = statements.scale(self._questions, None, self._slots)
+            self._asking = asyncio.get_running_loop().create_task(asking)
+        return await asyncio.shield(self._asking)
+
+
+def _body(queues: Sequence[Wanted]) -> Body:
+    """Sums, and the queue that wants most: a worker has slots in each queue of its own."""
+    return {
+        "wanted": max((queue.wanted for queue in queues), default=0),
+        "backlog": sum(queue.backlog for queue in queues),
+        "running": sum(queue.running for queue in queues),
+        "slots": sum(queue.slots for queue in queues),
+        "workers": max((queue.workers for queue in queues), default=0),
+        "queues": {queue.queue: {name: value for name, value in queue._asdict().items() if name != "queue"} for queue in queues},
+    }

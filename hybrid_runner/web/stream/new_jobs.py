@@ -1,0 +1,71 @@
+"""Finds jobs that were put in lately. Inserts do not say that they happen: they would wait for each other to say it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.web.stream.reader import Wish
+
+MARGIN = 2.0
+"""Seconds from an insert to its commit within which it is found here; what takes longer shows once it is claimed."""
+AT_A_TIME = 100
+"""New jobs of one look; those behind them come with the next."""
+MOST_WAITING = 2500
+"""New jobs that wait for a look, a second's worth; what has no room is left out."""
+_DEEPEST = 5000
+
+
+class Newcomers:
+    """Looks behind the newest id of two seconds ago, each time, and gives out what it finds once, the oldest first."""
+
+    def __init__(self) -> None:
+        self.wanted: Sequence[Wish] = ()
+        """Written by the stream."""
+        self._newest: deque[tuple[float, int]] = deque()
+        self._seen: set[int] = set()
+        self._waiting: deque[int] = deque()
+        self._left_out: int | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is more to give out."""
+        return bool(self._waiting)
+
+    async def find(self, on: Fetches) -> set[int]:
+        """The next ones that somebody wants."""
+        now = time.monotonic()
+        while len(self._newest) > 1 and self._newest[1][0] < now - MARGIN:
+            self._newest.popleft()
+        queues, kinds = _names([wish.queue for wish in self.wanted]), _names([wish.kind for wish in self.wanted])
+        behind = self._newest[0][1] if self._newest else 2**62  # the first look only learns where we are
+        newest, ids = await standings.find_new_jobs(on, behind, queues, kinds, _DEEPEST)
+        if self._newest and newest - _DEEPEST > self._newest[-1][1]:  # so many in one go: not all were walked
+            self._leave_out(0)
+        self._newest.append((now, newest))
+        self._keep([job_id for job_id in ids if job_id not in self._seen])
+        self._seen = set(ids)
+        return {self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))}
+
+    def left_out(self) -> int | None:
+        """How many at least were left out since the last call, for each reader; 0: nobody counted; None: none."""
+        left_out, self._left_out = self._left_out, None
+        return left_out
+
+    def _keep(self, found: Sequence[int]) -> None:
+        room = MOST_WAITING - len(self._waiting)
+        self._waiting.extend(found[:room])
+        if len(found) > room:  # with several wishes nobody knows whose they were
+            self._leave_out(len(found) - room if len(set(self.wanted)) == 1 else 0)
+
+    def _leave_out(self, count: int) -> None:
+        self._left_out = (self._left_out or 0) + count
+
+
+def _names(names: Sequence[str | None]) -> list[str] | None:
+    """None: somebody wants all."""
+    wanted = [name for name in names if name is not None]
+    return None if len(wanted) < len(names) else wanted

@@ -1,0 +1,85 @@
+"""Sends the heartbeats, and gives what they bring to those that it concerns. Runs in the heartbeat's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from hybrid_runner.errors import NoAnswer
+from hybrid_runner.jsontext import encode
+from hybrid_runner.model.news import HeartbeatNews, UpkeepNews, WorkerNews, WorkerSilent
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.identity import Identity, Name
+from hybrid_runner.worker.links import Links
+from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
+
+OnNews = Callable[[list[WorkerNews], float, Name], None]
+
+
+class Beats:
+    """Of the worker it reads only what may be read from another thread; what follows there is called in its loop."""
+
+    def __init__(
+        self,
+        links: Links,
+        identity: Identity,
+        queues: Sequence[str],
+        overtime: timedelta,
+        executor: Executor,
+        listener: Listener,
+        upkeep: UpkeepLoop,
+        worker_loop: WorkerLoop,
+    ) -> None:
+        self._links = links
+        self._identity = identity
+        self._queues = queues
+        self._overtime = overtime
+        self._executor = executor
+        self._listener = listener
+        self.upkeep = upkeep
+        self._worker_loop = worker_loop
+        self.on_news: OnNews = lambda _news, _asked_at, _name: None
+        """Written before the thread starts. Called in the worker's loop with what a heartbeat brought, when it was sent,
+        and under which name."""
+        self.on_silence: Callable[[], None] = lambda: None
+        """Written before the thread starts. Called in the worker's loop when a heartbeat got no answer."""
+
+    async def beat(self) -> float | None:
+        """Say that the worker lives; after how many seconds to say so again at the latest, None: after the usual pause."""
+        name, began = self._identity.name, time.monotonic()
+        try:
+            async with asyncio.timeout(self._links.patience):  # connecting included
+                news = await self._ask(name)
+        except (NoAnswer, TimeoutError) as error:
+            self._worker_loop.call(self.on_silence)
+            failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
+            self._links.contact.failed(failure)
+            raise failure from None
+        self._identity.confirmed_at = time.monotonic()
+        self._worker_loop.call(self.on_news, [one for one in news if isinstance(one, WorkerNews)], began, name)
+        upkeep = [one for one in news if isinstance(one, UpkeepNews)]
+        self.upkeep.give(upkeep, name)
+        return min((one.dead_in.total_seconds() for one in upkeep if isinstance(one, WorkerSilent)), default=None)
+
+    async def close(self) -> None:
+        """Close the connections of this thread."""
+        await self._links.heartbeat.close()
+        await self.upkeep.close()
+
+    async def _ask(self, name: Name) -> list[HeartbeatNews]:
+        return await statements.beat(
+            self._links.heartbeat,
+            name.worker_id,
+            self._executor.claims,
+            self._queues,
+            name.first_claim,
+            self._listener.proof_channel,
+            self._overtime,
+            encode(self._executor.by_queue(), "running"),
+            self.upkeep.duty_names,
+        )

@@ -1,0 +1,131 @@
+"""Does what heartbeats ask for, for others and for its own jobs, in the heartbeat's thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, assert_never
+
+from hybrid_runner.model.news import DutyGiven, EndsUnreported, JobHung, RowGone, UpkeepNews, WorkerDied, WorkerSilent
+from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import FOR_UPKEEP, Link, named
+from hybrid_runner.telemetry.tracing.tracing import Tracing
+from hybrid_runner.upkeep.duties import Duties
+from hybrid_runner.upkeep.duty_runner import DutyRunner
+from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.upkeep.unreported_ends import EndReporter
+from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.identity import Name
+from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
+
+
+class UpkeepLoop:
+    """On connections of its own: what takes long must not keep the heartbeat from beating."""
+
+    def __init__(
+        self,
+        dsn: str,
+        registry: Registry,
+        executor: Executor,
+        overtime: timedelta,
+        tracing: Tracing,
+        on_rescued: Callable[[Sequence[Settlement]], None],
+        worker_loop: WorkerLoop,
+    ) -> None:
+        self._executor = executor
+        self._overtime = overtime
+        self._worker_loop = worker_loop
+        self._link = Link(dsn, named("upkeep", FOR_UPKEEP))
+        self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
+        self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
+        self.duties = Duties(self._rescuer)
+        self._duty_runner = DutyRunner(dsn, self.duties.all)
+        self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
+        self.rescue_first = False
+        """Written at the registration: an earlier worker of this name left jobs behind."""
+
+    @property
+    def rescued(self) -> int:
+        """Jobs of lost workers that this one brought back."""
+        return self._rescuer.rescued
+
+    @property
+    def duty_names(self) -> list[str]:
+        """What this worker can be given."""
+        return self._duty_runner.names
+
+    @property
+    def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What must run in the heartbeat's thread."""
+        return (self._act_on_news, *self._duty_runner.loops)
+
+    def give(self, news: list[UpkeepNews], name: Name) -> None:
+        """Do soon what a heartbeat under this name brought."""
+        duties = [one.name for one in news if isinstance(one, DutyGiven)]
+        self._duty_runner.give(duties, f"{name.worker_id} {name.first_claim}")
+        if self._news.empty():  # else those of the beat before are still being dealt with
+            self._news.put_nowait((name.worker_id, news))
+
+    async def close(self) -> None:
+        """Close the connections, and leave duties to others."""
+        await self._link.close()
+        await self._duty_runner.close()
+
+    async def _act_on_news(self) -> None:
+        outage = Outage("upkeep")
+        while True:
+            worker_id, news = await self._news.get()
+            try:
+                await self._do(news, worker_id)
+            except Exception as error:
+                await outage.pause(error)
+            else:
+                outage.over()
+
+    async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
+        todo = _sorted(news)
+        if todo.rescue or self.rescue_first:
+            await self._rescuer.rescue(self._link)
+            self.rescue_first = False
+        if todo.report_ends:
+            await self._end_reporter.report(self._link)
+        if todo.gone:
+            # By their handlers, which may go on.
+            completed = await statements.completed_claims(self._link, todo.gone)
+            self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
+        # Both: what waits here for a process is claimed, and its time has not begun.
+        overdue = self._executor.overdue(self._overtime.total_seconds())
+        if hung := [job_id for job_id in todo.hung if job_id in overdue]:
+            await self._rescuer.end_hung(self._link, worker_id, hung, self._overtime)
+
+
+@dataclass
+class _Todo:
+    rescue: bool = False
+    report_ends: bool = False
+    hung: list[int] = field(default_factory=list)
+    gone: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _sorted(news: Iterable[UpkeepNews]) -> _Todo:
+    todo = _Todo()
+    for one in news:
+        match one:
+            case WorkerDied():
+                todo.rescue = True
+            case EndsUnreported():
+                todo.report_ends = True
+            case JobHung(job_id):
+                todo.hung.append(job_id)
+            case RowGone(job_id, claim):
+                todo.gone.append((job_id, claim))
+            case WorkerSilent() | DutyGiven():
+                pass
+            case _:
+                assert_never(one)
+    return todo

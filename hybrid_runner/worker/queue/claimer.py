@@ -1,0 +1,346 @@
+"""Looks for due jobs of one queue, as the doorbell's transitions say; one thing at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol, assert_never
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.events import Search
+from hybrid_runner.model.messages import Channel, HelpWanted, QueueMessage, channel_of
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.policy.doorbell import (
+    START,
+    Action,
+    Answer,
+    Check,
+    Checked,
+    Doorbell,
+    Look,
+    Looked,
+    Lost,
+    Manner,
+    Mode,
+    Mute,
+    Muted,
+    Open,
+    Opened,
+    Pause,
+    Reason,
+    Wait,
+    Witness,
+    Witnessed,
+    Woken,
+)
+from hybrid_runner.policy.last_minute import Lately
+from hybrid_runner.policy.look_rate import LookBudget
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Rows
+from hybrid_runner.telemetry.logs.job_fields import about, shorten
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.queue.poller import Poller
+from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.queue.timer import Timer
+from hybrid_runner.worker.queue.wake import Wake
+
+log = logging.getLogger("hybrid_runner.worker")
+
+LOOK = "look"
+"""The way of what was found without a reason from outside, by looking."""
+
+
+class ClaimPort(Protocol):
+    """The database, as a claimer knows it: its own queue of it."""
+
+    async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim]:
+        """Claim up to so many due jobs; `sweep`: from the start of the lanes."""
+
+    async def next_due(self) -> timedelta | None:
+        """How long until the next job of the queue is due; None when none waits for its time."""
+
+    async def reconcile(self) -> None:
+        """Put back what Postgres shows as running here and is not; not beside a claim."""
+
+
+class BellSession(Protocol):
+    """The listener's session. The doorbell is moved there, so that a sleeper's lock ends with it."""
+
+    hearing: bool
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one statement; raises when the session is gone."""
+
+    async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None:
+        """Send a message, if the session is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """What gives a claimer reasons to look. Rings come from the listener."""
+
+    wake: Wake
+    slots: Slots
+    timer: Timer
+    poller: Poller
+
+
+@dataclass(slots=True)
+class Looks:
+    """What one queue's looks came to; read by status snapshots."""
+
+    looks: int = 0
+    empty: int = 0
+    sweeps: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    consecutive_errors: int = 0
+    errors: int = 0
+    lately: Lately = field(default_factory=Lately)
+
+
+class Claimer:
+    """The only one that claims from its queue in this worker."""
+
+    def __init__(
+        self,
+        queue: str,
+        settings: Settings,
+        reasons: Reasons,
+        claims: ClaimPort,
+        bell: BellSession,
+        members: Members,
+        start: Callable[[list[Claim], Slots], None],
+        on_look: Sequence[Callable[[Search], None]],
+    ) -> None:
+        self.queue = queue
+        self.seen = Looks()
+        self.mode = Mode.DEAF
+        self.asleep_since: float | None = None
+        """By the monotonic clock; None: it is not asleep."""
+        self.claims = claims
+        self.budget = LookBudget(settings)
+        self._settings = settings
+        self._reasons = reasons
+        self._bell = bell
+        self._members = members
+        self._start = start
+        self._on_look = on_look
+        self._step = START
+        self._stopped = False
+        self._busy_since: float | None = None
+        self._reason = Reason.SWEEP
+        self._full_since: float | None = None
+        self._fresh_until = 0.0  # if full: how long others are not asked for help
+        self._helped_at = -math.inf
+        self._renew_at = 0.0  # when the mute has to be made again
+        self._outage = Outage(f"claiming from {queue}")
+        self._bell_outage = Outage(f"the doorbell of {queue}")
+        # The first failure is a lost listener, most likely: no time to lose.
+        self._bell_failed = False
+
+    @property
+    def busy(self) -> float:
+        """Seconds for which it has waited for an answer from Postgres."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def is_muting(self) -> bool:
+        """Whether the bell may be muted for it: inserts do not ring then."""
+        return self.mode in (Mode.AWAKE, Mode.FULL)
+
+    def stop(self) -> None:
+        """Look no more. Wait for `run` to end: what a look on its way claims must not be lost."""
+        self._stopped = True
+        self._reasons.wake.up(Reason.SLOT)
+
+    async def run(self) -> None:
+        """Look until stopped; started again, it goes on where it was."""
+        doorbell = Doorbell()
+        while not self._stopped:
+            stand, action = self._step
+            self._busy_since = None if isinstance(action, Wait) else time.monotonic()
+            answer = await self._perform(action)
+            if answer is not None:
+                self._step = doorbell.step(stand, answer)
+                self._enter(self._step[0].mode)
+
+    def _enter(self, mode: Mode) -> None:
+        if mode is not self.mode:
+            self.mode = mode
+            self.asleep_since = time.monotonic() if mode is Mode.ASLEEP else None
+
+    # --- what the transitions ask for
+
+    async def _perform(self, action: Action) -> Answer | None:
+        """Do it; None: it failed, a pause was made, do it again."""
+        match action:
+            case Wait(pause):
+                return await self._rest(pause)
+            case Look(sweep, timer):
+                return await self._look(sweep=sweep, timer=timer)
+            case _:
+                return await self._ring(action)
+
+    async def _ring(self, action: Mute | Open | Witness | Check) -> Answer:
+        """Done on the listener's session; when that fails, nobody will ring us."""
+        try:
+            answer = await self._at_the_bell(action)
+        except Exception as error:
+            self._busy_since = None
+            if self._bell.hearing and self._bell_failed:
+                await self._bell_outage.pause(error)
+            self._bell_failed = True
+            self._reasons.wake.up(Reason.LISTENER)
+            return Lost()
+        self._bell_failed = False
+        self._bell_outage.over()
+        return answer
+
+    async def _at_the_bell(self, action: Mute | Open | Witness | Check) -> Answer:
+        match action:
+            case Mute(manner, rise):
+                return Muted(await self._mute(manner, rise=rise))
+            case Open(lie_down):
+                await statements.open_bell(self._bell, self.queue, take_sleep_lock=lie_down)
+                self._renew_at = 0.0
+                self.budget.falls_anew()
+                return Opened()
+            case Witness():
+                self.budget.falls_anew()
+                return Witnessed(await statements.mark_in_flight(self._bell))
+            case Check(below):
+                return Checked(await statements.inserts_ended(self._bell, below))
+            case _:
+                assert_never(action)
+
+    async def _mute(self, manner: Manner, *, rise: bool) -> bool:
+        began = time.monotonic()
+        if manner is Manner.SATURATED:
+            self._helped_at = began
+        undone = await statements.mute_bell(self._bell, self.queue, self._settings.mute, manner.value, drop_sleep_lock=rise)
+        self._renew_at = began + self._settings.mute_renewal.total_seconds()
+        if self._members.kinds_differ and manner is not Manner.FULL:
+            # It has turned out meanwhile that others sleep who know other kinds.
+            await unmute(self._bell, self.queue)
+        return undone
+
+    async def _rest(self, pause: Pause) -> Woken:
+        if pause is Pause.NEVER:
+            self.budget.falls_anew()
+        wake = self._reasons.wake
+        self._reason = await wake.wait(self._seconds(pause))
+        is_free = self._reasons.slots.free() > 0
+        return Woken(self._reason, hearing=self._bell.hearing, free=is_free, later=wake.later())
+
+    def _seconds(self, pause: Pause) -> float | None:
+        now = time.monotonic()
+        match pause:
+            case Pause.NEVER:
+                return None
+            case Pause.FOUND:
+                return self.budget.pause_after_find(now)
+            case Pause.EMPTY:
+                return self.budget.pause_after_none(now)
+            case Pause.FALLING:
+                return self.budget.pause_while_falling(now)
+            case Pause.FRESH:
+                return max(0.0, self._fresh_until - now)
+            case Pause.RENEWAL:
+                return self._settings.mute_renewal.total_seconds()
+            case _:
+                assert_never(pause)
+
+    # --- looking
+
+    async def _look(self, *, sweep: bool, timer: bool) -> Looked | None:
+        try:
+            await self.claims.reconcile()
+            if timer:
+                # Before the look: else a job that becomes due between the two is found by neither.
+                self._reasons.timer.set(await self.claims.next_due())
+            return await self._claim_free(sweep=sweep)
+        except Exception as error:
+            self.seen.consecutive_errors += 1
+            self.seen.errors += 1
+            self.seen.lately.failed(time.monotonic())
+            self._busy_since = None
+            await self._outage.pause(error)
+            return None
+
+    async def _claim_free(self, *, sweep: bool) -> Looked:
+        slots, poller = self._reasons.slots, self._reasons.poller
+        free, began = slots.free(), time.monotonic()
+        if not free or self._stopped:
+            slots.awaited = True
+            poller.looked(self._reason, None)
+            return self._report(found=False, swept=False, now=began)
+        sweep = self.budget.sweeps(began, wanted=sweep)
+        claims = await self.claims.claim(free, sweep=sweep)
+        ended = time.monotonic()
+        if self._outage.failures:
+            self._outage.over()
+        self.budget.looked(claims, free, began, ended, swept=sweep)
+        self.seen.sweeps += sweep
+        self._tell(claims, free, began, ended, sweep=sweep)
+        if claims:
+            self._start(claims, slots)
+        slots.awaited = not slots.free()
+        poller.looked(self._reason, len(claims))
+        return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
+
+    def _tell(self, claims: list[Claim], free: int, began: float, ended: float, *, sweep: bool) -> None:
+        seen = self.seen
+        way = self._reason.way if self._reason > Reason.SLOT else LOOK
+        search = Search(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
+        for tell in self._on_look:
+            tell(search)
+        seen.lately.answered(len(claims), ended - began, ended)
+        seen.consecutive_errors = 0
+        seen.looks += 1
+        seen.empty += not claims
+        seen.found[way] = seen.found.get(way, 0) + len(claims)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free, extra=log_event("queue.looked")
+            )
+            for claim in claims:
+                payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
+                log.debug(
+                    "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
+                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
+                    extra=about(claim, "job.claimed"),
+                )  # fmt: skip
+
+    def _report(self, *, found: bool, swept: bool, now: float) -> Looked:
+        is_full = self._reasons.slots.awaited
+        self._fresh_until = now + self._settings.full_after.total_seconds()
+        help_after = self._settings.help_after.total_seconds()
+        if not is_full:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        return Looked(
+            found=found,
+            full=is_full,
+            swept=swept,
+            brisk=self.budget.is_brisk(now, awake=self.is_muting),
+            renew=now >= self._renew_at and not self._members.kinds_differ,
+            # Those who can help are told once in that time: each time costs them a fall asleep.
+            saturated=self._full_since is not None and now - max(self._full_since, self._helped_at) >= help_after,
+        )
+
+
+async def unmute(bell: BellSession, queue: str) -> None:
+    """Undo a mute of ours: who sleeps may be the one whom it kept from being rung for."""
+    with contextlib.suppress(RunnerError):
+        await statements.open_bell(bell, queue, take_sleep_lock=False)
+    await bell.send(channel_of(queue), HelpWanted())

@@ -1,0 +1,121 @@
+"""Claims jobs of one queue in this worker's name, and puts back those whose claim got no answer."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from hybrid_runner.model.claims import Claim, Taken
+from hybrid_runner.model.outcomes import Requeued, Settlement
+from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage.connections.connections import Link
+from hybrid_runner.storage.worker_calls import WHOLE_LANES, Kinds, Lanes
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.identity import Identity
+
+log = logging.getLogger("hybrid_runner.worker")
+
+LANES = 10
+_HELD = 5.0
+"""Seconds until the next try to put back a job whose row somebody held."""
+
+
+class Claims:
+    """The database, as a queue's claimer knows it. One statement at a time."""
+
+    def __init__(
+        self,
+        queue: str,
+        link: Link,
+        kinds: Kinds,
+        identity: Identity,
+        margin: timedelta,
+        ask_for_heartbeat: Callable[[], None],
+        in_hand: Callable[[], Sequence[tuple[int, int]]],
+        settle: Callable[[Settlement], None],
+    ) -> None:
+        self._queue = queue
+        self._link = link
+        self._kinds = kinds
+        self._identity = identity
+        self._frontier = Frontier(margin)
+        self._ask_for_heartbeat = ask_for_heartbeat
+        self._in_hand = in_hand
+        self._settle = settle
+        self._session = 1
+        self._is_unanswered = False
+        self._try_again_at = math.inf
+
+    async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:
+        """Claim up to so many due jobs.
+
+        A sweep reads the lanes from their start, another look from where earlier ones left nothing.
+        """
+        worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
+        lanes = self._frontier.lanes(sweep=sweep)
+        self._is_unanswered = True
+        taken = await statements.claim_jobs(self._link, self._queue, self._kinds, slots, worker_id, number, lanes)
+        self._is_unanswered = False
+        if not self._identity.still(worker_id):
+            for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
+                self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
+            taken = Taken([], taken.at)
+        self._frontier.moved_by(taken, slots)
+        return taken.claims
+
+    async def next_due(self) -> timedelta | None:
+        """How long until the next job of the queue is due; None when none waits for its time."""
+        return await statements.next_due(self._link, self._queue)
+
+    async def reconcile(self) -> None:
+        """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
+
+        Asked after a claim whose answer was lost, and on every new connection: the server may be
+        another one since, which does not know an outcome that the old one took.
+        """
+        is_new = self._link.session != self._session
+        if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
+            return
+        released = await statements.release_lost(self._link, self._queue, self._identity.id, self._in_hand())
+        for job_id in (job_id for job_id, done in released.items() if done):
+            log.warning(
+                "it does not run here, whatever Postgres was told: queued again", extra=log_event("job.released", job=job_id)
+            )
+        self._is_unanswered = False
+        self._session = self._link.session
+        self._try_again_at = math.inf if all(released.values()) else time.monotonic() + _HELD
+
+
+class Frontier:
+    """How far this worker has looked in each lane, so that it need not walk again over what is gone.
+
+    Only what claimed jobs and empty lanes prove moves it, and never past `margin` before the look:
+    that covers transactions which commit late with an earlier run_at. A sweep finds what is older.
+    """
+
+    def __init__(self, margin: timedelta) -> None:
+        self._margin = margin
+        self._run_ats, self._ids = list(WHOLE_LANES[0]), list(WHOLE_LANES[1])
+
+    def lanes(self, *, sweep: bool) -> Lanes:
+        """Where the next look starts."""
+        return WHOLE_LANES if sweep else (self._run_ats, self._ids)
+
+    def moved_by(self, taken: Taken, asked: int) -> None:
+        """A look came to this. It is moved back too, if a sweep found older jobs.
+
+        Lanes before the last one that gave a job are empty; all are if fewer came than asked for.
+        """
+        if taken.at is None:
+            return
+        limit = taken.at - self._margin
+        if len(taken.claims) < asked:
+            self._run_ats, self._ids = [limit] * LANES, [0] * LANES
+            return
+        last = taken.claims[-1]
+        for lane in range(last.priority):
+            self._run_ats[lane], self._ids[lane] = limit, 0
+        self._run_ats[last.priority], self._ids[last.priority] = min((last.run_at, last.id), (limit, 0))

@@ -1,0 +1,76 @@
+"""The fallback poll of one queue: slow while rings arrive, faster while they cannot, slower with each empty poll (A2, A3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+
+from hybrid_runner.policy.doorbell import Reason
+from hybrid_runner.policy.pace import Pace
+from hybrid_runner.worker.queue.wake import Wake
+
+
+class Poller:
+    """Raises a sweep each time its pause has passed; the pause starts anew when something changes it."""
+
+    def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
+        self._wake = wake
+        self._deaf = deaf
+        self._hearing = hearing
+        self._pace = deaf
+        self._changed = asyncio.Event()
+        self._answered = asyncio.Event()
+        self._due_at = math.inf
+        self.empty_polls = 0
+        self.polls = 0
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next poll, from the last change."""
+        return self._pace.poll(self.empty_polls).total_seconds()
+
+    @property
+    def overdue(self) -> float:
+        """Seconds by which the next poll is late."""
+        return max(0.0, time.monotonic() - self._due_at)
+
+    def hears(self, *, hearing: bool) -> None:
+        """The event path came or went."""
+        self._pace = self._hearing if hearing else self._deaf
+        self.empty_polls = 0
+        self._changed.set()
+
+    def looked(self, reason: Reason, found: int | None) -> None:
+        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it; None: all slots are taken."""
+        self._answered.set()
+        if found is None:
+            return
+        if found:
+            if self.empty_polls:
+                self.empty_polls = 0
+                self._changed.set()
+        elif reason is Reason.SWEEP:
+            self.empty_polls += 1
+
+    async def run(self) -> None:
+        """Poll for ever."""
+        while True:
+            self._changed.clear()
+            self._due_at = time.monotonic() + self.pause
+            try:
+                async with asyncio.timeout(self.pause):
+                    await self._changed.wait()
+            except TimeoutError:
+                await self._poll()
+
+    async def _poll(self) -> None:
+        self.polls += 1
+        self._answered.clear()
+        self._due_at = time.monotonic() + self.pause
+        self._wake.up(Reason.SWEEP)
+        # What the poll finds decides the next pause. While Postgres is away no answer comes: go on by the clock.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pause):
+                await self._answered.wait()

@@ -1,0 +1,160 @@
+"""One queue in one worker: hears what is said on its channel, and gives its claimer reasons to look."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, assert_never
+
+from hybrid_runner.model.messages import (
+    CancelAsked,
+    HelpWanted,
+    JobDue,
+    JobLater,
+    QueueMessage,
+    QueueResumed,
+    RingPassedOn,
+    WorkerCame,
+    WorkerLeft,
+    channel_of,
+)
+from hybrid_runner.model.news import JobsOverdue, MuteExpired, NextDue, QueueNews
+from hybrid_runner.policy.doorbell import Mode, Reason
+from hybrid_runner.policy.ring_order import Part
+from hybrid_runner.worker.queue.claimer import BellSession, Claimer, Reasons, unmute
+from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.queue.missed_rings import MissedRings
+from hybrid_runner.worker.report.status import QueueStatus
+
+_LOOK_LATER = 0.025
+
+
+class QueueStation:
+    """Wake ← messages, heartbeat's news, timer, poller, free slots; wake → claimer → executor."""
+
+    def __init__(
+        self,
+        claimer: Claimer,
+        reasons: Reasons,
+        members: Members,
+        missed: MissedRings,
+        bell: BellSession,
+        cancel: Callable[[int], None],
+        ask_for_heartbeat: Callable[[], None],
+        soon: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.queue = claimer.queue
+        self.claimer = claimer
+        self.wake = reasons.wake
+        self.slots = reasons.slots
+        self.timer = reasons.timer
+        self.poller = reasons.poller
+        self.members = members
+        self.missed = missed
+        self._bell = bell
+        self._cancel = cancel
+        self._ask_for_heartbeat = ask_for_heartbeat
+        self._soon = soon
+        self._heard = 0
+
+    def heard(self, message: QueueMessage, sender: int) -> None:
+        """A message on the queue's channel. Whoever sent it, the worst it can do is cause a look."""
+        self._heard += 1
+        match message:
+            case JobDue():
+                self._on_ring(Reason.RING, sender)
+            case JobLater():
+                self._on_ring(Reason.LATER, sender)
+            case RingPassedOn(later, ringer, place):
+                self.missed.heard(insert=True)
+                if self.members.place(ringer) == place:
+                    self._look_or_pass_on(Reason.LATER if later else Reason.RING, ringer)
+            case HelpWanted() | QueueResumed():
+                self.missed.heard(insert=isinstance(message, QueueResumed))
+                self.wake.up(Reason.HELP)
+            case CancelAsked(job_id):
+                self._cancel(job_id)
+            case WorkerCame(worker_id):
+                self._on_newcomer(worker_id)
+            case WorkerLeft(worker_id):
+                self.members.remove(worker_id)
+            case _:
+                assert_never(message)
+
+    def on_news(self, news: QueueNews) -> None:
+        """The heartbeat brought this."""
+        match news:
+            case MuteExpired():
+                self.wake.up(Reason.EXPIRED)
+            case JobsOverdue():
+                if self.claimer.mode is Mode.ASLEEP:
+                    self.wake.up(Reason.SWEEP)
+            case NextDue():
+                self.timer.advance(news.delay)
+            case _:
+                assert_never(news)
+
+    def update_members(self, kinds_of: dict[str, str], asked_at: float) -> None:
+        """What a heartbeat that was sent at that time knew of the queue's workers."""
+        differed = self.members.kinds_differ
+        self.members.update(kinds_of, asked_at)
+        self._open_if_they_differ_now(differed=differed)
+
+    def _on_newcomer(self, worker_id: str) -> None:
+        if not self.members.knows(worker_id):
+            differed = self.members.kinds_differ
+            self.members.add_newcomer(worker_id)
+            self._open_if_they_differ_now(differed=differed)
+            self._ask_for_heartbeat()  # only now: one that was sent before is no answer
+
+    def _open_if_they_differ_now(self, *, differed: bool) -> None:
+        if self.members.kinds_differ and not differed and self.claimer.is_muting:
+            # What our mute kept quiet may be for somebody else.
+            self._soon(unmute(self._bell, self.queue))
+
+    def _on_ring(self, reason: Reason, ringer: int) -> None:
+        self.missed.heard(insert=True)
+        match self.members.part(ringer) if self.members.share_rings else Part.LOOK:
+            case Part.LOOK:
+                self._look_or_pass_on(reason, ringer)
+            case Part.LOOK_LATER:
+                asyncio.get_running_loop().call_later(_LOOK_LATER, self.wake.up, reason)
+            case Part.NOTHING:
+                pass
+
+    def _look_or_pass_on(self, reason: Reason, ringer: int) -> None:
+        """Look; a full worker cannot, and passes it on to the next in order.
+
+        If there is nobody whom the ring does not reach anyway, it is left to them.
+        """
+        if self.claimer.mode is not Mode.FULL or not self.members.share_rings:
+            self.wake.up(reason)
+        elif (place := self.members.next_place(ringer)) is not None:
+            passed_on = RingPassedOn(reason is Reason.LATER, ringer, place)
+            self._soon(self._bell.send(channel_of(self.queue), passed_on))
+
+    def status(self) -> QueueStatus:
+        """A snapshot."""
+        seen, missed = self.claimer.seen, self.missed
+        return QueueStatus(
+            queue=self.queue,
+            mode=self.claimer.mode.value,
+            slots=self.slots.total,
+            running=self.slots.taken,
+            looks=seen.looks,
+            empty_looks=seen.empty,
+            sweeps=seen.sweeps,
+            found=dict(seen.found),
+            consecutive_errors=seen.consecutive_errors,
+            polls=self.poller.polls,
+            empty_polls=self.poller.empty_polls,
+            next_poll=self.poller.pause,
+            errors=seen.errors,
+            rings=self._heard,
+            overdue=self.poller.overdue,
+            busy=self.claimer.busy,
+            missed=missed.count,
+            missed_ago=missed.ago,
+            last_minute=seen.lately.seen(time.monotonic()),
+        )

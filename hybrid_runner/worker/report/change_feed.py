@@ -1,0 +1,97 @@
+"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at the clock.
+
+What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage.connections.connections import Fetches
+
+PAUSE = 0.04
+"""Seconds between two rounds of messages: what changes meanwhile goes together."""
+MOST_IDS = 380
+"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for each queue and kind."""
+
+Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
+
+
+class Publisher:
+    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited for."""
+
+    def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._send = send
+        self._soon = soon
+        self._loop = asyncio.get_running_loop()
+        self._lit_until = 0.0
+        self._changed: dict[tuple[str, str], set[int]] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+        self._speaking = False
+
+    @property
+    def lit(self) -> bool:
+        """Whether somebody reads."""
+        return time.monotonic() < self._lit_until
+
+    def heard(self, message: JobsRead, _pid: int) -> None:
+        """Somebody reads."""
+        self._lit_until = time.monotonic() + message.milliseconds / 1000
+
+    async def look(self, on: Fetches) -> None:
+        """Whoever comes new has not heard who reads."""
+        with contextlib.suppress(RunnerError):
+            left = await standings.readers_left(on)
+            self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
+
+    def searched(self, search: Search) -> None:
+        """Its jobs run now."""
+        if search.claims:
+            self.note(search.claims)
+
+    def wrote(self, writing: Writing) -> None:
+        """Jobs have ended, or are queued again."""
+        if self.lit:
+            self.note([settlement.claim for settlement in (*writing.settled, *writing.stale)])
+
+    def rescued(self, settled: Sequence[Settlement]) -> None:
+        """The same for those of lost workers; from the heartbeat's thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so is all else
+            self._loop.call_soon_threadsafe(self.note, [settlement.claim for settlement in settled])
+
+    def note(self, claims: Sequence[Claim]) -> None:
+        """These jobs have changed."""
+        if not claims or not self.lit:
+            return
+        for claim in claims:
+            name = (claim.queue, claim.kind)
+            ids = self._changed.setdefault(name, set())
+            if len(ids) < MOST_IDS:
+                ids.add(claim.id)
+            elif claim.id not in ids:
+                self._left_out[name] = self._left_out.get(name, 0) + 1
+        if not self._speaking:
+            self._speaking = True
+            self._soon(self._speak())
+
+    async def _speak(self) -> None:
+        try:
+            while self._changed:
+                changed, self._changed = self._changed, {}
+                left_out, self._left_out = self._left_out, {}
+                for (queue, kind), ids in changed.items():
+                    more = left_out.get((queue, kind), 0)
+                    await self._send(CHANGES, JobsChanged(queue, kind, more, tuple(ids)))
+                await asyncio.sleep(PAUSE)
+        finally:
+            self._speaking = False

@@ -1,0 +1,35 @@
+"""One worker at one moment, read off its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.worker.station import Station
+from hybrid_runner.worker.report.status import Vitals, WorkerStatus
+from hybrid_runner.worker.tally import Tally
+
+
+def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Sequence[str], figures: Figures) -> WorkerStatus:
+    """From any thread: nothing here waits."""
+    membership, listener, executor, settler = station.membership, station.listener, station.executor, station.settler
+    depths = membership.upkeep.duties.queue_depths
+    heartbeat = () if membership.alive or stopping else ("heartbeat",)
+    return WorkerStatus(
+        id=station.identity.id, hearing=listener.hearing, stopping=stopping,
+        running=len(executor.running), waiting=executor.waiting, pending_settlements=settler.pending,
+        settled=dict(tally.settled), stale=settler.stale, rescued=membership.upkeep.rescued,
+        stalls=membership.watchdog.stalls, stalled=membership.watchdog.stalled,
+        ended_loops=(*ended_loops, *heartbeat), queues=tuple(queue.status() for queue in station.queues.values()),
+        vitals=_vitals(station), listeners_lost=listener.lost, figures={**figures, **depths.figures()},
+    )  # fmt: skip
+
+
+def _vitals(station: Station) -> Vitals:
+    membership, listener, contact = station.membership, station.listener, station.links.contact
+    return Vitals(
+        heartbeat_age=time.monotonic() - station.identity.confirmed_at, heartbeat_every=membership.pause, deaf=listener.deaf,
+        doubted=listener.doubted, away=contact.away, complaint=contact.complaint, loop_lag=membership.watchdog.lag,
+        pinned=membership.upkeep.duties.growth.pinned,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Running claimed jobs: in the event loop, in threads, in processes."""

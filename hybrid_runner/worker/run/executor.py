@@ -1,0 +1,300 @@
+"""Runs claimed jobs: decode, call, name the outcome, hand it to the settler. One task a job."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped, outcome_of_exception
+from hybrid_runner.policy.settlement import decide, error_text
+from hybrid_runner.handlers.registry import JobKind, Registry, explain
+from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.tracing.current import current_claim
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.tracing.spans import RunSpan
+from hybrid_runner.telemetry.tracing.tracing import Tracing
+from hybrid_runner.worker.run.pools import Callers
+from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.liveness.watchdog import Stall
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Attempt:
+    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
+
+    __slots__ = (
+        "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task",
+        "waits",
+    )  # fmt: skip
+
+    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots) -> None:
+        self.claim = claim
+        self.kind = kind
+        self.job = job
+        self.slots = slots
+        self.stop: Stopped | None = None
+        self.entered = self.limited = self.expired = self.ended = False
+        self.waits = False
+        """For a thread or a process: until then it has not begun."""
+        self.task: asyncio.Task[None] | None = None
+        self.span: RunSpan | None = None
+        self.due_at = math.inf
+        """When its time-out ends it, by the clock of this machine; what waits for a process has not begun."""
+
+    def expire(self) -> None:
+        """Its time-out has passed."""
+        self.expired = True
+        self.wind_down()
+
+    def wind_down(self) -> None:
+        """Tell the handler to stop: again, if it swallowed it the first time."""
+        if self.job is not None:
+            self.job.cancel_requested = True  # a thread that goes on can see it
+        if self.entered and self.task is not None:
+            self.task.cancel()
+
+
+class Executor:
+    """All attempts that run in this worker."""
+
+    def __init__(
+        self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report, tracing: Tracing
+    ) -> None:
+        self._registry = registry
+        self._callers = callers
+        self._settle = settle
+        self._report = report
+        self._tracing = tracing
+        self._context = tracing.context()
+        self._deadlines = Deadlines()
+        self._running: dict[tuple[int, int], Attempt] = {}  # (job, claim): an old attempt may still go on
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def running(self) -> list[int]:
+        """The ids of the jobs that run now."""
+        return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
+
+    @property
+    def waiting(self) -> int:
+        """How many of them wait for a thread or a process; from any thread."""
+        return sum(attempt.waits for attempt in list(self._running.values()))
+
+    def by_queue(self) -> dict[str, int]:
+        """How many jobs run now; from any thread."""
+        return dict(Counter(attempt.claim.queue for attempt in list(self._running.values())))
+
+    @property
+    def claims(self) -> list[tuple[int, int]]:
+        """The ids and claims of the jobs that run now; from any thread."""
+        return list(self._running)
+
+    def start(self, claims: list[Claim], slots: Slots) -> None:
+        """Start these jobs."""
+        slots.take(len(claims))
+        self._idle.clear()
+        create_task = asyncio.get_running_loop().create_task
+        for claim in claims:
+            kind = self._registry[claim.kind]
+            job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
+            attempt = Attempt(claim, kind, job, slots)
+            self._running[claim.id, claim.claim] = attempt
+            attempt.task = create_task(self._run(attempt), context=self._context.copy())
+
+    def stop(self, job_id: int, why: Stopped) -> bool:
+        """Stop one attempt; False when it does not run here."""
+        attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
+        for attempt in attempts:
+            attempt.stop = attempt.stop or why
+            attempt.wind_down()
+        return bool(attempts)
+
+    def cancel(self, job_id: int) -> None:
+        """Stop what runs of this job: somebody called `cancel` for it."""
+        if self.stop(job_id, Stopped.CANCEL):
+            log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
+
+    def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
+        """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can be kept.
+
+        Some may have ended since that was found, and a later claim of the same job may run: that one goes on.
+        """
+        for key in claims:
+            attempt = self._running.get(key)
+            if attempt is None or attempt.claim.completed_by_handler:
+                continue
+            if attempt.stop is None:
+                log.info(
+                    "the job's row was deleted or taken away: its handler is stopped", extra=about(attempt.claim, "job.row_gone")
+                )
+            attempt.stop = attempt.stop or Stopped.ROW_GONE
+            attempt.wind_down()
+
+    def stop_all(self) -> None:
+        """Stop everything that runs, for the shutdown."""
+        for job_id in self.running:
+            self.stop(job_id, Stopped.SHUTDOWN)
+
+    def overdue(self, overtime: float) -> set[int]:
+        """The jobs that should have been ended so many seconds ago. From any thread."""
+        latest = time.monotonic() - overtime
+        return {attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest}
+
+    def mark_stall(self, stall: Stall) -> dict[str, object]:
+        """Put it on the span of the attempt that holds the event loop, and say which job that is. From any thread."""
+        for attempt in list(self._running.values()):
+            if attempt.task is not None and attempt.task is asyncio.current_task(attempt.task.get_loop()):
+                if attempt.span is not None:
+                    attempt.span.add_event("event loop blocked", {"seconds": stall.seconds, "code.stacktrace": stall.stack})
+                return {"job": attempt.claim.id, "queue": attempt.claim.queue, "kind": attempt.claim.kind}
+        return {}
+
+    async def idle(self) -> None:
+        """Wait until nothing runs."""
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        """Nothing will run any more: no time-outs are left, and processes end."""
+        self._deadlines.close()
+        await self._callers.close()
+
+    async def _run(self, attempt: Attempt) -> None:
+        claim = attempt.claim
+        current_claim.set(claim)
+        claim.began = time.monotonic()
+        try:
+            outcome = await self._attempt(attempt)
+            claim.ended = time.monotonic()
+            settlement = decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random())
+            if attempt.span is not None:
+                self._tracing.ran(attempt.span, outcome, settlement)
+            self._settle(settlement)
+        except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
+            log.exception("what the handler said cannot be used", extra=log_event("job.outcome_unusable"))
+            claim.ended = time.monotonic()
+            raised = Raised(type(error).__name__, "what the handler said cannot be used: see the log")
+            unusable = Finished(claim, State.FAILED, error=error_text(claim, datetime.now(UTC), raised.kind, raised.message))
+            if attempt.span is not None:
+                self._tracing.ran(attempt.span, raised, unusable)
+            self._settle(unusable)
+        finally:
+            self._leave(attempt)
+
+    def _leave(self, attempt: Attempt) -> None:
+        self._running.pop((attempt.claim.id, attempt.claim.claim), None)
+        attempt.ended = True
+        if attempt.limited:
+            self._deadlines.ended()
+        lingering = self._callers.lingering(attempt.claim.id)
+        if lingering is None:
+            attempt.slots.release()
+        else:  # a thread cannot be ended: its slot stays taken until it ends by itself
+            log.warning(
+                "its thread goes on after the attempt ended; the slot stays taken until it returns",
+                extra=log_event("job.thread_goes_on"),
+            )
+            lingering.add_done_callback(lambda _: attempt.slots.release())
+        if not self._running:
+            self._idle.set()
+
+    async def _attempt(self, attempt: Attempt) -> Outcome:
+        claim, kind = attempt.claim, attempt.kind
+        if attempt.stop is not None:
+            return attempt.stop
+        if (late := _too_late(claim)) is not None:
+            return late
+        try:
+            payload = kind.decode(claim.payload)
+        except ValidationError as error:
+            return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
+        except Exception as error:  # a validator of the user's may raise anything
+            return Fail(f"the payload of {kind.name} cannot be read: {error}")
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
+        return await self._call(attempt, payload)
+
+    async def _call(self, attempt: Attempt, payload: object) -> Outcome:
+        kind = attempt.kind
+        try:
+            attempt.entered = True
+            if kind.executor == "async":
+                return kind.as_outcome(await self._call_in_time(attempt, payload))
+            return await self._call_outside_the_loop(attempt, payload)
+        except asyncio.CancelledError as error:
+            if attempt.stop is not None or attempt.expired:
+                _uncancel(attempt.task)
+                return attempt.stop or _out_of_time(attempt.claim)
+            _uncancel(asyncio.current_task())  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
+            return _outcome_of(error)
+        except BaseException as error:  # SystemExit from a handler must not end the worker
+            # A handler that was stopped and raised while it cleaned up was stopped all the same.
+            return _outcome_of(error) if attempt.stop is None else attempt.stop
+        finally:
+            attempt.entered = False
+
+    async def _call_outside_the_loop(self, attempt: Attempt, payload: object) -> Outcome:
+        """Waiting for a thread or a process is no part of the attempt's time."""
+        kind, claim = attempt.kind, attempt.claim
+        attempt.waits = True
+        async with self._callers.place(kind, claim):
+            attempt.waits = False
+            claim.began = time.monotonic()
+            if (late := _too_late(claim)) is not None:
+                return late
+            said = await self._call_in_time(attempt, payload)
+        outcome: Outcome = said if kind.executor == "process" else kind.as_outcome(said)
+        return outcome
+
+    async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
+        claim = attempt.claim
+        seconds = claim.seconds
+        if claim.finish_by is not None:
+            left = (claim.finish_by - datetime.now(UTC)).total_seconds()
+            seconds = left if seconds is None else min(seconds, left)
+        if seconds is not None:
+            attempt.limited = True
+            attempt.due_at = time.monotonic() + seconds
+            self._deadlines.add(seconds, attempt)
+        if claim.trace is None or (span := self._tracing.running(claim)) is None:
+            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+        with span as attempt.span:
+            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+
+
+def _uncancel(task: asyncio.Task[Any] | None) -> None:
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+def _too_late(claim: Claim) -> Fail | None:
+    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+    return None
+
+
+def _out_of_time(claim: Claim) -> Raised | Fail:
+    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
+    return Raised("TimeoutError", f"ran longer than its time-out of {claim.seconds or 0:g} s")
+
+
+def _outcome_of(error: BaseException) -> Outcome:
+    outcome = outcome_of_exception(error)
+    if isinstance(outcome, Raised):
+        log.debug("the handler raised %s", type(error).__name__, exc_info=error, extra=log_event("job.raised"))
+    return outcome

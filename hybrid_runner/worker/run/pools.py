@@ -1,0 +1,85 @@
+"""Calls a handler where it belongs: in the loop, in a thread, in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.worker.run.processes import ProcessPool
+
+
+class Callers:
+    """The thread and process pools; each starts with its first job."""
+
+    def __init__(self, *, threads: int, processes: int, report: Report) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
+        self._free_threads = asyncio.Semaphore(threads)
+        self._processes = ProcessPool(processes, report)
+        self._lingering: dict[int, asyncio.Future[Any]] = {}
+
+    @asynccontextmanager
+    async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
+        """In here a thread or a process is there for the handler: an attempt that waits for one has not begun."""
+        if kind.executor == "process":
+            async with self._processes.place(kind):
+                yield
+            return
+        await self._free_threads.acquire()
+        try:
+            yield
+        finally:
+            lingering = self._lingering.get(claim.id)
+            if lingering is None:
+                self._free_threads.release()
+            else:
+                lingering.add_done_callback(lambda _: self._free_threads.release())
+
+    async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
+        """What the handler says: its return value, or from a process its Outcome."""
+        arguments = (payload,) if job is None else (payload, job)
+        match kind.executor:
+            case "async":
+                return await kind.function(*arguments)
+            case "thread":
+                return await self._in_thread(claim.id, kind, arguments)
+            case "process":
+                return await self._processes.run(kind, claim)
+
+    def lingering(self, job_id: int) -> asyncio.Future[Any] | None:
+        """The future of a thread that outlived its attempt."""
+        return self._lingering.pop(job_id, None) if self._lingering else None
+
+    async def close(self) -> None:
+        """End the processes; threads that still run are left to themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._processes.close()
+
+    async def _in_thread(self, job_id: int, kind: JobKind[Any, Any], arguments: tuple[Any, ...]) -> Any:
+        context = contextvars.copy_context()
+
+        def call() -> tuple[Any, BaseException | None]:
+            try:
+                return context.run(kind.function, *arguments), None
+            except BaseException as error:  # a StopIteration or SystemExit cannot travel through a future
+                return None, error
+
+        thread = self._threads.submit(call)
+        try:
+            value, error = await asyncio.wrap_future(thread)
+        except asyncio.CancelledError:
+            if thread.running():
+                self._lingering[job_id] = asyncio.wrap_future(thread)
+            raise
+        if error is None:
+            return value
+        try:
+            raise error
+        finally:
+            del error  # it holds this frame, which would hold it

@@ -1,0 +1,206 @@
+"""Processes for handlers that need a core of their own: one job at a time each, killed when their attempt is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.outcomes import Fail, Outcome, Raised, outcome_of_exception
+from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.telemetry.tracing.current import current_claim
+from hybrid_runner.telemetry.logs.setup import Logs, configure_logs, configured_logs
+from hybrid_runner.telemetry.tracing.publish_span import carried_on, current_traceparent
+from hybrid_runner.worker.run.progress import stored_elsewhere
+
+log = logging.getLogger("hybrid_runner.worker")
+_GROUP = (signal.SIGINT, signal.SIGTERM)
+_spawn = multiprocessing.get_context("spawn")
+
+START = 60.0
+"""Seconds that a process may take until it can run a handler."""
+
+
+class ProcessPool:
+    """Up to `size` child processes, started when needed and kept."""
+
+    def __init__(self, size: int, report: Report) -> None:
+        self._places = asyncio.Semaphore(size)
+        self._report = report
+        self._free: list[_Child] = []
+        self._all: set[_Child] = set()
+
+    @asynccontextmanager
+    async def place(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
+        """In here a child is there that has imported what it needs: what waits for that has not begun."""
+        async with self._places:
+            while self._free and not self._free[-1].process.is_alive():
+                self._end(self._free.pop())
+            if not self._free:
+                child = self._new(kind.function.__module__)
+                try:
+                    await child.ready()
+                except BaseException:
+                    self._end(child)
+                    raise
+                self._free.append(child)
+            yield
+
+    async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
+        """Run one attempt in a child, at once after a `place` was entered; cancelling kills the child."""
+        child = self._free.pop()
+        try:
+            outcome = await child.run(kind, claim, self._report)
+        except BaseException:
+            self._end(child)
+            raise
+        if child.process.is_alive():
+            self._free.append(child)
+        else:
+            self._end(child)
+        return outcome
+
+    async def close(self) -> None:
+        """Kill all children."""
+        for child in list(self._all):
+            self._end(child)
+
+    def _new(self, module: str) -> _Child:
+        child = _Child(module)
+        self._all.add(child)
+        return child
+
+    def _end(self, child: _Child) -> None:
+        self._all.discard(child)
+        child.end()
+
+
+class ProcessDied(Exception):
+    """A process for handlers ended, or did not come to its beginning."""
+
+
+class _Child:
+    def __init__(self, module: str) -> None:
+        self._pipe, theirs = _spawn.Pipe()
+        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs, configured_logs(), module), daemon=True)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)  # inherited, until the child can ignore them
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+
+    async def ready(self) -> None:
+        """Wait until it has started and imported its module; for a module that never ends, only so long."""
+        try:
+            async with asyncio.timeout(START):
+                await self._receive()
+        except (EOFError, OSError) as error:  # TimeoutError is one of these
+            if isinstance(error, TimeoutError):
+                raise ProcessDied(f"a process for handlers was not ready after {START:.0f} s: what does its module do?") from None
+            self.process.join(1)
+            raise ProcessDied(f"a process for handlers ended with exit code {self.process.exitcode} as it started") from None
+
+    async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
+        # In a thread: a large payload fills the pipe while the child still starts.
+        called = (kind.function.__module__, kind.function.__qualname__, claim, current_traceparent())
+        await asyncio.to_thread(self._pipe.send, called)
+        while True:
+            try:
+                word, said = await self._receive()
+            except (EOFError, OSError):
+                self.process.join(1)
+                return Raised("ProcessDied", f"the process of this attempt ended with exit code {self.process.exitcode}")
+            if word == "outcome":
+                outcome: Outcome
+                outcome, claim.completed_by_handler = said
+                return outcome
+            report(claim, said)
+
+    async def _receive(self) -> Any:
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+
+        def on_readable() -> None:
+            if not readable.done():
+                readable.set_result(None)
+
+        loop.add_reader(self._pipe.fileno(), on_readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(self._pipe.fileno())
+        return self._pipe.recv()
+
+    def end(self) -> None:
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join(5)
+        self._pipe.close()
+
+
+def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
+    """The child's life: say that it is ready, then take an attempt, run it, say what came of it, until the parent is gone."""
+    if logs is not None:
+        configure_logs(logs.level, logs.layout, logs.dsns)
+    for number in _GROUP:  # they reach the whole group; the parent decides what they mean
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+
+    def report(_claim: Claim, said: str) -> Awaitable[None]:
+        pipe.send(("progress", said))
+        return stored_elsewhere()
+
+    with contextlib.suppress(Exception):  # the attempt will say so
+        importlib.import_module(module)
+    with contextlib.suppress(OSError):
+        pipe.send(("ready", None))
+    while True:
+        try:
+            module, name, claim, traceparent = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            outcome = carried_on(traceparent).run(_run, module, name, claim, report)
+            pipe.send(("outcome", (outcome, claim.completed_by_handler)))
+        except OSError:
+            return
+
+
+def _end_with_parent() -> None:
+    """A handler must not go on for a worker that was killed: its job runs again elsewhere."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
+    current_claim.set(claim)
+    try:
+        kind = importlib.import_module(module)
+        for part in name.split("."):
+            kind = getattr(kind, part)
+    except Exception as error:
+        return Fail(f"{module}.{name} cannot be imported in a process: {error}; define the handler at the top of its module")
+    if not isinstance(kind, JobKind):
+        return Fail(f"{module}.{name} is not a job handler: define it at the top of its module, under its own name")
+    try:
+        payload = kind.decode(claim.payload)
+        job = (Job(claim, report, kind.encode_result),) if kind.wants_job else ()
+        return kind.as_outcome(kind.function(payload, *job))
+    except BaseException as error:
+        return outcome_of_exception(error)

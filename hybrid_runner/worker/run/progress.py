@@ -1,0 +1,74 @@
+"""Writes the progress of running jobs: the latest word of each, many in one statement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
+
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.loops import Outage
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+@types.coroutine
+def stored_elsewhere() -> Generator[Any, None, None]:
+    """For handlers outside the loop: awaited it returns at once, and left alone it warns of nothing."""
+    yield from ()
+
+
+class ProgressWriter:
+    """Handlers report from the loop or from any thread; only the newest report of a job is written."""
+
+    def __init__(
+        self, write: Callable[[Sequence[tuple[int, int, str]]], Awaitable[set[int]]], written: Callable[[Sequence[Claim]], None]
+    ) -> None:
+        self._write = write
+        self._written = written
+        self._loop = asyncio.get_running_loop()
+        self._latest: dict[int, tuple[Claim, str]] = {}
+        self._waiters: list[asyncio.Future[None]] = []
+        self._some = asyncio.Event()
+        self._outage = Outage("progress")
+
+    def report(self, claim: Claim, said: str) -> Awaitable[None]:
+        """Take a report; the awaitable ends when it is stored (in a thread: at once)."""
+        try:
+            in_loop = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            in_loop = False
+        if not in_loop:
+            self._loop.call_soon_threadsafe(self._take, claim, said)
+            return stored_elsewhere()
+        self._take(claim, said)
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def _take(self, claim: Claim, said: str) -> None:
+        log.debug("progress %s", said, extra=log_event("job.progressed", job=claim.id))
+        self._latest[claim.id] = (claim, said)
+        self._some.set()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            latest, self._latest = self._latest, {}
+            waiters, self._waiters = self._waiters, []
+            try:
+                await self._write([(claim.id, claim.claim, said) for claim, said in latest.values()])
+                self._written([claim for claim, _ in latest.values()])
+                self._outage.over()
+            except RunnerError as error:  # progress is a courtesy: what was said is dropped, the handler goes on
+                await self._outage.pause(error)
+            finally:
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)

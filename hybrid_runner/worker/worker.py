@@ -1,0 +1,117 @@
+"""A worker: started, running, shut down."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Self
+
+from hybrid_runner.model.jobs import Keep
+from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.settings import Settings
+from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.telemetry.tracing.current import hushed
+from hybrid_runner.telemetry.tracing.export import spans_dropped
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.report.job_log import Chronicle, tell_start
+from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.shutdown import Budget, Shutdown
+from hybrid_runner.worker.report.snapshot import snapshot
+from hybrid_runner.worker.report.status import WorkerStatus
+from hybrid_runner.worker.tally import Tally
+from hybrid_runner.worker.tasks import Tasks
+from hybrid_runner.worker.wiring import Reports, wire
+
+log = logging.getLogger("hybrid_runner.worker")
+
+
+class Worker:
+    """Claims from its queues and runs what it claims, until it is stopped."""
+
+    def __init__(self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str) -> None:
+        self._dsn = dsn
+        self._settings = settings
+        self._registry = registry
+        self._slots = dict(queues)
+        self._identity = Identity(worker_id, settings.lease)
+        self._tasks = Tasks(lambda: self.id)
+        counts = Counts(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        self._reports = Reports(Tally(), counts, Chronicle())
+        self._stopping = False
+
+    @property
+    def id(self) -> str:
+        """Under which the others know it; a new one, should they believe it dead."""
+        return self._identity.id
+
+    async def start(self) -> None:
+        """Open the queues, register, and start all loops; raises when Postgres refuses."""
+        settings, registry = self._settings, self._registry
+        self._station, self._reactions, progress = wire(
+            self._dsn, settings, registry, self._slots, self._identity, self._tasks, self._reports
+        )
+        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
+        try:
+            with hushed():
+                await self._station.register(settings.hybrid_poll_cap, registry.keeps(usual))
+        except BaseException:
+            await self._station.close()
+            raise
+        station, reactions, start_loop = self._station, self._reactions, self._tasks.loop
+        start_loop("settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room))
+        start_loop("progress", progress.run)
+        start_loop("chronicle", self._reports.chronicle.run)
+        start_loop("listener", partial(station.listener.run, reactions.on_turn))
+        for name, queue in station.queues.items():
+            start_loop(f"claimer of {name}", queue.claimer.run)
+            start_loop(f"poller of {name}", queue.poller.run)
+        self._identity.allow_claims()
+        station.membership.start(reactions.on_news, reactions.on_silence)
+        tell_start(self.id, self._slots, registry, settings.thread_slots)
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        """Shut down within the grace and a moment: see `shutdown.py`."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._tasks.expect_ends()
+        budget = Budget(self._settings.grace if grace is None else grace)
+        log.info(
+            "worker %s stops: %d jobs are running", self.id, len(self._station.executor.running), extra=log_event("worker.stopping")
+        )
+        with hushed():
+            await Shutdown(self._station, self._tasks, self._reports.chronicle, budget).run()
+        log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # --- what others see
+
+    def status(self) -> WorkerStatus:
+        """A snapshot of everything."""
+        return snapshot(
+            self._station,
+            self._reports.tally,
+            stopping=self._stopping,
+            ended_loops=self._tasks.ended,
+            figures=self._reports.counts.figures(),
+        )
+
+    async def hearing(self) -> None:
+        """Wait until rings arrive."""
+        await self._station.listener.until_hearing()
+
+    async def settled(self, count: int) -> None:
+        """Wait until so many jobs have ended here, in whatever state."""
+        await self._reports.tally.reached(count)
+
+    async def idle(self) -> None:
+        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        await self._station.idle()
