@@ -58,7 +58,7 @@ async def drain(dsn: str, jobs: int, sampled: Path) -> float:
     command = ["py-spy", "record", "--native", "--format", "raw", "--rate", str(SAMPLES_A_SECOND), "--duration", "600"]
     spy = await asyncio.create_subprocess_exec(*command, "--output", sampled, "--pid", str(os.getpid()), stdout=DEVNULL)
     await asyncio.sleep(3)  # until it has read the symbols
-    async with app, app.worker({"profile": app.settings.slots}) as worker:
+    async with app, app.worker({"profile": app.settings.work.slots}) as worker:
         begun = time.process_time()
         await worker.settled(jobs)
         spent = time.process_time() - begun

@@ -4,7 +4,6 @@ TYPE_CHECKING = False
 """As in `typing`, which takes longer to import than all of this."""
 
 if TYPE_CHECKING:
-    from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.client.handle import JobHandle
     from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
     from hybrid_runner.errors import (
@@ -25,15 +24,16 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from hybrid_runner.handlers.job import Job
+    from hybrid_runner.handlers.registry import JobKind
+    from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
     from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
     from hybrid_runner.policy.pace import RetryPolicy
-    from hybrid_runner.handlers.registry import JobKind
     from hybrid_runner.runner import Runner
     from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
-    from hybrid_runner.worker.worker import Worker
     from hybrid_runner.worker.report.status import QueueStatus, WorkerStatus
+    from hybrid_runner.worker.worker import Worker
 
 __all__ = [
     "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",

@@ -11,30 +11,30 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
-from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
+from hybrid_runner.handlers.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
 from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
-from hybrid_runner.handlers.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
 from hybrid_runner.settings import SettingOptions, Settings
-from hybrid_runner.storage.connections.connections import Connection, Link, Pool, connect, open_pool
+from hybrid_runner.storage.connections.connections import Connection, LazyConnection, Pool, connect, open_pool
 from hybrid_runner.storage.migrations import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
-from hybrid_runner.telemetry.tracing.export import exporting
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.export import exporting_metrics
+from hybrid_runner.telemetry.tracing.export import exporting
 from hybrid_runner.upkeep.duties.prune import Prune
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.pages.values import figures_of
-from hybrid_runner.web.server import HealthServer
-from hybrid_runner.web.page_database import JobSource
-from hybrid_runner.worker.worker import Worker
+from hybrid_runner.web.server import PageServer
 from hybrid_runner.worker.report.status import WorkerStatus
+from hybrid_runner.worker.worker import Worker
 
 if TYPE_CHECKING:
     from hybrid_runner.embedded import EmbeddedPostgres
@@ -58,7 +58,7 @@ class Runner:
         self.registry = Registry()
         self.embedded: EmbeddedPostgres | None = None
         self._starting = threading.Lock()
-        self._dsn = self.settings.dsn
+        self._dsn = self.settings.database.dsn
         self._sessions = Sessions(self._new_pool)
         self._client = Client(self._sessions, self.registry)
 
@@ -66,10 +66,8 @@ class Runner:
         """Replace settings of a runner that is not open yet; another `dsn` also forgets the `listen_dsn` of the old one."""
         if self._sessions.is_open or self.embedded is not None:
             raise ConfigurationError("the runner is open already: its settings can no longer be replaced")
-        given = {name: value for name, value in {"dsn": dsn, **settings}.items() if value is not None}
-        kept = self.settings.model_dump(exclude={"listen_dsn"} if "dsn" in given else None)
-        self.settings = Settings.load({}, **(kept | given))
-        self._dsn = self.settings.dsn
+        self.settings = self.settings.replaced(dsn=dsn, **settings)
+        self._dsn = self.settings.database.dsn
 
     # --- handlers
 
@@ -211,7 +209,7 @@ class Runner:
     async def prune(self) -> Sequence[Pruned]:
         """Forget now what is no longer kept, as workers do every ten minutes; what was done."""
         await self.open()
-        link = Link(self.dsn, timeout=_LONG)
+        link = LazyConnection(self.dsn, timeout=_LONG)
         try:
             return await Prune().run(link)
         finally:
@@ -251,7 +249,7 @@ class Runner:
         finally:
             embedded, self.embedded = self.embedded, None
             if embedded is not None:
-                self._dsn = self.settings.dsn
+                self._dsn = self.settings.database.dsn
                 embedded.close()
 
     async def __aenter__(self) -> Self:
@@ -275,7 +273,7 @@ class Runner:
             check_queue(queue)
             if not 1 <= count <= 100_000:
                 raise ConfigurationError(f"queue {queue!r}: slots must be 1 to 100000, not {count}")
-        return Worker(self.dsn, self.settings, self.registry, slots, worker_id or self.settings.name_worker())
+        return Worker(self.dsn, self.settings, self.registry, slots, worker_id or self.settings.make_worker_id())
 
     def usual_slots(self, queue: str) -> int:
         """The slots of a queue for which none are given; where no handler is `async`, no more than can run.
@@ -286,19 +284,19 @@ class Runner:
         kinds = [kind for kind in self.registry if kind.queue == queue] or list(self.registry)
         executors = {kind.executor for kind in kinds}
         if "async" in executors:
-            return settings.slots
-        threads = settings.thread_slots if "thread" in executors else 0
-        processes = settings.process_slots if "process" in executors else 0
-        return min(settings.slots, threads + processes)
+            return settings.work.slots
+        threads = settings.work.thread_slots if "thread" in executors else 0
+        processes = settings.work.process_slots if "process" in executors else 0
+        return min(settings.work.slots, threads + processes)
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
-        async with HealthServer(self.settings.http_host, self.settings.http_port, jobs=self.job_source()) as pages:
+        async with PageServer(self.settings.pages.http_host, self.settings.pages.http_port, jobs=self.page_database()) as pages:
             await self.work(queues, pages.show, _stop_on_signals)
 
-    def job_source(self) -> JobSource:
+    def page_database(self) -> PageDatabase:
         """Where pages get jobs from, once there is a database."""
-        return JobSource(self.settings, lambda: self._dsn)
+        return PageDatabase(self.settings, lambda: self._dsn)
 
     async def work(
         self,
@@ -307,13 +305,15 @@ class Runner:
         stop_on_signals: Callable[[], asyncio.Event],
     ) -> None:
         """`run_worker` without its pages and signals: `show` is given the worker's snapshots once it has started."""
-        await self.open(wait=self.settings.start_timeout)
+        await self.open(wait=self.settings.database.start_timeout)
         try:
             pool = await self._sessions.pool()
-            await _patiently(lambda: require_schema(pool), self.settings.start_timeout)
+            await _patiently(lambda: require_schema(pool), self.settings.database.start_timeout)
             worker = self.worker(queues)
             async with exporting(worker.id), exporting_metrics(worker.id, lambda: figures_of(worker.status())):
-                await _patiently(worker.start, self.settings.start_timeout)  # one connection may work and the next be refused
+                await _patiently(
+                    worker.start, self.settings.database.start_timeout
+                )  # one connection may work and the next be refused
                 stop = stop_on_signals()
                 try:
                     show(worker.status)
@@ -344,7 +344,7 @@ class Runner:
 
         with self._starting:
             if self.embedded is None:
-                self.embedded = use_embedded(self.settings.embedded_directory)
+                self.embedded = use_embedded(self.settings.database.embedded_directory)
                 log.warning(
                     "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",
                     self.embedded.directory,

@@ -21,8 +21,8 @@ from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.model.outcomes import Snooze
 from hybrid_runner.runner import Runner
-from hybrid_runner.telemetry.tracing.export import exporting, spans_dropped, spans_sent
 from hybrid_runner.telemetry.logs.setup import configure_logs
+from hybrid_runner.telemetry.tracing.export import exporting, spans_dropped, spans_sent
 from hybrid_runner.worker.interpreter import look_for_garbage_less_often
 from hybrid_runner.worker.worker import Worker
 
@@ -38,7 +38,7 @@ async def main() -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app)
         await stack.enter_async_context(exporting("bench"))
-        workers = [app.worker({QUEUE: slots or app.settings.slots}) for _ in range(count)]
+        workers = [app.worker({QUEUE: slots or app.settings.work.slots}) for _ in range(count)]
         for worker in workers:
             await stack.enter_async_context(worker)
         for worker in workers:

@@ -15,11 +15,11 @@ from hybrid_runner.telemetry.logs.setup import configure_logs
 
 def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:
     """Log as the arguments say, else as the settings do; a quiet command logs errors only, unless a level was asked for."""
-    usual = "error" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
+    usual = "error" if quiet and not settings.is_given("log_level") else settings.logs.log_level
     configure_logs(
         arguments.log_level or usual,
-        layout_of(arguments.log_format or settings.log_format),
-        [arguments.dsn, settings.dsn, settings.listen_dsn],
+        layout_of(arguments.log_format or settings.logs.log_format),
+        [arguments.dsn, settings.database.dsn, settings.database.listen_dsn],
     )
 
 

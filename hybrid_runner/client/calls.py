@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.new_jobs import KeyOf, located, new_job, new_jobs
 from hybrid_runner.client.options import given
@@ -16,10 +15,11 @@ from hybrid_runner.client.session import Sessions
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
-from hybrid_runner.jsontext import NotStorable, encode
-from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
 from hybrid_runner.handlers.registry import JobKind, Registry, check_queue
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.jsontext import NotStorable, encode
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
+from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
@@ -48,7 +48,7 @@ class Client:
         with publishing(queue, job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
-            enqueued = await client_statements.enqueue_job(on, job, on_conflict)
+            enqueued = await client_calls.enqueue_job(on, job, on_conflict)
             publish.became([enqueued.id], enqueued.enqueued)
         log.debug("enqueued %s in %s: %s", job.kind, queue, enqueued.enqueued, extra=log_event("job.enqueued", job=enqueued.id))
         return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
@@ -72,7 +72,7 @@ class Client:
             if publish.traceparent is not None:
                 groups = [_traced(group, publish.traceparent) for group in groups]
             try:
-                enqueued = await client_statements.enqueue_groups(on, groups, on_conflict)
+                enqueued = await client_calls.enqueue_groups(on, groups, on_conflict)
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
             publish.became([job.id for job in enqueued])
@@ -80,20 +80,20 @@ class Client:
 
     async def get(self, job_id: int) -> JobView | None:
         """One job, live or archived."""
-        return await client_statements.get_job(await self._sessions.pool(), job_id)
+        return await client_calls.get_job(await self._sessions.pool(), job_id)
 
     async def list_jobs(self, state: State | None, queue: str | None, kind: str | None, most: int) -> Sequence[JobView]:
         """The newest jobs that match."""
         on = await self._sessions.pool()
-        return await client_statements.list_jobs(on, state, queue, kind, most)
+        return await client_calls.list_jobs(on, state, queue, kind, most)
 
     async def cancel(self, job_id: int, reason: str | None) -> CancelAnswer:
         """End a queued job, ask a running one to stop."""
-        return await client_statements.cancel_job(await self._sessions.pool(), job_id, reason)
+        return await client_calls.cancel_job(await self._sessions.pool(), job_id, reason)
 
     async def retry(self, job_id: int) -> RetryAnswer:
         """Run a finished job again, a waiting one now."""
-        return await client_statements.retry_job(await self._sessions.pool(), job_id)
+        return await client_calls.retry_job(await self._sessions.pool(), job_id)
 
     async def amend(
         self,
@@ -112,17 +112,17 @@ class Client:
         except NotStorable as error:
             raise ConfigurationError(f"job {job_id}: {error}") from None
         on = await self._sessions.pool()
-        return await client_statements.amend_job(on, job_id, version, texts[0], priority, run_at, texts[1])
+        return await client_calls.amend_job(on, job_id, version, texts[0], priority, run_at, texts[1])
 
     async def pause(self, queue: str) -> bool:
         """Stop claims from a queue."""
         check_queue(queue)
-        return await client_statements.pause_queue(await self._sessions.pool(), queue)
+        return await client_calls.pause_queue(await self._sessions.pool(), queue)
 
     async def resume(self, queue: str) -> bool:
         """Allow claims again."""
         check_queue(queue)
-        return await client_statements.resume_queue(await self._sessions.pool(), queue)
+        return await client_calls.resume_queue(await self._sessions.pool(), queue)
 
     async def wait_ended(self, job_id: int, timeout: Duration | None, on_status: OnStatus | None) -> JobStatus:
         """The status of the job once it has ended."""

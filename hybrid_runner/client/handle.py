@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hybrid_runner.model.answers import CancelAnswer, EnqueueAnswer
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, JobCancelled, JobFailed, JobNotFound
-from hybrid_runner.jsontext import decode
-from hybrid_runner.model.jobs import JobView, State
 from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.jsontext import decode
+from hybrid_runner.model.answers import CancelAnswer, EnqueueAnswer
+from hybrid_runner.model.jobs import JobView, State
 
 if TYPE_CHECKING:  # it makes the handles
     from hybrid_runner.client.calls import Client

@@ -14,9 +14,9 @@ import orjson
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, KeyTaken, RunnerError
+from hybrid_runner.handlers.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.jsontext import NotStorable, check, encode
 from hybrid_runner.model.jobs import NewJob
-from hybrid_runner.handlers.registry import NAME, JobKind, Registry, check_queue
 from hybrid_runner.storage.alike import Alike, alike
 
 MOST_AT_ONCE = 100_000

@@ -10,7 +10,7 @@ from hybrid_runner.client.waiting import Look, Watcher
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, OpenInAnotherLoop
 from hybrid_runner.model.jobs import JobStatus
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connections import Pool
 
 
@@ -134,4 +134,4 @@ class Sessions:
         await session.hold(pool)
 
     async def _look(self, ids: Sequence[int]) -> Sequence[JobStatus]:
-        return await client_statements.watch_jobs(await self.pool(), ids)
+        return await client_calls.watch_jobs(await self.pool(), ids)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Literal, NamedTuple
-from hybrid_runner.model.answers import EnqueueAnswer
+from typing import NamedTuple
+
 from hybrid_runner.model.jobs import State
 
 
@@ -33,12 +32,11 @@ class Claim:
     key: str | None
     run_at: datetime
     max_attempts: int
-    seconds: float | None
-    """Its time-out."""
+    timeout_seconds: float | None
     finish_by: datetime | None
     traceparent: str | None
     attempt: int
-    claim: int
+    number: int
     started_at: datetime
     created_at: datetime | None = None
     snoozes: int = 0
@@ -57,11 +55,11 @@ class Claim:
         return self.started_at - self.run_at
 
 
-class Taken(NamedTuple):
+class ClaimResult(NamedTuple):
     """What one look came to."""
 
     claims: list[Claim]
-    at: datetime | None
+    looked_at: datetime | None
     """The server's time of the look; None: the queue is paused, and nothing was looked at."""
 
 
@@ -74,14 +72,14 @@ class Registered(NamedTuple):
     """An earlier worker of the same name did not sign off."""
 
 
-class Lost(NamedTuple):
+class OrphanedJob(NamedTuple):
     """A running job that its worker will not bring to an end."""
 
     claim: Claim
     worker_id: str | None
 
 
-class Ended(NamedTuple):
+class CancelledInQueue(NamedTuple):
     """A job that ended without a worker; `error` is the JSON text of its last one."""
 
     claim: Claim
@@ -96,4 +94,4 @@ class TakenEnds(NamedTuple):
     ids: list[int]
     taken_at: datetime | None
     """When they were taken; None: there were none."""
-    ends: list[Ended]
+    ends: list[CancelledInQueue]

@@ -9,7 +9,7 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import Finished, Settlement
 
 
-class Search(NamedTuple):
+class LookMade(NamedTuple):
     """One look or sweep that Postgres answered; most find nothing."""
 
     queue: str
@@ -27,7 +27,7 @@ class Search(NamedTuple):
     """When its queue's claimer fell asleep; None: it was not asleep."""
 
 
-class Writing(NamedTuple):
+class BatchSettled(NamedTuple):
     """One batch of outcomes that Postgres has."""
 
     settled: Sequence[Settlement]

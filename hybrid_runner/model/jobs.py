@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
-from hybrid_runner.model.answers import EnqueueAnswer
 
+from hybrid_runner.model.answers import EnqueueAnswer
 
 OnConflict = Literal["exists", "replace", "error"]
 
@@ -18,7 +18,7 @@ LARGEST_ID = 2**63 - 1
 _LONGEST_ID = len(str(LARGEST_ID))
 
 
-def id_in(text: str) -> int | None:
+def parse_job_id(text: str) -> int | None:
     """The id that a stranger wrote; None if no job can have it: Postgres would refuse the question."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
         return None
@@ -120,7 +120,7 @@ class JobView:
     result: Any
 
 
-class Standing(NamedTuple):
+class JobSnapshot(NamedTuple):
     """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
 
     id: int

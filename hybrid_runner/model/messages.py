@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from hybrid_runner.model.jobs import id_in
+from hybrid_runner.model.jobs import parse_job_id
 
 _LARGEST_PID = 2**31 - 1
 _LARGEST_PLACE = 100_000
@@ -136,7 +136,7 @@ def _queue_message(text: str) -> QueueMessage | None:
         case "pass":
             return _passed_on(rest)
         case "cancel":
-            job_id = id_in(rest)
+            job_id = parse_job_id(rest)
             return None if job_id is None else CancelAsked(job_id)
         case _:
             return JobDue()
@@ -195,7 +195,7 @@ class JobsChanged:
 
 def _jobs_changed(text: str) -> JobsChanged | None:
     words = text.split(" ")
-    numbers = [number for word in words[2:] if (number := id_in(word)) is not None]
+    numbers = [number for word in words[2:] if (number := parse_job_id(word)) is not None]
     if len(words) < 4 or len(numbers) < len(words) - 2:
         return None
     more, *ids = numbers
@@ -246,5 +246,5 @@ def _is_name(text: str) -> bool:
 
 
 def _number(text: str, largest: int) -> int | None:
-    number = id_in(text)
+    number = parse_job_id(text)
     return number if number is not None and number <= largest else None

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Literal, NamedTuple
-from hybrid_runner.model.answers import EnqueueAnswer
-
+from typing import Literal, NamedTuple
 
 PruneAnswer = Literal["dropped", "emptied", "rewritten", "merged", "kept", "blocked", "busy"]
 """What became of one partition of the archive: see sql/queries/prune.sql."""
@@ -26,14 +21,14 @@ class Pruned(NamedTuple):
         return self.what == "blocked" or self.what == "busy"  # noqa: PLR1714  # of a set mypy checks nothing
 
 
-class Culprit(NamedTuple):
+class BloatCause(NamedTuple):
     """Who lets tables grow."""
 
     name: str
     complaint: str
 
 
-class QueueFigures(NamedTuple):
+class QueueDepth(NamedTuple):
     """How one queue stands, as Postgres has it: see sql/queries/queue_figures.sql."""
 
     queue: str
@@ -47,7 +42,7 @@ class QueueFigures(NamedTuple):
     workers: int
 
 
-class Wanted(NamedTuple):
+class WorkerDemand(NamedTuple):
     """What an autoscaler asks about one queue: see sql/queries/scale.sql."""
 
     queue: str

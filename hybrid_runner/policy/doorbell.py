@@ -66,7 +66,7 @@ class Pause(Enum):
     RENEWAL = "renewal"  # full and muted: until the mute is renewed
 
 
-class Manner(Enum):
+class MuteMode(Enum):
     """How a mute treats those who sleep."""
 
     LOOKING = "looking"  # it looks itself: let them sleep
@@ -97,19 +97,19 @@ class Look:
 class Mute:
     """Mute the bell for a moment; `rise`: give the sleeper's lock back before; answer Muted."""
 
-    manner: Manner
-    rise: bool
+    mute_mode: MuteMode
+    drop_sleep_lock: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
     """Take the sleeper's lock if `lie_down`, then open the bell; answer Opened."""
 
-    lie_down: bool
+    take_sleep_lock: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class MarkInFlight:
     """In a statement after that: a number above all transactions in flight; answer Witnessed."""
 
 
@@ -120,7 +120,7 @@ class Check:
     below: int
 
 
-Action = Wait | Look | Mute | Open | Witness | Check
+Action = Wait | Look | Mute | Open | MarkInFlight | Check
 
 
 # --- what it is answered
@@ -167,7 +167,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Witnessed:
+class Marked:
     """All transactions in flight have lower numbers."""
 
     below: int
@@ -181,19 +181,19 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ListenerLost:
     """The listener's connection broke while it was used."""
 
 
-Answer = Woken | Looked | Muted | Opened | Witnessed | Checked | Lost
+Answer = Woken | Looked | Muted | Opened | Marked | Checked | ListenerLost
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class BellState:
     """Where one worker stands with one queue."""
 
     mode: Mode = Mode.DEAF
-    lying: bool = False
+    has_sleep_lock: bool = False
     """It holds the lock that says "somebody sleeps here"; on the listener's session, so that it ends with it."""
     below: int | None = None
     """FALLING: transactions below this may hold quiet inserts; None: all have ended."""
@@ -203,156 +203,156 @@ class Stand:
     """FULL: somebody sleeps and the bell is open, so there is nothing to renew."""
 
 
-Step = tuple[Stand, Action]
+Step = tuple[BellState, Action]
 
-START: Step = (Stand(), Look(sweep=True, timer=True))
+START: Step = (BellState(), Look(sweep=True, timer=True))
 
 
 class Doorbell:
     """The transitions; `step` finds the one for a mode and an answer."""
 
-    def step(self, stand: Stand, answer: Answer) -> Step:
+    def step(self, state: BellState, answer: Answer) -> Step:
         """What to do after the last action was answered so."""
         match answer:
-            case Lost():
+            case ListenerLost():
                 return self.to_deaf()
-            case Woken(hearing=False) if stand.mode is not Mode.DEAF:
+            case Woken(hearing=False) if state.mode is not Mode.DEAF:
                 return self.to_deaf()
-            case Woken(reason=Reason.LISTENER) if stand.mode is not Mode.DEAF:
-                return self.to_falling(Stand())  # lost and back before we asked: the lock went with the old session
+            case Woken(reason=Reason.LISTENER) if state.mode is not Mode.DEAF:
+                return self.to_falling(BellState())  # lost and back before we asked: the lock went with the old session
             case Woken():
-                return self.woken(stand, answer)
+                return self.woken(state, answer)
             case Looked():
-                return self.looked(stand, answer)
+                return self.looked(state, answer)
             case Muted(undone):
-                return self.muted(stand, undone=undone)
+                return self.muted(state, undone=undone)
             case Opened():
-                return replace(stand, lying=True), Witness()
-            case Witnessed(below):
-                return replace(stand, below=below), Check(below)
+                return replace(state, has_sleep_lock=True), MarkInFlight()
+            case Marked(below):
+                return replace(state, below=below), Check(below)
             case Checked(ended):
-                return replace(stand, below=None if ended else stand.below), Look(sweep=True, timer=True)
+                return replace(state, below=None if ended else state.below), Look(sweep=True, timer=True)
             case _:
                 assert_never(answer)
 
-    def woken(self, stand: Stand, woken: Woken) -> Step:
+    def woken(self, state: BellState, woken: Woken) -> Step:
         """A wait is over."""
-        match stand.mode:
+        match state.mode:
             case Mode.DEAF:
-                return self.deaf_woken(stand, woken)
+                return self.deaf_woken(state, woken)
             case Mode.FALLING:
-                return self.falling_woken(stand, woken.reason)
+                return self.falling_woken(state, woken.reason)
             case Mode.ASLEEP:
-                return self.asleep_woken(stand, woken)
+                return self.asleep_woken(state, woken)
             case Mode.AWAKE:
-                return stand, Look(sweep=woken.reason >= Reason.SWEEP)
+                return state, Look(sweep=woken.reason >= Reason.SWEEP)
             case Mode.FULL:
-                return self.full_woken(stand, woken)
+                return self.full_woken(state, woken)
             case _:
-                assert_never(stand.mode)
+                assert_never(state.mode)
 
-    def looked(self, stand: Stand, looked: Looked) -> Step:
+    def looked(self, state: BellState, looked: Looked) -> Step:
         """A look is over."""
-        if stand.mode is Mode.DEAF:
-            return stand, Wait(Pause.NEVER)
+        if state.mode is Mode.DEAF:
+            return state, Wait(Pause.NEVER)
         if looked.full:
-            return self.to_full(stand, looked)
+            return self.to_full(state, looked)
         if looked.brisk:
-            return self.to_awake(stand, looked)
-        match stand.mode:
+            return self.to_awake(state, looked)
+        match state.mode:
             case Mode.FALLING | Mode.ASLEEP:
-                return self.asleep_if_nothing_is_left(stand, looked)
+                return self.asleep_if_nothing_is_left(state, looked)
             case Mode.AWAKE:
-                return self.awake_looked(stand, looked)
+                return self.awake_looked(state, looked)
             case Mode.FULL:
                 raise AssertionError("a full worker does not look")
             case _:
-                assert_never(stand.mode)
+                assert_never(state.mode)
 
     # --- deaf
 
     def to_deaf(self) -> Step:
         """Nobody rings us any more; the lock went with the session. Whatever rang in vain is looked for at once."""
-        return Stand(), Look(sweep=True, timer=True)
+        return BellState(), Look(sweep=True, timer=True)
 
-    def deaf_woken(self, stand: Stand, woken: Woken) -> Step:
+    def deaf_woken(self, state: BellState, woken: Woken) -> Step:
         """Look for any reason; once the listener hears, fall asleep in full."""
         if woken.hearing:
-            return self.to_falling(stand)
-        return stand, Look(sweep=True, timer=woken.reason is not Reason.SLOT) if woken.free else Wait(Pause.NEVER)
+            return self.to_falling(state)
+        return state, Look(sweep=True, timer=woken.reason is not Reason.SLOT) if woken.free else Wait(Pause.NEVER)
 
     # --- falling asleep
 
-    def to_falling(self, stand: Stand) -> Step:
+    def to_falling(self, state: BellState) -> Step:
         """Lie down, then open the bell: in this order, so that a full worker sees either the lock or the open bell."""
-        return Stand(Mode.FALLING, lying=stand.lying), Open(lie_down=not stand.lying)
+        return BellState(Mode.FALLING, has_sleep_lock=state.has_sleep_lock), Open(take_sleep_lock=not state.has_sleep_lock)
 
-    def falling_woken(self, stand: Stand, reason: Reason) -> Step:
+    def falling_woken(self, state: BellState, reason: Reason) -> Step:
         """Ask again who is in flight if a mute was undone, else whether they have ended."""
         if reason is Reason.EXPIRED:
-            return self.to_falling(stand)
+            return self.to_falling(state)
         if reason is Reason.HELP:
-            return stand, Witness()
-        return stand, Look(sweep=True, timer=True) if stand.below is None else Check(stand.below)
+            return state, MarkInFlight()
+        return state, Look(sweep=True, timer=True) if state.below is None else Check(state.below)
 
-    def asleep_if_nothing_is_left(self, stand: Stand, looked: Looked) -> Step:
+    def asleep_if_nothing_is_left(self, state: BellState, looked: Looked) -> Step:
         """Asleep means: nobody is in flight, and a sweep after the last of them left nothing. Finding jobs proves neither."""
-        if stand.below is None and looked.swept:
-            return Stand(Mode.ASLEEP, lying=True), Wait(Pause.NEVER)
-        return replace(stand, mode=Mode.FALLING), Wait(Pause.FALLING)
+        if state.below is None and looked.swept:
+            return BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER)
+        return replace(state, mode=Mode.FALLING), Wait(Pause.FALLING)
 
     # --- asleep
 
-    def asleep_woken(self, stand: Stand, woken: Woken) -> Step:
+    def asleep_woken(self, state: BellState, woken: Woken) -> Step:
         """Look for any reason; an insert that was quiet under a mute now undone or run out may still be in flight."""
         if woken.reason is Reason.EXPIRED:
-            return self.to_falling(stand)
+            return self.to_falling(state)
         if woken.reason is Reason.HELP:
-            return replace(stand, mode=Mode.FALLING), Witness()
-        return stand, Look(sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER))
+            return replace(state, mode=Mode.FALLING), MarkInFlight()
+        return state, Look(sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER))
 
     # --- awake
 
-    def to_awake(self, stand: Stand, looked: Looked) -> Step:
+    def to_awake(self, state: BellState, looked: Looked) -> Step:
         """Keep looking; the first mute comes with it."""
-        return self.awake_looked(Stand(Mode.AWAKE, lying=stand.lying), looked)
+        return self.awake_looked(BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), looked)
 
-    def awake_looked(self, stand: Stand, looked: Looked) -> Step:
+    def awake_looked(self, state: BellState, looked: Looked) -> Step:
         """Mute when it is time, look again after a find, pause after none, fall asleep when nothing comes."""
         if not looked.brisk and not looked.found:
-            return self.to_falling(stand)
+            return self.to_falling(state)
         if looked.renew and looked.brisk:
-            return self.mute(stand, looked)
-        return stand, Wait(Pause.FOUND if looked.found else Pause.EMPTY)
+            return self.mute(state, looked)
+        return state, Wait(Pause.FOUND if looked.found else Pause.EMPTY)
 
     # --- full
 
-    def to_full(self, stand: Stand, looked: Looked) -> Step:
+    def to_full(self, state: BellState, looked: Looked) -> Step:
         """Give short handlers a moment before anybody else is told. Under load that is all of being full: then the mute goes on."""
-        stand = Stand(Mode.FULL, lying=stand.lying, fresh=True)
-        return self.mute(stand, looked) if looked.renew and looked.brisk else (stand, Wait(Pause.FRESH))
+        state = BellState(Mode.FULL, has_sleep_lock=state.has_sleep_lock, fresh=True)
+        return self.mute(state, looked) if looked.renew and looked.brisk else (state, Wait(Pause.FRESH))
 
-    def full_woken(self, stand: Stand, woken: Woken) -> Step:
+    def full_woken(self, state: BellState, woken: Woken) -> Step:
         """A slot: look at once. A job is due, or the mute ends: mute and ask whether anybody sleeps."""
         if woken.free:
-            return Stand(Mode.AWAKE, lying=stand.lying), Look(sweep=False)
-        if stand.fresh and woken.reason is not Reason.PAUSE:
-            return stand, Wait(Pause.FRESH)  # what is left of the moment
-        if stand.open and woken.reason is not Reason.TIMER:
-            return stand, Wait(Pause.NEVER)
-        return replace(stand, lying=False, fresh=False), Mute(Manner.FULL, rise=stand.lying)
+            return BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), Look(sweep=False)
+        if state.fresh and woken.reason is not Reason.PAUSE:
+            return state, Wait(Pause.FRESH)  # what is left of the moment
+        if state.open and woken.reason is not Reason.TIMER:
+            return state, Wait(Pause.NEVER)
+        return replace(state, has_sleep_lock=False, fresh=False), Mute(MuteMode.FULL, drop_sleep_lock=state.has_sleep_lock)
 
     # --- awake or full
 
-    def mute(self, stand: Stand, looked: Looked) -> Step:
+    def mute(self, state: BellState, looked: Looked) -> Step:
         """It looks itself, or will in a moment: no need for rings, but perhaps for help."""
-        manner = Manner.SATURATED if looked.saturated else Manner.LOOKING
-        return replace(stand, lying=False), Mute(manner, rise=stand.lying)
+        mute_mode = MuteMode.SATURATED if looked.saturated else MuteMode.LOOKING
+        return replace(state, has_sleep_lock=False), Mute(mute_mode, drop_sleep_lock=state.has_sleep_lock)
 
-    def muted(self, stand: Stand, *, undone: bool) -> Step:
+    def muted(self, state: BellState, *, undone: bool) -> Step:
         """Awake: look on. Full: keep the mute for its time, or leave the queue to those who slept."""
-        if stand.mode is Mode.AWAKE:
-            return stand, Look(sweep=False)
-        if stand.fresh:
-            return stand, Wait(Pause.FRESH)
-        return replace(stand, open=undone), Wait(Pause.NEVER if undone else Pause.RENEWAL)
+        if state.mode is Mode.AWAKE:
+            return state, Look(sweep=False)
+        if state.fresh:
+            return state, Wait(Pause.FRESH)
+        return replace(state, open=undone), Wait(Pause.NEVER if undone else Pause.RENEWAL)

@@ -13,8 +13,8 @@ STEPS = 12
 class LastMinute:
     """Here a poll is any question for due jobs, whatever caused it: a look, a sweep, a fallback poll."""
 
-    polls_per_minute: int = 0
-    jobs_found_per_poll: float = 0.0
+    looks_per_minute: int = 0
+    jobs_found_per_look: float = 0.0
     claim_success_rate: float = 1.0
     """Of these questions, the share that Postgres answered."""
     claim_latency_ms: float = 0.0
@@ -36,7 +36,7 @@ class _Piece:
     longest: float = 0.0
 
 
-class Lately:
+class LookCounter:
     """Counted in steps of some seconds, so that a look costs no more than a few additions."""
 
     def __init__(self) -> None:
@@ -62,8 +62,8 @@ class Lately:
         if not answered + failed:
             return QUIET
         return LastMinute(
-            polls_per_minute=answered + failed,
-            jobs_found_per_poll=round(sum(piece.found for piece in pieces) / (answered + failed), 3),
+            looks_per_minute=answered + failed,
+            jobs_found_per_look=round(sum(piece.found for piece in pieces) / (answered + failed), 3),
             claim_success_rate=round(answered / (answered + failed), 4),
             claim_latency_ms=round(1000 * sum(piece.seconds for piece in pieces) / max(1, answered), 3),
             longest_claim_ms=round(1000 * max(piece.longest for piece in pieces), 3),

@@ -32,7 +32,7 @@ _FEW = 20
 """A look that finds more jobs costs little for each, so their times are not compared."""
 
 
-class Recent:
+class DecayingRate:
     """Something per second over the last moments: it counts less the older it is."""
 
     def __init__(self, memory: float) -> None:
@@ -111,14 +111,14 @@ class LookBudget:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        memory = settings.awake_memory.total_seconds()
-        self._arrivals = Recent(memory)  # jobs found
-        self._unexpected = Recent(memory)  # those of them that came without notice
-        self._in_vain = Recent(memory)  # seconds spent on looks that found nothing
+        memory = settings.tuning.doorbell_rate_window.total_seconds()
+        self._arrivals = DecayingRate(memory)  # jobs found
+        self._unexpected = DecayingRate(memory)  # those of them that came without notice
+        self._in_vain = DecayingRate(memory)  # seconds spent on looks that found nothing
         self._found_all = True  # the last look found fewer jobs than it asked for
         self._look_seconds = 0.001  # of the last empty look
-        self._sweeps = Sweeps(settings.sweep_factor)
-        self._sweep_every = settings.sweep_every.total_seconds()
+        self._sweeps = Sweeps(settings.tuning.sweep_cost_factor)
+        self._sweep_every = settings.tuning.sweep_every.total_seconds()
         self._falling_pause = 0.0
         self._silence_at = -math.inf
 
@@ -150,24 +150,26 @@ class LookBudget:
 
     def is_brisk(self, now: float, *, awake: bool) -> bool:
         """Whether jobs come so fast that looking is cheaper than being rung for."""
-        return is_brisk(self._arrivals.rate(now), self._settings.awake_from, awake=awake)
+        return is_brisk(self._arrivals.rate(now), self._settings.tuning.doorbell_rate, awake=awake)
 
     def pause_after_find(self, now: float) -> float:
         """Seconds until the next look."""
         settings = self._settings
-        pause = pause_after_find(self._arrivals.rate(now), settings.gather_from, settings.gather.total_seconds())
+        pause = pause_after_find(
+            self._arrivals.rate(now), settings.tuning.look_batch_rate, settings.tuning.look_batch_pause.total_seconds()
+        )
         return max(pause, self._pause_for_known(now)) if self._found_all else pause
 
     def pause_after_none(self, now: float) -> float:
         """Seconds until the next look."""
         settings, rate, spent = self._settings, self._arrivals.rate(now), self._in_vain.rate(now)
-        longest = settings.look_pause_max.total_seconds()
-        pause = pause_after_none(rate, self._look_seconds, spent, settings.look_share, longest)
+        longest = settings.tuning.idle_look_pause_max.total_seconds()
+        pause = pause_after_none(rate, self._look_seconds, spent, settings.tuning.idle_look_share, longest)
         return max(pause, self._pause_for_known(now))
 
     def pause_while_falling(self, now: float) -> float:
         """Seconds until the next look: longer each time, and not before a sweep is allowed."""
-        self._falling_pause = min(self._settings.fall_pause_max.total_seconds(), max(0.001, 2 * self._falling_pause))
+        self._falling_pause = min(self._settings.tuning.falling_pause_max.total_seconds(), max(0.001, 2 * self._falling_pause))
         return max(self._falling_pause, self._sweeps.ready_at - now)
 
     def falls_anew(self) -> None:
@@ -175,4 +177,4 @@ class LookBudget:
         self._falling_pause = 0.0
 
     def _pause_for_known(self, now: float) -> float:
-        return pause_for_known(self._arrivals.rate(now), self._unexpected.rate(now), self._settings.awake_from)
+        return pause_for_known(self._arrivals.rate(now), self._unexpected.rate(now), self._settings.tuning.doorbell_rate)

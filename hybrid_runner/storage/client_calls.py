@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import asyncpg
 
-from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.jsontext import decode
+from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.storage.alike import Alike, alike
 from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import asyncpg
 
-from hybrid_runner.model.jobs import Standing, State
+from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
 
 
@@ -31,7 +31,7 @@ async def readers_left(on: Fetches) -> timedelta:
     return timedelta(milliseconds=int(await fetch_value(on, "readers_left")))
 
 
-async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[Standing]:
+async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[JobSnapshot]:
     """Where these jobs stand; those that do not exist are left out."""
     return [_standing(row) for row in await fetch(on, "job_snapshots", ids)]
 
@@ -44,8 +44,8 @@ async def find_new_jobs(
     return NewIds(row["newest"], row["wanted"])
 
 
-def _standing(row: asyncpg.Record) -> Standing:
-    standing = Standing(*row[: len(Standing._fields)])
+def _standing(row: asyncpg.Record) -> JobSnapshot:
+    standing = JobSnapshot(*row[: len(JobSnapshot._fields)])
     return standing._replace(
         state=State(standing.state),
         run_at=standing.run_at.replace(tzinfo=UTC),  # infinity comes without a zone, all else in this one

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
+from hybrid_runner.model.claims import CancelledInQueue, Claim, ClaimResult, OrphanedJob, Registered, TakenEnds
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
-from hybrid_runner.model.claims import Claim, Ended, Lost, Registered, Taken, TakenEnds
-from hybrid_runner.model.upkeep import Culprit, Pruned, QueueFigures, Wanted
 from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage.heartbeat_answer import parse
+from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.connections import Fetches, Rows, fetch, fetch_value
+from hybrid_runner.storage.heartbeat_answer import parse
 
 
 class Kinds:
@@ -36,11 +36,11 @@ WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
 
 async def claim_jobs(
     on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, claim: int, lanes: Lanes = WHOLE_LANES
-) -> Taken:
+) -> ClaimResult:
     """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that was never used before."""
     rows = await fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
     at = rows[0]["looked_at"]
-    return Taken([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
+    return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
 
 async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
@@ -49,7 +49,7 @@ async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
         on,
         "finish_jobs",
         [f.claim.id for f in batch],
-        [f.claim.claim for f in batch],
+        [f.claim.number for f in batch],
         _unless_all(State.COMPLETED, [f.state for f in batch]),
         _unless_all("null", [f.result for f in batch]),
         _unless_all(None, [f.error for f in batch]),
@@ -68,7 +68,7 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
         on,
         "requeue_jobs",
         [r.claim.id for r in batch],
-        [r.claim.claim for r in batch],
+        [r.claim.number for r in batch],
         [r.delay for r in batch],
         [r.charged for r in batch],
         [r.data for r in batch],
@@ -81,7 +81,7 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
 
 async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     """The ids among these claims that are archived already: an earlier settle's answer was lost."""
-    rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.claim for f in batch])
+    rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.number for f in batch])
     return {row[0] for row in rows}
 
 
@@ -191,25 +191,25 @@ async def retire_worker(on: Fetches, worker_id: str, first_claim: int, *, in_ord
     await fetch(on, "retire_worker", worker_id, first_claim, in_order)
 
 
-async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Lost]:
+async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[OrphanedJob]:
     """Running jobs whose claim no living worker has, by id."""
     return _lost(await fetch(on, "find_lost", most, after_id))
 
 
-async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[Lost]:
+async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[OrphanedJob]:
     """Those of this worker's jobs that are past their time-out by more than `overtime`."""
     return _lost(await fetch(on, "find_hung", worker_id, ids, overtime))
 
 
-def _lost(rows: Rows) -> list[Lost]:
-    return [Lost(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+def _lost(rows: Rows) -> list[OrphanedJob]:
+    return [OrphanedJob(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
 async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> TakenEnds:
     """Jobs that ended without a worker; nobody else is given them for a minute."""
     rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
     archived = [row[1:] for row in rows if row[2] is not None]
-    ends = [Ended(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
+    ends = [CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
     return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
 
 
@@ -253,9 +253,9 @@ async def prune(on: Fetches, most: int) -> list[Pruned]:
     return [Pruned(*row) for row in await fetch(on, "prune", most)]
 
 
-async def find_growth(on: Fetches, longer_than: timedelta) -> list[Culprit]:
+async def find_growth(on: Fetches, longer_than: timedelta) -> list[BloatCause]:
     """What lets tables grow, and has for longer."""
-    return [Culprit(*row) for row in await fetch(on, "find_growth", longer_than)]
+    return [BloatCause(*row) for row in await fetch(on, "find_growth", longer_than)]
 
 
 async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:
@@ -268,9 +268,9 @@ async def release_duty(on: Fetches, duty: str, holder: str) -> None:
     await fetch(on, "release_duty", duty, holder)
 
 
-async def queue_figures(on: Fetches) -> list[QueueFigures]:
+async def queue_depths(on: Fetches) -> list[QueueDepth]:
     """How each queue stands."""
-    return [QueueFigures(*row) for row in await fetch(on, "queue_figures")]
+    return [QueueDepth(*row) for row in await fetch(on, "queue_figures")]
 
 
 async def horizon_age(on: Fetches) -> float:
@@ -279,6 +279,6 @@ async def horizon_age(on: Fetches) -> float:
     return seconds
 
 
-async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[Wanted]:
+async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[WorkerDemand]:
     """How many workers each queue, or one, could use."""
-    return [Wanted(*row) for row in await fetch(on, "scale", queue, usual_slots)]
+    return [WorkerDemand(*row) for row in await fetch(on, "scale", queue, usual_slots)]

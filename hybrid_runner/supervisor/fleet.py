@@ -13,11 +13,11 @@ from hybrid_runner.supervisor.member import Member
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
 from hybrid_runner.supervisor.restarting import as_shell
-from hybrid_runner.supervisor.supervised import AT_ONCE, FAREWELL, SIGNALS
-from hybrid_runner.telemetry.metrics.values import Figures, merged
+from hybrid_runner.supervisor.supervised import AT_ONCE, SIGNALS, STOP_PATIENCE
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.telemetry.metrics.values import MetricValues, merged
 from hybrid_runner.web.pages.reports import Body
+from hybrid_runner.web.pages.values import figures_of
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
@@ -61,7 +61,7 @@ class Fleet:
         """Of all processes."""
         return fleet_ready([member.view() for member in self._members], stopping=bool(self._signals))
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """Of all processes, and of those that died: what was counted never goes down."""
         return merged([figures_of(None), *(member.figures() for member in self._members)])
 
@@ -89,7 +89,7 @@ class Fleet:
         self._signals.append(number)
         if len(self._signals) == 1:
             log.info("%s: %d worker processes stop", number.name, len(self._members), extra=log_event("fleet.stopping"))
-            self._end_within(self._grace + FAREWELL)
+            self._end_within(self._grace + STOP_PATIENCE)
         else:
             log.warning("one more %s: ending at once", number.name, extra=log_event("fleet.aborted"))
             self._end_within(_END_AT_ONCE)
@@ -124,7 +124,7 @@ class Fleet:
         if not self._signals and any(not task.done() for task in keeping):
             for member in self._members:
                 member.stop(signal.SIGTERM)
-            self._end_within(self._grace + FAREWELL)
+            self._end_within(self._grace + STOP_PATIENCE)
         await asyncio.wait(keeping)
 
     def _exit_code(self) -> int:

@@ -13,9 +13,9 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.supervisor.process import Command, Process
 from hybrid_runner.supervisor.reports import LONGEST_SILENCE, View
 from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
-from hybrid_runner.telemetry.metrics.values import Figures, lasting, merged
-from hybrid_runner.telemetry.metrics.instruments import PROCESS_RESTARTS
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.metrics.instruments import PROCESS_RESTARTS
+from hybrid_runner.telemetry.metrics.values import MetricValues, lasting, merged
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
@@ -36,7 +36,7 @@ class Member:
         self._lives = 0
         self._deaths = 0
         self._trouble: str | None = None
-        self._counted: tuple[Figures, Process | None] = ({}, None)
+        self._counted: tuple[MetricValues, Process | None] = ({}, None)
         """What earlier lives counted, and the one that counts on. Replaced as one: the pages' thread reads it."""
 
     async def keep(self, command: Command) -> None:
@@ -78,13 +78,13 @@ class Member:
             return View(self.number, None, max(0, self._lives - 1), None, 0.0, self._trouble)
         return View(self.number, process.pid, self._lives - 1, process.said, process.silence)
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """What all its lives counted, and how the last one stands; of one that is silent nobody knows that. From any thread."""
         earlier, process = self._counted
-        said: Figures = {} if process is None else process.figures.copy()
+        said: MetricValues = {} if process is None else process.figures.copy()
         if process is not None and process.silence >= LONGEST_SILENCE:
             said = lasting(said)
-        restarts: Figures = {PROCESS_RESTARTS.name: {(): max(0, self._lives - 1)}}
+        restarts: MetricValues = {PROCESS_RESTARTS.name: {(): max(0, self._lives - 1)}}
         return merged([earlier, {**said, **restarts}])
 
     def _on_working(self) -> None:

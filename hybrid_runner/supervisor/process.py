@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from hybrid_runner.supervisor.supervised import HELD_BACK, VARIABLE, Birth
+from hybrid_runner.supervisor.supervised import HELD_BACK, VARIABLE, ChildOrders
 from hybrid_runner.telemetry.metrics.values import Labels, Value, unpacked
 
 _LONGEST_LINE = 4 * 1024 * 1024
@@ -54,7 +54,7 @@ class Process:
         """Start it in a session of its own: Ctrl-C in our terminal reaches it only through us. OSError if the system refuses."""
         ours, theirs = socket.socketpair()
         with theirs:
-            birth = Birth(theirs.fileno(), worker_id, command.embedded)
+            birth = ChildOrders(theirs.fileno(), worker_id, command.embedded)
             before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)  # inherited until the child can handle them
             try:
                 popen = subprocess.Popen(

@@ -20,10 +20,10 @@ from pathlib import Path
 import orjson
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
-from hybrid_runner.telemetry.metrics.values import packed
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.telemetry.metrics.values import packed
 from hybrid_runner.web.pages.reports import Body, health_of
+from hybrid_runner.web.pages.values import figures_of
 from hybrid_runner.worker.report.status import WorkerStatus
 
 log = logging.getLogger("hybrid_runner.supervisor")
@@ -35,14 +35,14 @@ AT_ONCE = signal.SIGQUIT
 """Ends a process with what it runs; its parent sends it from its own second signal on."""
 HELD_BACK = (*SIGNALS, AT_ONCE)
 """What a process is started with blocked, so that none meets a half-built interpreter."""
-FAREWELL = timedelta(seconds=30)
+STOP_PATIENCE = timedelta(seconds=30)
 """What a process may take beyond its grace, until it is ended without asking."""
 
 _PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class ChildOrders:
     """What a parent tells its child, in a variable that the child takes out of its environment at once."""
 
     socket: int
@@ -55,10 +55,10 @@ class Birth:
         return orjson.dumps(asdict(self)).decode()
 
 
-class Tether:
+class Supervised:
     """The child's end."""
 
-    def __init__(self, birth: Birth) -> None:
+    def __init__(self, birth: ChildOrders) -> None:
         self.worker_id = birth.worker_id
         self._embedded = birth.embedded
         self._socket = socket.socket(fileno=birth.socket)
@@ -68,10 +68,10 @@ class Tether:
         self._told_figures: dict[str, bytes] = {}
 
     @classmethod
-    def find(cls, environment: MutableMapping[str, str]) -> Tether | None:
+    def find(cls, environment: MutableMapping[str, str]) -> Supervised | None:
         """The tie of this process, if it has a parent that supervises it."""
         text = environment.pop(VARIABLE, None)
-        return None if text is None else cls(Birth(**orjson.loads(text)))
+        return None if text is None else cls(ChildOrders(**orjson.loads(text)))
 
     def accept_signals(self) -> None:
         """No longer hold them back; nothing runs yet, and so any one is the end."""
@@ -110,7 +110,7 @@ class Tether:
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         # A thread: it also ends a process whose event loop no longer turns.
-        threading.Thread(target=self._watch, args=(loop, grace + FAREWELL), name="tether", daemon=True).start()
+        threading.Thread(target=self._watch, args=(loop, grace + STOP_PATIENCE), name="tether", daemon=True).start()
         reporting = loop.create_task(self._report())
         try:
             yield

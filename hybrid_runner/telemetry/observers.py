@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 
 log = logging.getLogger("hybrid_runner.telemetry.observers")
 T = TypeVar("T")
@@ -26,20 +26,20 @@ class Observers:
 
     def __init__(
         self,
-        searched: Iterable[Callable[[Search], None]] = (),
-        wrote: Iterable[Callable[[Writing], None]] = (),
+        searched: Iterable[Callable[[LookMade], None]] = (),
+        wrote: Iterable[Callable[[BatchSettled], None]] = (),
         rescued: Iterable[Callable[[Sequence[Settlement]], None]] = (),
     ) -> None:
         self._searched = list(searched)
         self._wrote = list(wrote)
         self._rescued = list(rescued)
-        Seldom.on("observing", [log.name])
+        RateLimitedLog.on("observing", [log.name])
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """A look ended."""
         _tell(self._searched, search)
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Outcomes were written."""
         _tell(self._wrote, writing)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import Link
+from hybrid_runner.storage.connections.connections import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.held_duty import HeldDuty
@@ -68,7 +68,7 @@ class DutyRunner:
                 await self._run(self._in_turn[name])
 
     async def _run(self, duty: Duty) -> None:
-        link = Link(self._dsn, duty.session, timeout=duty.patience.total_seconds())
+        link = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
         try:
             await duty.run(link)
         except RunnerError as error:

@@ -9,8 +9,8 @@ import math
 import time
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage import worker_calls as statements
-from hybrid_runner.storage.connections.connections import Link
+from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage.connections.connections import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
@@ -35,7 +35,7 @@ class HeldDuty:
 
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
-        self._link = Link(dsn, duty.session, timeout=duty.patience.total_seconds())
+        self._link = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
         self._holder: str | None = None
         self._given = asyncio.Event()
         self._due_at = -math.inf
@@ -67,7 +67,7 @@ class HeldDuty:
         if holder is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await statements.release_duty(self._link, self._duty.name, holder)
+                    await worker_calls.release_duty(self._link, self._duty.name, holder)
 
     async def _run_while_held(self) -> None:
         every = self._duty.every.total_seconds()
@@ -83,7 +83,7 @@ class HeldDuty:
 
     async def _renew(self, holder: str, until: float) -> bool:
         try:
-            is_ours = await statements.renew_duty(self._link, self._duty.name, holder)
+            is_ours = await worker_calls.renew_duty(self._link, self._duty.name, holder)
         except RunnerError as error:  # for now; nobody else is given it yet
             self._complain(error)
             return False

@@ -10,16 +10,16 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.model.claims import Lost
+from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.model.claims import OrphanedJob
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settlement import decide
-from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
-from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.job_fields import about
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -52,20 +52,20 @@ class Rescuer:
     async def rescue(self, on: Fetches) -> None:
         """Put back or end all jobs whose worker is dead, unknown, or started anew under its name."""
         async with self._busy:  # a death and the duty may ask for it at once
-            lost = await statements.find_lost(on, BATCH)
+            lost = await worker_calls.find_lost(on, BATCH)
             while lost:
                 await self._settle(on, [self._decide(one, _died(one)) for one in lost])
                 # Going on from there, whatever stays: rows that somebody holds must not hide those behind them.
                 last = lost[-1].claim.id
-                lost = await statements.find_lost(on, BATCH, last) if len(lost) == BATCH else []
-            await statements.forget_dead(on, REMEMBERED)
+                lost = await worker_calls.find_lost(on, BATCH, last) if len(lost) == BATCH else []
+            await worker_calls.forget_dead(on, REMEMBERED)
 
     async def end_hung(self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
         """Put back or end jobs that their worker, which lives, should have ended long ago."""
-        hung = await statements.find_hung(on, worker_id, ids, overtime)
+        hung = await worker_calls.find_hung(on, worker_id, ids, overtime)
         await self._settle(on, [self._decide(one, _hung(one)) for one in hung])
 
-    def _decide(self, lost: Lost, raised: Raised) -> Settlement:
+    def _decide(self, lost: OrphanedJob, raised: Raised) -> Settlement:
         kind = self._registry.get(lost.claim.kind)
         policy = kind.retry if kind is not None else RetryPolicy()
         return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
@@ -97,24 +97,24 @@ class Rescuer:
         return len(moved)
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
-        locked = await statements.find_locked(on, [settlement.claim.id for settlement in settlements])
+        locked = await worker_calls.find_locked(on, [settlement.claim.id for settlement in settlements])
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
     async def _write(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
         requeues, finishes = split(settlements)
-        back = await statements.requeue_jobs(on, requeues, self._traces(requeues)) if requeues else set()
+        back = await worker_calls.requeue_jobs(on, requeues, self._traces(requeues)) if requeues else set()
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
         finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]
-        ended = await statements.finish_jobs(on, finishes) if finishes else set()
+        ended = await worker_calls.finish_jobs(on, finishes) if finishes else set()
         return [*(s for s in requeues if s.claim.id in back), *(s for s in finishes if s.claim.id in ended)]
 
 
-def _died(lost: Lost) -> Raised:
+def _died(lost: OrphanedJob) -> Raised:
     return Raised("WorkerLost", f"worker {lost.worker_id} is gone: it died, or nothing was heard of it for longer than its lease")
 
 
-def _hung(lost: Lost) -> Raised:
-    seconds = lost.claim.seconds or 0
+def _hung(lost: OrphanedJob) -> Raised:
+    seconds = lost.claim.timeout_seconds or 0
     return Raised(
         "TimeoutError", f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop blocked?"
     )

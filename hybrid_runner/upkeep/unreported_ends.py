@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from hybrid_runner.model.claims import Ended
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.claims import CancelledInQueue
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 
 BATCH = 500
@@ -21,7 +21,7 @@ class EndReporter:
     they are reported again.
     """
 
-    def __init__(self, report: Callable[[Sequence[Ended]], None] | None) -> None:
+    def __init__(self, report: Callable[[Sequence[CancelledInQueue]], None] | None) -> None:
         self._report = report
 
     async def report(self, on: Fetches) -> None:
@@ -32,9 +32,9 @@ class EndReporter:
                 return
 
     async def _report_some(self, on: Fetches, older_than: timedelta) -> Sequence[int]:
-        taken = await statements.take_unreported_ends(on, BATCH, older_than)
+        taken = await worker_calls.take_unreported_ends(on, BATCH, older_than)
         if taken.ends and self._report is not None:
             self._report(taken.ends)
         if taken.taken_at is not None:
-            await statements.delete_reported_ends(on, taken.ids, taken.taken_at)
+            await worker_calls.delete_reported_ends(on, taken.ids, taken.taken_at)
         return taken.ids

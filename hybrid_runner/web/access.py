@@ -11,7 +11,7 @@ _CLOSED = "nobody may see what jobs carry, or change them, until the setting HYB
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-class Access:
+class TokenCheck:
     """Compares what a request brings with the token."""
 
     def __init__(self, token: SecretStr | None) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Link, Rows, named
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, Rows, named
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.page_database import JobSource
+from hybrid_runner.web.page_database import PageDatabase
 
 PATIENCE = 5.0
 """Seconds for one answer, with connecting and the questions before it: whoever asked waits."""
@@ -29,12 +29,12 @@ _COMPLAIN = 60.0
 log = logging.getLogger("hybrid_runner.web")
 
 
-class Questions:
+class PageConnection:
     """Whatever can fetch; lives in the pages' loop."""
 
     def __init__(
         self,
-        source: JobSource,
+        source: PageDatabase,
         about: str = "pages about jobs",
         *,
         session: Mapping[str, str] = named("pages", FOR_SETTLING),
@@ -46,7 +46,7 @@ class Questions:
         self._session = session
         self._patience = patience
         self._linger = linger
-        self._link: Link | None = None
+        self._link: LazyConnection | None = None
         self._waiting = 0
         self._moved_at = 0.0
         """When a question was last answered, or asked with none before it."""
@@ -63,7 +63,7 @@ class Questions:
         if self._closing is not None:
             self._closing.cancel()
         if self._link is None:
-            self._link = Link(dsn, self._session, timeout=PATIENCE)
+            self._link = LazyConnection(dsn, self._session, timeout=PATIENCE)
         if not self._waiting:
             self._moved_at = time.monotonic()
         self._waiting += 1

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from hybrid_runner.web.access import Access
-from hybrid_runner.web.database import Questions
-from hybrid_runner.web.stream.events import EventPages
+from hybrid_runner.web.access import TokenCheck
+from hybrid_runner.web.database import PageConnection
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.pages.jobs import JobPages
 from hybrid_runner.web.pages.reports import Reports
-from hybrid_runner.web.page_database import JobSource
+from hybrid_runner.web.stream.events import EventPages
 from hybrid_runner.web.stream.stream import JobStream
 
 
-def add_job_pages(application: web.Application, source: JobSource, reports: Reports) -> None:
+def add_job_pages(application: web.Application, source: PageDatabase, reports: Reports) -> None:
     """Its readers end before its requests are waited for."""
-    questions = Questions(source)
+    questions = PageConnection(source)
     stream = JobStream(source, lambda: reports.ready()["phase"] == "stopping")
-    jobs = JobPages(questions, Access(source.settings.http_token))
+    jobs = JobPages(questions, TokenCheck(source.settings.pages.http_token))
     application.add_routes([*jobs.routes(), *EventPages(jobs, stream).routes()])
 
     async def end_readers(_: web.Application) -> None:

@@ -9,7 +9,7 @@ from hybrid_runner.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class JobSource:
+class PageDatabase:
     """A database, and the settings of its pages."""
 
     settings: Settings

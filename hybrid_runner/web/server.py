@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.pages.reports import Reports, WorkerReports
-from hybrid_runner.web.page_database import JobSource
 from hybrid_runner.worker.report.status import WorkerStatus
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("hybrid_runner.web")
 
 
-class HealthServer:
+class PageServer:
     """Listens from before its worker starts until it has stopped; port 0: not at all."""
 
-    def __init__(self, host: str, port: int, reports: Reports | None = None, jobs: JobSource | None = None) -> None:
+    def __init__(self, host: str, port: int, reports: Reports | None = None, jobs: PageDatabase | None = None) -> None:
         self._host = host
         self._jobs = jobs
         self._port = port

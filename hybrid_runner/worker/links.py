@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Link, for_claims, named
-from hybrid_runner.storage.connections.reachability import Contact
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, for_claims, named
+from hybrid_runner.storage.connections.reachability import Reachability
 
 
 class Links:
     """One for each purpose, so that none waits for another."""
 
     def __init__(self, dsn: str, *, flush_claims: bool, lease: timedelta) -> None:
-        self.contact = Contact()
-        self.claims = Link(dsn, named("claims", for_claims(flushed=flush_claims)), contact=self.contact)
-        self.settles = Link(dsn, named("settles", FOR_SETTLING), contact=self.contact)
-        self.courtesies = Link(dsn, named("courtesies", FOR_SETTLING), contact=self.contact)
+        self.reachability = Reachability()
+        self.claims = LazyConnection(dsn, named("claims", for_claims(flushed=flush_claims)), reachability=self.reachability)
+        self.settles = LazyConnection(dsn, named("settles", FOR_SETTLING), reachability=self.reachability)
+        self.courtesies = LazyConnection(dsn, named("courtesies", FOR_SETTLING), reachability=self.reachability)
         """For what may be lost: progress, changes, questions about missed rings."""
         self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))
         """Seconds for a heartbeat: a lease must not end while one waits for its answer."""
-        self.heartbeat = Link(dsn, named("heartbeat", {}), timeout=self.patience, contact=self.contact)
+        self.heartbeat = LazyConnection(dsn, named("heartbeat", {}), timeout=self.patience, reachability=self.reachability)
         """In a thread of its own, which closes it."""
         self._all = self.claims, self.settles, self.courtesies
 

@@ -14,7 +14,7 @@ from typing import Any
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
 from hybrid_runner.policy.missed_rings import heals
-from hybrid_runner.storage.connections.connections import Ear, Rows, prove_once
+from hybrid_runner.storage.connections.connections import ListenConnection, Rows, prove_once
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
@@ -36,10 +36,10 @@ class Listener:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._subscribe: list[Callable[[Ear], Awaitable[None]]] = []
+        self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
         self._turned: Callable[[], None] = _nobody_asks
         self._outage = Outage("listener")
-        self._ear: Ear | None = None
+        self._connection: ListenConnection | None = None
         self.hearing = False
         self._is_hearing = asyncio.Event()
         self.lost = 0
@@ -68,7 +68,7 @@ class Listener:
 
     def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
         """Give each message of this channel, and its sender's process id, to `heard`. Before `run`."""
-        self._subscribe.append(lambda ear: ear.listen(channel, heard))
+        self._subscribe.append(lambda listening: listening.listen(channel, heard))
 
     async def run(self, turned: Callable[[], None]) -> None:
         """Listen for ever; `turned` is called when hearing begins or ends."""
@@ -80,28 +80,28 @@ class Listener:
                 await self._outage.pause(error)
 
     async def _listen_until_lost(self) -> None:
-        ear = await Ear.open(self._dsn)
+        listening = await ListenConnection.open(self._dsn)
         try:
-            if not await self._prove(ear):
+            if not await self._prove(listening):
                 return
             for subscribe in self._subscribe:
-                await subscribe(ear)
+                await subscribe(listening)
             self._outage.over()
-            self._ear = ear
+            self._connection = listening
             self._set(hearing=True)
             heard_from = time.monotonic()
-            await ear.lost.wait()
+            await listening.lost.wait()
             self.lost += 1
             if time.monotonic() - heard_from < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning("listener: the connection was lost; polling until it is back", extra=log_event("listener.lost"))
         finally:
-            self._ear = self._proof = None
+            self._connection = self._proof = None
             self.doubted = False
             self._set(hearing=False)
-            await ear.close()
+            await listening.close()
 
-    async def _prove(self, ear: Ear) -> bool:
+    async def _prove(self, listening: ListenConnection) -> bool:
         """Ring ourselves: behind a pooler LISTEN succeeds and nothing ever arrives."""
         proved = asyncio.Event()
         channel = proof_channel(uuid.uuid4().hex[:16])
@@ -112,11 +112,11 @@ class Listener:
                 self.doubted = False
             proved.set()
 
-        await ear.listen(channel, on_proof)
-        if ear.pooled:
+        await listening.listen(channel, on_proof)
+        if listening.pooled:
             await prove_once(self._dsn, channel)  # a session hears its own rings, whoever has it at that moment
         else:
-            await ear.send(channel, Proof())
+            await listening.send(channel, Proof())
         try:
             async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
@@ -126,8 +126,8 @@ class Listener:
                 "set HYBRID_RUNNER_LISTEN_DSN to a direct one",
                 extra=log_event("listener.unusable"),
             )
-            pooled = ear.pooled
-            await ear.close()
+            pooled = listening.pooled
+            await listening.close()
             await asyncio.sleep(_TRY_POOLER_AGAIN if pooled else _TRY_AGAIN)
             return False
         self._proof = channel
@@ -147,17 +147,17 @@ class Listener:
         loop = asyncio.get_running_loop()
 
         def is_missing() -> bool:
-            return channel == self.proof_channel and self._proved_at < asked_at and self._ear is not None
+            return channel == self.proof_channel and self._proved_at < asked_at and self._connection is not None
 
         def doubt() -> None:
             self.doubted = self.doubted or is_missing()
 
         def check() -> None:
-            if is_missing() and self._ear is not None:
+            if is_missing() and self._connection is not None:
                 log.warning(
                     "listener: a ring to ourselves did not arrive: connecting again", extra=log_event("listener.ring_not_heard")
                 )
-                self._ear.hang_up()
+                self._connection.hang_up()
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
         loop.call_later(min(_DOUBTED, seconds), lambda: loop.call_later(_READ, doubt))
@@ -166,7 +166,7 @@ class Listener:
     def missed(self, queue: str, count: int) -> None:
         """Rings of the queue were swallowed, and the next may be too: listen on a new connection, at most once a minute."""
         now = time.monotonic()
-        if self._ear is not None and heals(now, self._healed_at):
+        if self._connection is not None and heals(now, self._healed_at):
             self._healed_at = now
             log.warning(
                 "%s: %d jobs waited for a poll although a ring was due: listening anew",
@@ -174,29 +174,29 @@ class Listener:
                 count,
                 extra=log_event("listener.rings_missed"),
             )
-            self._ear.hang_up()
+            self._connection.hang_up()
 
     async def get_up(self) -> None:
         """Give back every sleeper's lock; rings are heard all the same."""
-        if self._ear is not None:
-            await self._ear.fetch("SELECT pg_advisory_unlock_all()")
+        if self._connection is not None:
+            await self._connection.fetch("SELECT pg_advisory_unlock_all()")
 
     def give_up(self) -> None:
         """Hang up if a statement waits for its answer: the network may have swallowed it."""
-        if self._ear is not None and self._ear.busy:
-            self._ear.hang_up()
+        if self._connection is not None and self._connection.busy:
+            self._connection.hang_up()
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement on the session that listens."""
-        if self._ear is None:
+        if self._connection is None:
             raise DatabaseUnavailable("the listener is not connected")
-        return await self._ear.fetch(query, *args)
+        return await self._connection.fetch(query, *args)
 
     async def send(self, channel: Channel[M], message: M) -> None:
         """Send a message; it is a hint, so it may be lost."""
-        if self._ear is not None:
+        if self._connection is not None:
             with contextlib.suppress(RunnerError):
-                await self._ear.send(channel, message)
+                await self._connection.send(channel, message)
 
     def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:

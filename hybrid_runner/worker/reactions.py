@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from hybrid_runner.model import news as brought
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.events import Writing
+from hybrid_runner.model import news as brought
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.messages import WorkerCame, WorkerLeft, channel_of
 from hybrid_runner.model.outcomes import split
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Name
 from hybrid_runner.worker.loops import Outage
-from hybrid_runner.worker.report.change_feed import Publisher
+from hybrid_runner.worker.report.change_feed import ChangeFeed
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 
@@ -33,19 +33,19 @@ class Reactions:
         self,
         station: Station,
         tasks: Tasks,
-        publisher: Publisher,
-        observe: Callable[[Writing], None],
+        publisher: ChangeFeed,
+        observe: Callable[[BatchSettled], None],
         proof_seconds: float,
     ) -> None:
         self._station = station
         self._tasks = tasks
-        self._publisher = publisher
+        self._change_feed = publisher
         self._observe = observe
         self._proof_seconds = proof_seconds
 
     # --- the settler
 
-    def on_batch_settled(self, writing: Writing) -> None:
+    def on_batch_settled(self, writing: BatchSettled) -> None:
         """Postgres has these outcomes."""
         self._observe(writing)
         if not self._station.listener.hearing:  # nobody will ring us for what was put back
@@ -79,7 +79,7 @@ class Reactions:
         for name in self._station.queues:
             await listener.send(channel_of(name), WorkerCame(worker_id))
         self._station.membership.soon()
-        await self._publisher.look(listener)
+        await self._change_feed.look(listener)
 
     # --- the heartbeat
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar, assert_never
 
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
-from hybrid_runner.model.events import Writing
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, split
-from hybrid_runner.policy.look_rate import Recent
+from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.settlement import error_text
-from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -73,7 +73,7 @@ class Settler:
     ) -> None:
         self._outcomes = outcomes
         self._most = most
-        self._on_batch_settled: Callable[[Writing], None] = _nobody_asks
+        self._on_batch_settled: Callable[[BatchSettled], None] = _nobody_asks
         self._on_room: Callable[[], None] = _nobody_asks
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
@@ -85,7 +85,7 @@ class Settler:
         self._look_again = False
         self._gathering = gathering
         self._is_enough = asyncio.Event()
-        self._recent = Recent(memory=0.1)
+        self._recent = DecayingRate(memory=0.1)
         self.stale = 0
 
     @property
@@ -100,7 +100,7 @@ class Settler:
     def claims(self) -> list[tuple[int, int]]:
         """The jobs and claims whose outcome Postgres does not have yet."""
         kept = (*self._waiting, *self._in_flight, *self._set_aside)
-        return [(settlement.claim.id, settlement.claim.claim) for settlement in kept]
+        return [(settlement.claim.id, settlement.claim.number) for settlement in kept]
 
     def settle(self, settlement: Settlement) -> None:
         """Take a settlement; never waits."""
@@ -114,7 +114,7 @@ class Settler:
         """Wait until Postgres has everything."""
         await self._none.wait()
 
-    async def run(self, on_batch_settled: Callable[[Writing], None], on_room: Callable[[], None]) -> None:
+    async def run(self, on_batch_settled: Callable[[BatchSettled], None], on_room: Callable[[], None]) -> None:
         """Write for ever; started again, what was on its way is written first.
 
         `on_batch_settled` is told what Postgres has, `on_room` that there is room for more outcomes.
@@ -272,11 +272,11 @@ class Settler:
         stale = [settlement for settlement in not_moved if not settlement.claim.completed_by_handler]
         if len(stale) < len(not_moved):
             moved = [*moved, *(Finished(s.claim, State.COMPLETED) for s in not_moved if s.claim.completed_by_handler)]
-        self._on_batch_settled(Writing(moved, stale, began, time.monotonic()))
+        self._on_batch_settled(BatchSettled(moved, stale, began, time.monotonic()))
         self.stale += len(stale)
         for settlement in stale[:_MOST_LINES]:
             log.warning(
-                "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
+                "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.number, settlement.state.value,
                 extra=about(settlement.claim, "job.outcome_dropped"),
             )  # fmt: skip
         if len(stale) > _MOST_LINES:
@@ -312,7 +312,7 @@ def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
     if len(moved) == len(settlements):
         return settlements, []
     # Of two claims of one job, which a crash of Postgres can bring about, only the later one counts.
-    latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.claim)}
+    latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.number)}
     counts = {id(s) for job_id, s in latest.items() if job_id in moved}
     return [s for s in settlements if id(s) in counts], [s for s in settlements if id(s) not in counts]
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 from enum import Enum
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.report.job_log import Chronicle
 from hybrid_runner.worker.loops import within
+from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 
@@ -50,10 +50,10 @@ class Budget:
 class Shutdown:
     """The steps, in the order in which they are made."""
 
-    def __init__(self, station: Station, tasks: Tasks, chronicle: Chronicle, budget: Budget) -> None:
+    def __init__(self, station: Station, tasks: Tasks, job_log: JobLog, budget: Budget) -> None:
         self._station = station
         self._tasks = tasks
-        self._chronicle = chronicle
+        self._job_log = job_log
         self._budget = budget
         self._name = station.identity.id
 
@@ -105,7 +105,7 @@ class Shutdown:
 
     async def _5_end_loops(self) -> None:
         await self._tasks.end("")
-        self._chronicle.summarise()
+        self._job_log.summarise()
         for queue in self._station.queues.values():
             queue.timer.clear()
         await self._station.executor.close()

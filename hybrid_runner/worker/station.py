@@ -9,14 +9,14 @@ from datetime import timedelta
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.jobs import State
 from hybrid_runner.policy.doorbell import Mode
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.membership import Membership
 from hybrid_runner.worker.queue.queue_station import QueueStation
+from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.settler import Settler
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -46,9 +46,9 @@ class Station:
     async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
         """Open the queues and become known; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
-            await statements.open_queue(self.links.claims, name, ring_within)
+            await worker_calls.open_queue(self.links.claims, name, ring_within)
         await self.membership.register()
-        await statements.keep_jobs(self.links.settles, keeps)
+        await worker_calls.keep_jobs(self.links.settles, keeps)
 
     async def idle(self) -> None:
         """Wait until there is no reason to look, nothing runs and everything is written down."""
@@ -71,7 +71,7 @@ class Station:
             await self.listener.get_up()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
-                await statements.leave_bell(self.links.claims, name, self.identity.id, is_muted=is_awaited)
+                await worker_calls.leave_bell(self.links.claims, name, self.identity.id, is_muted=is_awaited)
         except RunnerError as error:
             log.info(
                 "worker %s could not say that it leaves its queues: %s",

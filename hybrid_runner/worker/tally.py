@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hybrid_runner.model.events import Writing
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.outcomes import word_of
 
 
@@ -26,7 +26,7 @@ class Tally:
             self._changed.clear()
             await self._changed.wait()
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Postgres has them."""
         self.settled.update(map(word_of, writing.settled))
         self._changed.set()

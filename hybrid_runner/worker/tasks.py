@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.telemetry.tracing.current import quiet
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.tracing.current import quiet
 from hybrid_runner.worker.loops import keep
 
 log = logging.getLogger("hybrid_runner.worker")

@@ -10,43 +10,43 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.messages import READERS, channel_of
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.pace import Pace
-from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import worker_calls as statements
-from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.storage import worker_calls
+from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing.tracing import make_tracing
-from hybrid_runner.worker.liveness.beats import Beats
-from hybrid_runner.worker.run.pools import Callers
-from hybrid_runner.worker.report.job_log import Chronicle
-from hybrid_runner.worker.queue.claimer import Claimer, Reasons
-from hybrid_runner.worker.queue.claims import Claims
-from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
-from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.liveness.beats import Beats
 from hybrid_runner.worker.liveness.membership import Membership, Offer, heard_within
-from hybrid_runner.worker.queue.missed_rings import MissedRings
+from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
+from hybrid_runner.worker.liveness.watchdog import Watchdog
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 from hybrid_runner.worker.outcome_port import Outcomes
+from hybrid_runner.worker.queue.claimer import Claimer, Reasons
+from hybrid_runner.worker.queue.claims import Claims
+from hybrid_runner.worker.queue.members import Members
+from hybrid_runner.worker.queue.missed_rings import MissedRings
 from hybrid_runner.worker.queue.poller import Poller
-from hybrid_runner.worker.run.progress import ProgressWriter
-from hybrid_runner.worker.report.change_feed import Publisher
 from hybrid_runner.worker.queue.queue_station import QueueStation
-from hybrid_runner.worker.reactions import Reactions
-from hybrid_runner.worker.settler import Gathering, Settler
 from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.queue.timer import Timer
+from hybrid_runner.worker.queue.wake import Wake
+from hybrid_runner.worker.reactions import Reactions
+from hybrid_runner.worker.report.change_feed import ChangeFeed
+from hybrid_runner.worker.report.job_log import JobLog
+from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.pools import HandlerPools
+from hybrid_runner.worker.run.progress import ProgressWriter
+from hybrid_runner.worker.settler import Gathering, Settler
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
-from hybrid_runner.worker.queue.timer import Timer
-from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
-from hybrid_runner.worker.queue.wake import Wake
-from hybrid_runner.worker.liveness.watchdog import Watchdog
-from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 
 _MANY_OUTCOMES = 50
 
@@ -55,8 +55,8 @@ class Reports(NamedTuple):
     """What a worker keeps of what happened in it, whatever database it came from."""
 
     tally: Tally
-    counts: Counts
-    chronicle: Chronicle
+    counts: Counters
+    job_log: JobLog
 
 
 class Wired(NamedTuple):
@@ -77,30 +77,30 @@ def wire(
     reports: Reports,
 ) -> Wired:
     """Make all parts; nothing is asked of the database yet."""
-    links = Links(dsn, flush_claims=settings.flush_claims, lease=settings.lease)
-    listener = Listener(settings.listen_dsn or dsn)
-    kinds = statements.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
+    links = Links(dsn, flush_claims=settings.work.flush_claims, lease=settings.work.lease)
+    listener = Listener(settings.database.listen_dsn or dsn)
+    kinds = worker_calls.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
     tracing = make_tracing(lambda: identity.id)
     total = sum(slots.values())
 
     # Who watches.
-    tally, counts, chronicle = reports
-    publisher = Publisher(listener.send, tasks.soon)
+    tally, counts, job_log = reports
+    publisher = ChangeFeed(listener.send, tasks.soon)
     observers = Observers(
         searched=[counts.searched, *([tracing.searched] if tracing.on else []), publisher.searched],
-        wrote=[tally.wrote, counts.wrote, chronicle.wrote, tracing.wrote, publisher.wrote],
+        wrote=[tally.wrote, counts.wrote, job_log.wrote, tracing.wrote, publisher.wrote],
         rescued=[counts.rescued, tracing.rescued, publisher.rescued],
     )
 
     # From a claim to the archive: executor → settler.
-    progress = ProgressWriter(partial(statements.record_progress, links.courtesies), publisher.note)
-    callers = Callers(threads=settings.thread_slots, processes=settings.process_slots, report=progress.report)
+    progress = ProgressWriter(partial(worker_calls.record_progress, links.courtesies), publisher.note)
+    callers = HandlerPools(threads=settings.work.thread_slots, processes=settings.work.process_slots, report=progress.report)
     settler = Settler(
         Outcomes(links.settles, tracing),
         most=2 * total,
         gathering=Gathering(
-            seconds=settings.gather_outcomes.total_seconds(),
-            from_rate=settings.awake_from,
+            seconds=settings.tuning.settle_batch_pause.total_seconds(),
+            from_rate=settings.tuning.doorbell_rate,
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         ),
     )
@@ -108,9 +108,9 @@ def wire(
 
     # What it is to the others: membership here, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
-    upkeep = UpkeepLoop(dsn, registry, executor, settings.overtime, tracing, observers.rescued, worker_loop)
-    beats = Beats(links, identity, list(slots), settings.overtime, executor, listener, upkeep, worker_loop)
-    watchdog = Watchdog(settings.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
+    upkeep = UpkeepLoop(dsn, registry, executor, settings.work.timeout_grace, tracing, observers.rescued, worker_loop)
+    beats = Beats(links, identity, list(slots), settings.work.timeout_grace, executor, listener, upkeep, worker_loop)
+    watchdog = Watchdog(settings.work.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
     offer = Offer(slots, kinds.number)
     membership = Membership(links, settings, identity, offer, beats, watchdog)
 
@@ -123,16 +123,18 @@ def wire(
         reasons = Reasons(
             wake,
             Slots(slots, on_free=partial(wake.up, Reason.SLOT), room=settler.room),
-            Timer(wake, furthest=settings.hybrid_poll_cap),
+            Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(
                 wake,
-                deaf=Pace(settings.poll_base, settings.poll_cap, settings.poll_factor),
-                hearing=Pace(settings.hybrid_poll_base, settings.hybrid_poll_cap, settings.poll_factor),
+                deaf=Pace(settings.polling.poll_base, settings.polling.poll_cap, settings.polling.poll_factor),
+                hearing=Pace(settings.polling.hybrid_poll_base, settings.polling.hybrid_poll_cap, settings.polling.poll_factor),
             ),
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
-        claims = Claims(queue, links.claims, kinds, identity, settings.frontier_margin, membership.soon, in_hand, settler.settle)
+        claims = Claims(
+            queue, links.claims, kinds, identity, settings.tuning.frontier_margin, membership.soon, in_hand, settler.settle
+        )
         on_look = (missed.searched, observers.searched)
         claimer = Claimer(queue, settings, reasons, claims, listener, members, executor.start, on_look)
         return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, membership.soon, tasks.soon)

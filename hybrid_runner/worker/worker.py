@@ -8,18 +8,18 @@ from datetime import timedelta
 from functools import partial
 from typing import Self
 
-from hybrid_runner.model.jobs import Keep
 from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.model.jobs import Keep
 from hybrid_runner.settings import Settings
-from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.tracing.current import hushed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
-from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.report.job_log import Chronicle, tell_start
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.shutdown import Budget, Shutdown
+from hybrid_runner.worker.report.job_log import JobLog, tell_start
 from hybrid_runner.worker.report.snapshot import snapshot
 from hybrid_runner.worker.report.status import WorkerStatus
+from hybrid_runner.worker.shutdown import Budget, Shutdown
 from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 from hybrid_runner.worker.wiring import Reports, wire
@@ -35,10 +35,10 @@ class Worker:
         self._settings = settings
         self._registry = registry
         self._slots = dict(queues)
-        self._identity = Identity(worker_id, settings.lease)
+        self._identity = Identity(worker_id, settings.work.lease)
         self._tasks = Tasks(lambda: self.id)
-        counts = Counts(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
-        self._reports = Reports(Tally(), counts, Chronicle())
+        counts = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        self._reports = Reports(Tally(), counts, JobLog())
         self._stopping = False
 
     @property
@@ -52,24 +52,24 @@ class Worker:
         self._station, self._reactions, progress = wire(
             self._dsn, settings, registry, self._slots, self._identity, self._tasks, self._reports
         )
-        usual = Keep(settings.keep_completed, settings.keep_failed, settings.keep_cancelled)
+        usual = Keep(settings.retention.keep_completed, settings.retention.keep_failed, settings.retention.keep_cancelled)
         try:
             with hushed():
-                await self._station.register(settings.hybrid_poll_cap, registry.keeps(usual))
+                await self._station.register(settings.polling.hybrid_poll_cap, registry.keeps(usual))
         except BaseException:
             await self._station.close()
             raise
         station, reactions, start_loop = self._station, self._reactions, self._tasks.loop
         start_loop("settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room))
         start_loop("progress", progress.run)
-        start_loop("chronicle", self._reports.chronicle.run)
+        start_loop("chronicle", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
         for name, queue in station.queues.items():
             start_loop(f"claimer of {name}", queue.claimer.run)
             start_loop(f"poller of {name}", queue.poller.run)
         self._identity.allow_claims()
         station.membership.start(reactions.on_news, reactions.on_silence)
-        tell_start(self.id, self._slots, registry, settings.thread_slots)
+        tell_start(self.id, self._slots, registry, settings.work.thread_slots)
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Shut down within the grace and a moment: see `shutdown.py`."""
@@ -77,12 +77,12 @@ class Worker:
             return
         self._stopping = True
         self._tasks.expect_ends()
-        budget = Budget(self._settings.grace if grace is None else grace)
+        budget = Budget(self._settings.work.grace if grace is None else grace)
         log.info(
             "worker %s stops: %d jobs are running", self.id, len(self._station.executor.running), extra=log_event("worker.stopping")
         )
         with hushed():
-            await Shutdown(self._station, self._tasks, self._reports.chronicle, budget).run()
+            await Shutdown(self._station, self._tasks, self._reports.job_log, budget).run()
         log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
 
     async def __aenter__(self) -> Self:

@@ -12,7 +12,7 @@ from hybrid_runner import Job, Runner
 from hybrid_runner.storage.connections.connections import connect
 
 app = Runner()
-DSN = app.settings.dsn or ""
+DSN = app.settings.database.dsn or ""
 
 
 class Number(BaseModel):

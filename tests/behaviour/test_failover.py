@@ -14,7 +14,7 @@ import pytest
 from hybrid_runner import Job
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.news import DeclaredDead, WorkerDied, WorkerSilent
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.behaviour.noting_app import RUNS, runs
@@ -130,7 +130,7 @@ async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(synchrono
 
 async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_clock_is_ahead(asynchronous: Pair) -> None:
     """A1 A3: the fallback poll is minutes away."""
-    app = runner(asynchronous.dsn, poll_base="5m", poll_cap="5m", hybrid_poll_base="5m", hybrid_poll_cap="5m", awake_from=1e6)
+    app = runner(asynchronous.dsn, poll_base="5m", poll_cap="5m", hybrid_poll_base="5m", hybrid_poll_cap="5m", doorbell_rate=1e6)
 
     @app.job("note")
     async def note(payload: int) -> int:
@@ -257,7 +257,7 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     """D5: the server ran all the while, and yet nobody could reach it as a primary."""
     lease = timedelta(seconds=2)
     connection = await connect(asynchronous.dsn)
-    await statements.register_worker(connection, "old", "host", 1, "0", "{}", lease)
+    await worker_calls.register_worker(connection, "old", "host", 1, "0", "{}", lease)
     await connection.close()
     asynchronous.until_replayed()
     up_for_longer = "SELECT pg_postmaster_start_time() + interval '2 s' < clock_timestamp()"
@@ -267,7 +267,7 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     await asyncio.to_thread(asynchronous.fail_over)
     connection = await connect(asynchronous.dsn)
     first = await living(connection, "new")
-    told = await statements.beat(connection, "new", [], ["default"], first)
+    told = await worker_calls.beat(connection, "new", [], ["default"], first)
     assert [one for one in told if isinstance(one, WorkerDied | DeclaredDead)] == []
     [silent] = [one for one in told if isinstance(one, WorkerSilent)]
     assert timedelta(0) < silent.dead_in <= lease

@@ -19,7 +19,7 @@ from hybrid_runner import Worker
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.web.pages import health
-from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.server import PageServer
 from tests.cli.running import worker as worker_process
 from tests.support import inside
 from tests.support.bells import INSERT, seen, until_asleep, until_mode
@@ -72,7 +72,7 @@ async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple
     async def note(payload: dict[str, int]) -> None:
         ran.set()
 
-    async with HealthServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+    async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
         await app.enqueue(note, {})
         await ran.wait()  # so that all connections are open
         await running.idle()
@@ -84,10 +84,10 @@ async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple
 def test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds() -> None:
     """A11: a failure right after the last sign of life."""
     settings = Settings()
-    beat = min(settings.heartbeat, settings.lease / 3).total_seconds() * health.SPREAD
+    beat = min(settings.work.heartbeat, settings.work.lease / 3).total_seconds() * health.SPREAD
     assert beat + health.LATE_BEAT < 14  # a server that is frozen
     assert beat + inside.LISTENER_DOUBTS_AFTER < 14  # a listener that is dead, and does not know
-    assert settings.stall_after.total_seconds() * 1.25 < 14
+    assert settings.work.stall_after.total_seconds() * 1.25 < 14
     assert max(health.HANGS_FROM, health.AWAY_FROM) < 14
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.metrics.instruments import MISSED_RINGS
 from hybrid_runner.web.pages.health import checks_of
@@ -22,7 +22,7 @@ from tests.support.waiting import differs_from, equals, until, until_fetched
 from tests.support.working import runner, working
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
-MANY_POLLS: dict[str, Any] = QUICK_BEATS | {"hybrid_poll_base": "50ms", "hybrid_poll_cap": "50ms", "awake_from": 30}
+MANY_POLLS: dict[str, Any] = QUICK_BEATS | {"hybrid_poll_base": "50ms", "hybrid_poll_cap": "50ms", "doorbell_rate": 30}
 LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
 MUTE_FOR_30_S = "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues"
 HOUR_OLD = "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', clock_timestamp() - interval '1 hour')"
@@ -145,8 +145,8 @@ async def test_a_role_that_may_only_work_may_look_for_missed_rings(dsn: str, dat
     job = await database.fetchval(INSERT, "note")
     await database.execute("SELECT hybrid_runner.open_bell('default', false)")
     await database.execute("SET SESSION AUTHORIZATION hybrid_runner_worker")
-    assert await statements.find_unannounced(database, "default", [job, 0]) == (True, 1)
-    assert await statements.find_unannounced(database, "nowhere", [job]) == (False, 1)
+    assert await worker_calls.find_unannounced(database, "default", [job, 0]) == (True, 1)
+    assert await worker_calls.find_unannounced(database, "nowhere", [job]) == (False, 1)
 
 
 async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: Connection) -> None:

@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.errors import DatabaseError
-from hybrid_runner.storage.connections import pooler as pooled
-from hybrid_runner.storage.connections.connections import FOR_CLAIMS, FOR_SETTLING, Connection, Link, Pool, connect, for_claims, open_pool
+from hybrid_runner.storage.connections import pooler
+from hybrid_runner.storage.connections.connections import (
+    FOR_CLAIMS,
+    FOR_SETTLING,
+    Connection,
+    LazyConnection,
+    Pool,
+    connect,
+    for_claims,
+    open_pool,
+)
 from hybrid_runner.storage.migrations import migrate, schema_version
 from hybrid_runner.storage.queries import migrations
 from tests.behaviour.noting_app import RUNS, runs
@@ -38,7 +47,7 @@ OURS_IGNORED = ", ".join(
         "jit",
         "default_transaction_isolation",
         "extra_float_digits",
-        *pooled.MARK,
+        *pooler.MARK,
         "tcp_keepalives_idle",
         "tcp_keepalives_interval",
         "tcp_keepalives_count",
@@ -162,7 +171,7 @@ async def test_in_session_mode_rings_arrive_without_another_dsn(dsn: str) -> Non
 
 
 async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_dsn: str) -> None:
-    claims, settles = Link(pooled_dsn, for_claims(flushed=False)), Link(pooled_dsn, FOR_SETTLING)
+    claims, settles = LazyConnection(pooled_dsn, for_claims(flushed=False)), LazyConnection(pooled_dsn, FOR_SETTLING)
     stranger = await connect(pooled_dsn)
     ask = SETTINGS + "current_setting('synchronous_commit') AS flush, current_setting('enable_seqscan') AS scan, $1::int AS n"
     for n in range(5):
@@ -220,7 +229,7 @@ async def test_a_pooler_that_drops_our_settings_without_a_word_is_noticed(dsn: s
         pool = await open_pool(by_pooler, largest=8)
         numbers = await asyncio.gather(*(value(pool, "SELECT $1::int", n) for n in range(100)))
         assert numbers == list(range(100))
-        assert pooled.is_known(by_pooler)
+        assert pooler.is_known(by_pooler)
         await pool.close()
 
 
@@ -231,6 +240,6 @@ async def test_what_the_dsn_itself_asks_for_and_the_pooler_refuses_is_one_clear_
 
 async def test_a_direct_connection_is_not_taken_for_a_pooled_one(dsn: str) -> None:
     connection = await connect(dsn)
-    assert not pooled.is_pooled(connection)
+    assert not pooler.is_pooled(connection)
     assert await connection.fetchval("SHOW plan_cache_mode") == "force_custom_plan"
     await connection.close()

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAR = "5m"
 SETTINGS: dict[str, Any] = {
     "poll_base": FAR, "poll_cap": FAR, "hybrid_poll_base": FAR, "hybrid_poll_cap": FAR,
-    "heartbeat": FAR, "lease": "1h", "awake_from": 30,
+    "heartbeat": FAR, "lease": "1h", "doorbell_rate": 30,
 }  # fmt: skip
 SLOTS = 3
 ROUNDS = 10
@@ -152,7 +152,7 @@ async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most
     chance = random.Random(seed)
     settings = SETTINGS | {"heartbeat": "1s"}
     # the process alone is ever awake: it holds the mute, and the others sleep under it
-    async with fleet(dsn, database, settings | {"awake_from": 1e6}, settings | {"awake_from": 1}) as workers:
+    async with fleet(dsn, database, settings | {"doorbell_rate": 1e6}, settings | {"doorbell_rate": 1}) as workers:
         async with producing(dsn, chance) as producers:
             async with asyncio.timeout(20):
                 while not (set(modes(workers)) == {"asleep"} and await database.fetchval(IS_MUTED)):

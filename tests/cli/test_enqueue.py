@@ -12,7 +12,7 @@ import pytest
 
 from hybrid_runner.cli.waiting import describe
 from hybrid_runner.model.jobs import JobStatus, State
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.cli.running import COMMAND, environment, fails, hybrid_runner, succeeds, worker
 
@@ -59,7 +59,7 @@ async def test_every_option_reaches_the_row(dsn: str, database: Connection) -> N
         "--run-at", "2050-01-01T00:00+00:00", "--max-attempts", "7", "--timeout", "1m",
         "--finish-by", "2051-01-01T00:00+00:00", "--data", '{"seen": 0}', "--dsn", dsn,
     )  # fmt: skip
-    [job] = await client_statements.list_jobs(database, None, None, None, 10)
+    [job] = await client_calls.list_jobs(database, None, None, None, 10)
     assert out == f"job {job.id} inserted\n"
     assert (job.kind, job.payload, job.queue, job.key, job.priority, job.max_attempts) == ("double", {"n": 1}, "images", "k", 3, 7)
     assert job.run_at.isoformat() == "2050-01-01T00:00:00+00:00"

@@ -9,8 +9,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.cli.running import fails, succeeds
 from tests.support.archive import aged, exists, partition
@@ -35,7 +34,7 @@ async def fails_(*arguments: str) -> str:
 
 async def failed(database: Connection) -> int:
     claim = await running(database)
-    await statements.finish_jobs(database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))])
+    await worker_calls.finish_jobs(database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))])
     return claim.id
 
 
@@ -55,7 +54,7 @@ async def test_list_shows_live_and_archived_jobs_newest_first(dsn: str, database
 
 async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:
     taken = await running(database)
-    await statements.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")])
+    await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")])
     assert "0/5, 1 snooze " in (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()[1]
     assert json.loads(await succeeds_("jobs", "show", str(taken.id), "--json", "--dsn", dsn))["snoozes"] == 1
     shown = dict(line.split(None, 1) for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)).splitlines())
@@ -95,7 +94,7 @@ async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: 
     queued = await enqueue(database)
     text = await succeeds_("jobs", "cancel", str(queued), str(taken.id), "--reason", "no longer wanted", "--dsn", dsn)
     assert text.splitlines() == [f"job {queued} is cancelled", f"job {taken.id} runs, and was told to stop"]
-    view = await client_statements.get_job(database, queued)
+    view = await client_calls.get_job(database, queued)
     assert view is not None
     assert view.errors[-1]["message"] == "no longer wanted"
     assert await succeeds_("jobs", "retry", str(queued), "--dsn", dsn) == f"job {queued} is queued again\n"
@@ -115,7 +114,7 @@ async def test_jobs_that_cannot_be_found_or_changed_are_one_line(dsn: str, datab
     assert await fails_("jobs", "retry", "12345", "--dsn", dsn) == "there is no job 12345"
     assert await fails_("jobs", "cancel", str(done), "--dsn", dsn) == f"job {done} has ended already"
     assert "another live job has its key" in await fails_("jobs", "retry", str(done), "--dsn", dsn)
-    assert await client_statements.get_job(database, holder) is not None
+    assert await client_calls.get_job(database, holder) is not None
 
 
 async def test_queues_are_paused_and_resumed(dsn: str) -> None:
@@ -153,6 +152,6 @@ async def test_prune_forgets_and_says_in_one_line_what_went(dsn: str, database: 
 
 async def test_prune_beside_another_says_so(dsn: str, database: Connection) -> None:
     async with database.transaction():
-        await statements.prune(database, 1)
+        await worker_calls.prune(database, 1)
         said = await succeeds_("jobs", "prune", "--dsn", dsn)
     assert said == "another is pruning, or somebody retries an ended job: nothing was done\n"

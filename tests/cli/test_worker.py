@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.worker.interpreter import YOUNG
 from tests.cli.running import NOBODY, worker
@@ -44,7 +44,7 @@ async def test_inserted_job_is_archived_and_a_signal_ends_in_order(
         await process.says("listening on default, numbers")
         job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
         await process.says("completed, attempt", job)
-        view = await client_statements.get_job(database, job)
+        view = await client_calls.get_job(database, job)
         assert view is not None
         assert (view.state, view.result) == ("completed", 42)
         assert await process.ends(number) == 0
@@ -78,7 +78,7 @@ async def test_garbage_is_looked_for_less_often_unless_the_application_says_how_
         await process.says("listening")
         job = await database.fetchval(INSERT, "default", "often", "{}")
         await process.says("completed, attempt", job)
-        view = await client_statements.get_job(database, job)
+        view = await client_calls.get_job(database, job)
         assert view is not None
         assert view.result == has
         assert await process.ends() == 0
@@ -112,7 +112,7 @@ async def test_thread_that_never_ends_does_not_keep_the_process(dsn: str, databa
         job = await database.fetchval(INSERT, "default", "hang", "{}")
         await process.says("hang starts", job)
         assert await process.ends() == 0
-    view = await client_statements.get_job(database, job)
+    view = await client_calls.get_job(database, job)
     assert view is not None
     assert (view.state, view.attempt) == ("queued", 0)
 

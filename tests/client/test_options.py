@@ -54,7 +54,7 @@ def accepted(annotation: Any) -> set[Any]:
 
 def test_the_arguments_of_a_runner_are_its_settings() -> None:
     hints = get_type_hints(SettingOptions)
-    assert list(hints) == [name for name in Settings.model_fields if name != "dsn"]
+    assert list(hints) == [name for name in Settings.fields() if name != "dsn"]
     for name, hint in hints.items():
         given = {each for part in get_args(hint) for each in (get_args(part) or (part,))} - {type(None)}
-        assert given == accepted(Settings.model_fields[name].annotation), name
+        assert given == accepted(Settings.fields()[name].annotation), name

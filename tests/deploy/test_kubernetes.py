@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from hybrid_runner.settings import Settings
-from hybrid_runner.web.server import HealthServer
-from hybrid_runner.web.page_database import JobSource
+from hybrid_runner.web.page_database import PageDatabase
+from hybrid_runner.web.server import PageServer
 from tests.support.pages import browser
 from tests.support.ports import free_port
 
@@ -88,7 +88,7 @@ def secrets(kind: str) -> dict[str, dict[str, Any]]:
 def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_starts_without_the_optional_ones() -> None:
     secret = {
         f"HYBRID_RUNNER_{name.upper()}"
-        for name, field in Settings.model_fields.items()
+        for name, field in Settings.fields().items()
         if name.endswith("dsn") or "SecretStr" in str(field.annotation)
     }
     taken = secrets("Deployment")
@@ -107,14 +107,14 @@ def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> Non
     assert container["livenessProbe"]["exec"]["command"] == ["probe", "alive"]
     startup = container["startupProbe"]
     assert startup["httpGet"]["path"] == "/ready"
-    assert startup["periodSeconds"] * startup["failureThreshold"] > Settings.model_fields["start_timeout"].default.total_seconds()
+    assert startup["periodSeconds"] * startup["failureThreshold"] > Settings.fields()["start_timeout"].default.total_seconds()
 
 
 def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
     """D6"""
     spec = one("Deployment")["spec"]["template"]["spec"]
     before = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    grace = Settings.model_fields["grace"].default.total_seconds()
+    grace = Settings.fields()["grace"].default.total_seconds()
     assert spec["terminationGracePeriodSeconds"] >= before + grace + 10
 
 
@@ -126,7 +126,7 @@ def test_a_long_migration_is_not_ended_half_way() -> None:
 def test_settings_that_are_given_are_settings_that_exist() -> None:
     given = [name for name in one("ConfigMap")["data"] if name.startswith("HYBRID_RUNNER_")]
     assert given
-    assert {name.removeprefix("HYBRID_RUNNER_").lower() for name in given} <= set(Settings.model_fields)
+    assert {name.removeprefix("HYBRID_RUNNER_").lower() for name in given} <= set(Settings.fields())
 
 
 def test_everything_that_selects_selects_the_workers() -> None:
@@ -183,6 +183,6 @@ async def test_page_and_query_want_as_many_workers_however_many_queues_there_are
         connection.execute("SET ROLE hybrid_runner_reader")
         assert connection.execute(query).fetchone() == (2,)
     port = free_port()
-    async with HealthServer("127.0.0.1", port, jobs=JobSource(Settings(dsn=dsn), lambda: dsn)), browser(port) as client:
+    async with PageServer("127.0.0.1", port, jobs=PageDatabase(Settings.load({}, dsn=dsn), lambda: dsn)), browser(port) as client:
         said = (await client.get("/scale")).body
     assert (said["wanted"], said["backlog"]) == (2, 1600)

@@ -45,7 +45,7 @@ def page() -> str:
     """The page as it should be."""
     rows = [
         f"| `{name}` | `{PREFIX}{name.upper()}` | {_default(name, field.default)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        for name, field in Settings.fields().items()
     ]
     return _HEAD + "\n".join(rows) + "\n" + _FOOT
 

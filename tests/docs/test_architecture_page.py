@@ -9,7 +9,7 @@ from itertools import combinations, product
 import grimp
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.policy.doorbell import Answer, Doorbell, Looked, Lost, Mode, Muted, Reason, Stand, Woken
+from hybrid_runner.policy.doorbell import Answer, BellState, Doorbell, Looked, Mode, Muted, ListenerLost, Reason, Woken
 from tests.docs.blocks import ROOT, blocks
 
 DRAWING, STATES, MODES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
@@ -94,7 +94,7 @@ def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:
 def test_the_doorbells_arrows_are_its_transitions() -> None:
     yes_or_no = (False, True)
     answers: list[Answer] = [
-        Lost(),
+        ListenerLost(),
         Muted(undone=True),
         *(Woken(reason, hearing, free) for reason, hearing, free in product(Reason, yes_or_no, yes_or_no)),
         *(Looked(found, full, swept, brisk) for found, full, swept, brisk in product(yes_or_no, repeat=4)),
@@ -103,7 +103,7 @@ def test_the_doorbells_arrows_are_its_transitions() -> None:
         (mode.value, after.mode.value)
         for mode, answer in product(Mode, answers)
         if not (mode is Mode.FULL and isinstance(answer, Looked))
-        and (after := Doorbell().step(Stand(mode), answer)[0]).mode is not mode
+        and (after := Doorbell().step(BellState(mode), answer)[0]).mode is not mode
     }
     # That the listener was lost, or lost and back, is drawn once.
     to_deaf = {(mode.value, "deaf") for mode in Mode if mode is not Mode.DEAF}

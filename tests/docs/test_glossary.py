@@ -39,7 +39,7 @@ TERMS = {
     "lease": "leases?",
     "listener": "listeners?",
     "look": "looks",
-    "mute": "mute[ds]?",
+    "mute_lease": "mute[ds]?",
     "news": "news",
     "orphan": "orphan(s|ed)?",
     "outcome": "outcomes?",
@@ -87,7 +87,7 @@ PAGES = sorted(
 def texts() -> dict[str, str]:
     """Everything that a user reads, by where it stands."""
     pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in PAGES if name != "docs/glossary.md"}
-    settings = {f"setting {name}": f"{name} {field.description}" for name, field in Settings.model_fields.items()}
+    settings = {f"setting {name}": f"{name} {field.description}" for name, field in Settings.fields().items()}
     metrics = {f"metric {i.name}": f"{i.name.replace('_', ' ')} {' '.join(i.labels)} {i.help}" for i in INSTRUMENTS}
     return pages | settings | metrics
 

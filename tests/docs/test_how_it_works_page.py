@@ -7,16 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.policy import ring_order as ranking
+from hybrid_runner.policy import ring_order
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.telemetry.tracing import span_queue as outbox
-from hybrid_runner.web.stream import changes
-from hybrid_runner.web.stream import new_jobs as newcomers
-from hybrid_runner.web.stream import stream
-from hybrid_runner.worker.report import change_feed as publisher
+from hybrid_runner.telemetry.tracing import span_queue
+from hybrid_runner.web.stream import changes, new_jobs, stream
 from hybrid_runner.worker.queue import queue_station
+from hybrid_runner.worker.report import change_feed
 from tests.docs.blocks import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
@@ -39,27 +37,27 @@ def s(duration: timedelta | float) -> str:
 @pytest.mark.parametrize(
     "said",
     [
-        f"(every {s(DEFAULTS.heartbeat)})",
-        f"every {s(DEFAULTS.hybrid_poll_base)} to {s(DEFAULTS.hybrid_poll_cap)} while rings arrive",
-        f"every {s(DEFAULTS.poll_base)} to {s(DEFAULTS.poll_cap)} while they do not",
-        f"due within {s(DEFAULTS.hybrid_poll_cap)}, the ring says `later`",
-        f"muted for {ms(DEFAULTS.mute)}, again every {ms(DEFAULTS.mute_renewal)}",
-        f"at least {DEFAULTS.awake_from:g} jobs a second",
-        f"After {ms(DEFAULTS.full_after)} it asks whether",
-        f"come back full for {ms(DEFAULTS.help_after)}",
-        f"up to {ranking.EVERYBODY} workers everybody looks",
+        f"(every {s(DEFAULTS.work.heartbeat)})",
+        f"every {s(DEFAULTS.polling.hybrid_poll_base)} to {s(DEFAULTS.polling.hybrid_poll_cap)} while rings arrive",
+        f"every {s(DEFAULTS.polling.poll_base)} to {s(DEFAULTS.polling.poll_cap)} while they do not",
+        f"due within {s(DEFAULTS.polling.hybrid_poll_cap)}, the ring says `later`",
+        f"muted for {ms(DEFAULTS.tuning.mute_lease)}, again every {ms(DEFAULTS.tuning.mute_renewal)}",
+        f"at least {DEFAULTS.tuning.doorbell_rate:g} jobs a second",
+        f"After {ms(DEFAULTS.tuning.full_help_after)} it asks whether",
+        f"come back full for {ms(DEFAULTS.tuning.saturated_help_after)}",
+        f"up to {ring_order.EVERYBODY} workers everybody looks",
         f"a third one {ms(queue_station._LOOK_LATER)} later",
-        f"never past {ms(DEFAULTS.frontier_margin)} before that look",
-        f"An awake worker sweeps every {ms(DEFAULTS.sweep_every)}.",
-        f"no sooner than {DEFAULTS.sweep_factor:g} times what the last one took",
-        f"every {s(DEFAULTS.heartbeat)} or three times in a lease ({s(DEFAULTS.lease)})",
+        f"never past {ms(DEFAULTS.tuning.frontier_margin)} before that look",
+        f"An awake worker sweeps every {ms(DEFAULTS.tuning.sweep_every)}.",
+        f"no sooner than {DEFAULTS.tuning.sweep_cost_factor:g} times what the last one took",
+        f"every {s(DEFAULTS.work.heartbeat)} or three times in a lease ({s(DEFAULTS.work.lease)})",
         f"for {s(changes.LEASE)} (renewed every {s(changes.RENEWAL)})",
-        f"every {ms(publisher.PAUSE)} sends one message",
-        f"at most {publisher.MOST_IDS} ids",
+        f"every {ms(change_feed.PAUSE)} sends one message",
+        f"at most {change_feed.MOST_IDS} ids",
         f"asks every {ms(stream.POLL)} for new ids",
         f"asked for every {s(stream.RECHECK)} anyway",
-        f"At most {newcomers.MOST_WAITING:,} new jobs a second",
-        f"at most {outbox.SHARE:.0%} of a core".replace("%", " %"),
+        f"At most {new_jobs.MOST_WAITING:,} new jobs a second",
+        f"at most {span_queue.SHARE:.0%} of a core".replace("%", " %"),
     ],
 )
 def test_a_figure_of_the_page_is_that_of_the_code(said: str) -> None:
@@ -67,7 +65,7 @@ def test_a_figure_of_the_page_is_that_of_the_code(said: str) -> None:
 
 
 def test_the_pauses_of_falling_asleep_grow_to_a_second() -> None:
-    assert DEFAULTS.fall_pause_max == timedelta(seconds=1)
+    assert DEFAULTS.tuning.falling_pause_max == timedelta(seconds=1)
     assert "grow to a second" in PROSE
 
 

@@ -136,9 +136,9 @@ class Explorer:
             yield self._world(after, workers if ring is None else [self._heard(worker, ring) for worker in workers]), False, False
         if self._scenes.values[scene].bell is Bell.MUTED:
             yield self._world(self._run_out(scene), workers), self._nobody_renews(scene, workers), False
-        lying = [self._workers.values[worker].lock for worker in workers]
+        has_sleep_lock = [self._workers.values[worker].lock for worker in workers]
         for place, worker in enumerate(workers):
-            others_lie = sum(lying) > lying[place]
+            others_lie = sum(has_sleep_lock) > has_sleep_lock[place]
             for after, moved, own, ring, claims in self._effects(scene, worker, place, others_lie):
                 all_workers = workers.copy() if ring is None else [self._heard(other, ring) for other in workers]
                 all_workers[place] = moved

@@ -15,23 +15,23 @@ from hybrid_runner.policy.doorbell import (
     Check,
     Checked,
     Doorbell,
+    ListenerLost,
     Look,
     Looked,
-    Lost,
-    Manner,
+    Marked,
+    MarkInFlight,
     Mode,
     Mute,
     Muted,
+    MuteMode,
     Open,
     Opened,
     Pause,
     Reason,
     Wait,
-    Witness,
-    Witnessed,
     Woken,
 )
-from tests.model.worlds import DEAD, IN_FLIGHT, WAITING, Bell, Chances, Ear, Job, Life, Phase, Rules, Scene, Worker
+from tests.model.worlds import DEAD, IN_FLIGHT, WAITING, Bell, Chances, Job, Life, ListenConnection, Phase, Rules, Scene, Worker
 
 
 class Move(NamedTuple):
@@ -112,13 +112,17 @@ class Moves:
                 yield Move(after, DEAD, own=False)
 
     def _listener(self, scene: Scene, worker: Worker) -> Iterator[Move]:
-        match worker.ear:
-            case Ear.HEARS if scene.losses:
-                yield Move(scene._replace(losses=scene.losses - 1), worker._replace(ear=Ear.BROKEN, lock=False), own=False)
-            case Ear.BROKEN:  # it rings itself now and then, and misses that ring
-                yield Move(scene, _flagged(worker._replace(ear=Ear.LOST), Reason.LISTENER))
-            case Ear.LOST:
-                yield Move(scene, _flagged(worker._replace(ear=Ear.HEARS), Reason.LISTENER))
+        match worker.listening:
+            case ListenConnection.HEARS if scene.losses:
+                yield Move(
+                    scene._replace(losses=scene.losses - 1),
+                    worker._replace(listening=ListenConnection.BROKEN, lock=False),
+                    own=False,
+                )
+            case ListenConnection.BROKEN:  # it rings itself now and then, and misses that ring
+                yield Move(scene, _flagged(worker._replace(listening=ListenConnection.LOST), Reason.LISTENER))
+            case ListenConnection.LOST:
+                yield Move(scene, _flagged(worker._replace(listening=ListenConnection.HEARS), Reason.LISTENER))
 
     # --- what it does
 
@@ -129,14 +133,14 @@ class Moves:
                 yield from self._wakes(scene, worker, pause, place)
             case Look(sweep):
                 yield from self._looks(scene, worker, place, sweep=sweep)
-            case _ if worker.ear is not Ear.HEARS and worker.life is Life.ALIVE:
-                yield self._answered(scene, _flagged(worker, Reason.LISTENER), place, Lost())
-            case Mute(manner, rise):
-                yield self._mutes(scene, worker, place, manner, rise=rise, others_lie=others_lie)
-            case Open(lie_down):
-                yield self._opens(scene, worker, place, lie_down=lie_down)
-            case Witness():
-                yield self._answered(_witnessed(scene, place), worker, place, Witnessed(1))
+            case _ if worker.listening is not ListenConnection.HEARS and worker.life is Life.ALIVE:
+                yield self._answered(scene, _flagged(worker, Reason.LISTENER), place, ListenerLost())
+            case Mute(mute_mode, drop_sleep_lock):
+                yield self._mutes(scene, worker, place, mute_mode, drop_sleep_lock=drop_sleep_lock, others_lie=others_lie)
+            case Open(take_sleep_lock):
+                yield self._opens(scene, worker, place, take_sleep_lock=take_sleep_lock)
+            case MarkInFlight():
+                yield self._answered(_witnessed(scene, place), worker, place, Marked(1))
             case Check():
                 in_flight = any(bits >> place & 1 for _, bits in scene.jobs)
                 yield self._answered(scene, worker, place, Checked(ended=not in_flight))
@@ -145,7 +149,7 @@ class Moves:
         unrenewed = pause is Pause.RENEWAL and not self._rules.full_renews
         if worker.flag is None and (pause is Pause.NEVER or unrenewed):
             return
-        woken = Woken(worker.flag or Reason.PAUSE, hearing=worker.ear is not Ear.LOST, free=worker.free > 0)
+        woken = Woken(worker.flag or Reason.PAUSE, hearing=worker.listening is not ListenConnection.LOST, free=worker.free > 0)
         lowered = worker._replace(flag=None) if self._rules.lower_before_look else worker
         yield self._answered(scene, lowered, place, woken)
 
@@ -161,24 +165,26 @@ class Moves:
             move = self._answered(after, busy, place, answer)
             yield move._replace(own=not is_brisk and swept is sweep, claims=found)
 
-    def _opens(self, scene: Scene, worker: Worker, place: int, *, lie_down: bool) -> Move:
+    def _opens(self, scene: Scene, worker: Worker, place: int, *, take_sleep_lock: bool) -> Move:
         opened = scene._replace(bell=Bell.OPEN) if self._rules.open_when_falling else scene
-        locked = worker._replace(lock=worker.lock or lie_down)
+        locked = worker._replace(lock=worker.lock or take_sleep_lock)
         is_first = worker.stage == 0
-        if is_first and lie_down:
+        if is_first and take_sleep_lock:
             first = (scene, locked) if self._rules.lie_down_first else (opened, worker)
             return Move(first[0], first[1]._replace(stage=1))
         return self._answered(opened if self._rules.lie_down_first or is_first else scene, locked, place, Opened())
 
-    def _mutes(self, scene: Scene, worker: Worker, place: int, manner: Manner, *, rise: bool, others_lie: bool) -> Move:
+    def _mutes(
+        self, scene: Scene, worker: Worker, place: int, mute_mode: MuteMode, *, drop_sleep_lock: bool, others_lie: bool
+    ) -> Move:
         match worker.stage:
-            case 0 if rise and self._rules.rise_before_mute:
+            case 0 if drop_sleep_lock and self._rules.rise_before_mute:
                 return Move(scene, worker._replace(stage=1, lock=False))
             case 0 | 1:
                 return Move(scene._replace(bell=Bell.MUTED), worker._replace(stage=2))
-            case 2 if manner is Manner.LOOKING or not others_lie:
+            case 2 if mute_mode is MuteMode.LOOKING or not others_lie:
                 return self._answered(scene, worker, place, Muted(undone=False))
-            case 2 if manner is Manner.FULL:
+            case 2 if mute_mode is MuteMode.FULL:
                 return Move(scene, worker._replace(stage=3))  # it has seen a sleeper, and acts on it later
             case 3:
                 return Move(scene._replace(bell=Bell.OPEN), worker._replace(stage=4))
@@ -198,7 +204,11 @@ class Moves:
 def heard(worker: Worker, reason: Reason) -> Worker:
     """The worker after a ring, if one can reach it."""
     is_local = reason in (Reason.SLOT, Reason.EXPIRED, Reason.SWEEP)
-    return _flagged(worker, reason) if worker.life is Life.ALIVE and (is_local or worker.ear is Ear.HEARS) else worker
+    return (
+        _flagged(worker, reason)
+        if worker.life is Life.ALIVE and (is_local or worker.listening is ListenConnection.HEARS)
+        else worker
+    )
 
 
 def _flagged(worker: Worker, reason: Reason) -> Worker:

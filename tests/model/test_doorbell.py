@@ -54,5 +54,5 @@ def test_not_even_when(slots: tuple[int, ...], chances: Chances, at_least: int) 
 
 def test_every_mode_and_every_pause_is_walked_through() -> None:
     steps = {worker.step for worker in explore((1, 2), 2, Chances(losses=1)).workers}
-    assert {stand.mode for stand, _ in steps} == set(Mode)
+    assert {state.mode for state, _ in steps} == set(Mode)
     assert {action.pause for _, action in steps if isinstance(action, Wait)} == set(Pause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from hybrid_runner.policy.doorbell import Mode, Pause, Reason, Stand, Step, Wait
+from hybrid_runner.policy.doorbell import BellState, Mode, Pause, Reason, Step, Wait
 
 
 class Bell(IntEnum):
@@ -26,7 +26,7 @@ class Phase(IntEnum):
     LATE = 4  # committed behind the frontier: only sweeps see it
 
 
-class Ear(Enum):
+class ListenConnection(Enum):
     """The listener's connection."""
 
     HEARS = "hears"
@@ -71,23 +71,23 @@ class Worker(NamedTuple):
 
     free: int
     running: int = 0
-    step: Step = (Stand(Mode.ASLEEP, lying=True), Wait(Pause.NEVER))
+    step: Step = (BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER))
     stage: int = 0
     """How many parts of the action are done: a mute is several writes."""
     flag: Reason | None = None
     lock: bool = True
     """The sleeper's lock, as the server sees it."""
-    ear: Ear = Ear.HEARS
+    listening: ListenConnection = ListenConnection.HEARS
     life: Life = Life.ALIVE
 
     def __str__(self) -> str:
         if self.life is Life.DEAD:
             return "dead"
-        (stand, action), marks = self.step, [self.life.value] if self.life is Life.DYING else []
+        (state, action), marks = self.step, [self.life.value] if self.life is Life.DYING else []
         marks += [self.flag.way] if self.flag is not None else []
         marks += ["lock"] if self.lock else []
-        marks += [self.ear.value] if self.ear is not Ear.HEARS else []
-        return f"{stand.mode.value} {action} part {self.stage}, {self.free} free, {self.running} running [{' '.join(marks)}]"
+        marks += [self.listening.value] if self.listening is not ListenConnection.HEARS else []
+        return f"{state.mode.value} {action} part {self.stage}, {self.free} free, {self.running} running [{' '.join(marks)}]"
 
 
 class Chances(NamedTuple):

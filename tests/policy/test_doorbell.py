@@ -8,42 +8,42 @@ from hybrid_runner.policy.doorbell import (
     START,
     Action,
     Answer,
+    BellState,
     Check,
     Checked,
     Doorbell,
+    ListenerLost,
     Look,
     Looked,
-    Lost,
-    Manner,
+    Marked,
+    MarkInFlight,
     Mode,
     Mute,
     Muted,
+    MuteMode,
     Open,
     Opened,
     Pause,
     Reason,
-    Stand,
     Wait,
-    Witness,
-    Witnessed,
     Woken,
 )
 
-DEAF = Stand(Mode.DEAF)
-LYING = Stand(Mode.FALLING, lying=True)
-WAITING = Stand(Mode.FALLING, lying=True, below=7)
-ASLEEP = Stand(Mode.ASLEEP, lying=True)
-AWAKE = Stand(Mode.AWAKE)
-FRESH = Stand(Mode.FULL, fresh=True)
-MUTING = Stand(Mode.FULL)
-LEFT_OPEN = Stand(Mode.FULL, open=True)
+DEAF = BellState(Mode.DEAF)
+LYING = BellState(Mode.FALLING, has_sleep_lock=True)
+WAITING = BellState(Mode.FALLING, has_sleep_lock=True, below=7)
+ASLEEP = BellState(Mode.ASLEEP, has_sleep_lock=True)
+AWAKE = BellState(Mode.AWAKE)
+FRESH = BellState(Mode.FULL, fresh=True)
+MUTING = BellState(Mode.FULL)
+LEFT_OPEN = BellState(Mode.FULL, open=True)
 
 SWEEP = Look(sweep=True)
 SWEEP_AND_TIMER = Look(sweep=True, timer=True)
 LOOK = Look(sweep=False)
-GET_UP_AND_LOOK_ALONE = Mute(Manner.LOOKING, rise=True)
+GET_UP_AND_LOOK_ALONE = Mute(MuteMode.LOOKING, drop_sleep_lock=True)
 
-Row = tuple[Stand, Answer, Stand, Action]
+Row = tuple[BellState, Answer, BellState, Action]
 
 
 def woken(reason: Reason, *, free: bool = True) -> Woken:
@@ -54,9 +54,9 @@ def looked(*, found: bool = False, swept: bool = True, **more: bool) -> Looked:
     return Looked(found=found, swept=swept, **{"full": False, "brisk": False, **more})
 
 
-def lying(stand: Stand) -> Stand:
+def has_sleep_lock(state: BellState) -> BellState:
     """The same, and it has not yet given the lock back."""
-    return Stand(stand.mode, lying=True, fresh=stand.fresh)
+    return BellState(state.mode, has_sleep_lock=True, fresh=state.fresh)
 
 
 ROWS: dict[str, list[Row]] = {
@@ -68,22 +68,22 @@ ROWS: dict[str, list[Row]] = {
         (DEAF, Woken(Reason.SWEEP, hearing=False, free=False), DEAF, Wait(Pause.NEVER)),
     ],
     "once it hears, it falls asleep in full": [
-        (DEAF, woken(Reason.LISTENER), Stand(Mode.FALLING), Open(lie_down=True)),
+        (DEAF, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
     ],
     "whoever loses the listener is deaf, and has no lock": [
-        (WAITING, Lost(), DEAF, SWEEP_AND_TIMER),
+        (WAITING, ListenerLost(), DEAF, SWEEP_AND_TIMER),
         (ASLEEP, Woken(Reason.LISTENER, hearing=False), DEAF, SWEEP_AND_TIMER),
-        (AWAKE, Lost(), DEAF, SWEEP_AND_TIMER),
+        (AWAKE, ListenerLost(), DEAF, SWEEP_AND_TIMER),
         (MUTING, Woken(Reason.PAUSE, hearing=False, free=False), DEAF, SWEEP_AND_TIMER),
     ],
     "a listener that is back before anybody asked has no lock either": [
-        (ASLEEP, woken(Reason.LISTENER), Stand(Mode.FALLING), Open(lie_down=True)),
-        (LEFT_OPEN, woken(Reason.LISTENER, free=False), Stand(Mode.FALLING), Open(lie_down=True)),
+        (ASLEEP, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+        (LEFT_OPEN, woken(Reason.LISTENER, free=False), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
     ],
     "falling asleep: lie down, open, ask who is in flight, ask until they ended, sweep": [
-        (AWAKE, looked(), Stand(Mode.FALLING), Open(lie_down=True)),
-        (Stand(Mode.FALLING), Opened(), LYING, Witness()),
-        (LYING, Witnessed(7), WAITING, Check(7)),
+        (AWAKE, looked(), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+        (BellState(Mode.FALLING), Opened(), LYING, MarkInFlight()),
+        (LYING, Marked(7), WAITING, Check(7)),
         (WAITING, Checked(ended=False), WAITING, SWEEP_AND_TIMER),
         (WAITING, looked(), WAITING, Wait(Pause.FALLING)),
         (WAITING, woken(Reason.PAUSE), WAITING, Check(7)),
@@ -100,12 +100,12 @@ ROWS: dict[str, list[Row]] = {
         (WAITING, woken(Reason.RING), WAITING, Check(7)),
     ],
     "a mute that was undone may have kept somebody quiet: ask again who is in flight": [
-        (WAITING, woken(Reason.HELP), WAITING, Witness()),
-        (ASLEEP, woken(Reason.HELP), LYING, Witness()),
+        (WAITING, woken(Reason.HELP), WAITING, MarkInFlight()),
+        (ASLEEP, woken(Reason.HELP), LYING, MarkInFlight()),
     ],
     "a mute that ran out is still to be opened": [
-        (WAITING, woken(Reason.EXPIRED), LYING, Open(lie_down=False)),
-        (ASLEEP, woken(Reason.EXPIRED), LYING, Open(lie_down=False)),
+        (WAITING, woken(Reason.EXPIRED), LYING, Open(take_sleep_lock=False)),
+        (ASLEEP, woken(Reason.EXPIRED), LYING, Open(take_sleep_lock=False)),
     ],
     "asleep, it looks for any reason and stays asleep": [
         (ASLEEP, woken(Reason.RING), ASLEEP, SWEEP),
@@ -121,13 +121,13 @@ ROWS: dict[str, list[Row]] = {
     "when jobs come briskly, it gets up": [
         (ASLEEP, looked(found=True, brisk=True, renew=True), AWAKE, GET_UP_AND_LOOK_ALONE),
         (WAITING, looked(found=True, brisk=True, renew=True), AWAKE, GET_UP_AND_LOOK_ALONE),
-        (ASLEEP, looked(found=True, brisk=True), lying(AWAKE), Wait(Pause.FOUND)),
+        (ASLEEP, looked(found=True, brisk=True), has_sleep_lock(AWAKE), Wait(Pause.FOUND)),
     ],
     "awake, it mutes now and then, and looks": [
         (AWAKE, looked(found=True, brisk=True), AWAKE, Wait(Pause.FOUND)),
         (AWAKE, looked(brisk=True), AWAKE, Wait(Pause.EMPTY)),
-        (AWAKE, looked(brisk=True, renew=True), AWAKE, Mute(Manner.LOOKING, rise=False)),
-        (AWAKE, looked(brisk=True, renew=True, saturated=True), AWAKE, Mute(Manner.SATURATED, rise=False)),
+        (AWAKE, looked(brisk=True, renew=True), AWAKE, Mute(MuteMode.LOOKING, drop_sleep_lock=False)),
+        (AWAKE, looked(brisk=True, renew=True, saturated=True), AWAKE, Mute(MuteMode.SATURATED, drop_sleep_lock=False)),
         (AWAKE, Muted(undone=False), AWAKE, LOOK),
         (AWAKE, woken(Reason.PAUSE), AWAKE, LOOK),
         (AWAKE, woken(Reason.RING), AWAKE, LOOK),
@@ -135,32 +135,32 @@ ROWS: dict[str, list[Row]] = {
     ],
     "awake, it looks once more after the last find, and does not mute for it": [
         (AWAKE, looked(found=True, renew=True), AWAKE, Wait(Pause.FOUND)),
-        (lying(AWAKE), looked(), LYING, Open(lie_down=False)),
+        (has_sleep_lock(AWAKE), looked(), LYING, Open(take_sleep_lock=False)),
     ],
     "without a free slot it waits a moment before it asks anybody": [
-        (ASLEEP, looked(found=True, full=True), lying(FRESH), Wait(Pause.FRESH)),
-        (WAITING, looked(full=True), lying(FRESH), Wait(Pause.FRESH)),
+        (ASLEEP, looked(found=True, full=True), has_sleep_lock(FRESH), Wait(Pause.FRESH)),
+        (WAITING, looked(full=True), has_sleep_lock(FRESH), Wait(Pause.FRESH)),
         (AWAKE, looked(found=True, full=True, brisk=True), FRESH, Wait(Pause.FRESH)),
     ],
     "under load the mute goes on meanwhile": [
-        (AWAKE, looked(found=True, full=True, brisk=True, renew=True), FRESH, Mute(Manner.LOOKING, rise=False)),
+        (AWAKE, looked(found=True, full=True, brisk=True, renew=True), FRESH, Mute(MuteMode.LOOKING, drop_sleep_lock=False)),
         (ASLEEP, looked(found=True, full=True, brisk=True, renew=True), FRESH, GET_UP_AND_LOOK_ALONE),
         (FRESH, Muted(undone=False), FRESH, Wait(Pause.FRESH)),
     ],
     "then it mutes, and asks whether anybody sleeps": [
-        (lying(FRESH), woken(Reason.PAUSE, free=False), MUTING, Mute(Manner.FULL, rise=True)),
-        (FRESH, woken(Reason.PAUSE, free=False), MUTING, Mute(Manner.FULL, rise=False)),
+        (has_sleep_lock(FRESH), woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=True)),
+        (FRESH, woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=False)),
     ],
     "if nobody does, it renews the mute; if somebody does, the bell is open and theirs": [
         (MUTING, Muted(undone=False), MUTING, Wait(Pause.RENEWAL)),
-        (MUTING, woken(Reason.PAUSE, free=False), MUTING, Mute(Manner.FULL, rise=False)),
+        (MUTING, woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=False)),
         (MUTING, Muted(undone=True), LEFT_OPEN, Wait(Pause.NEVER)),
         (LEFT_OPEN, woken(Reason.RING, free=False), LEFT_OPEN, Wait(Pause.NEVER)),
-        (LEFT_OPEN, woken(Reason.TIMER, free=False), LEFT_OPEN, Mute(Manner.FULL, rise=False)),
+        (LEFT_OPEN, woken(Reason.TIMER, free=False), LEFT_OPEN, Mute(MuteMode.FULL, drop_sleep_lock=False)),
     ],
     "a free slot looks at once": [
         (FRESH, woken(Reason.SLOT), AWAKE, LOOK),
-        (lying(FRESH), woken(Reason.SLOT), lying(AWAKE), LOOK),
+        (has_sleep_lock(FRESH), woken(Reason.SLOT), has_sleep_lock(AWAKE), LOOK),
         (MUTING, woken(Reason.SLOT), AWAKE, LOOK),
         (LEFT_OPEN, woken(Reason.PAUSE), AWAKE, LOOK),
     ],
@@ -171,8 +171,8 @@ ROWS: dict[str, list[Row]] = {
     ("stand", "answer", "after", "action"),
     [pytest.param(*row, id=f"{law} {number}") for law, rows in ROWS.items() for number, row in enumerate(rows, 1)],
 )
-def test_step(stand: Stand, answer: Answer, after: Stand, action: Action) -> None:
-    assert Doorbell().step(stand, answer) == (after, action)
+def test_step(state: BellState, answer: Answer, after: BellState, action: Action) -> None:
+    assert Doorbell().step(state, answer) == (after, action)
 
 
 def test_it_starts_deaf_with_a_sweep() -> None:

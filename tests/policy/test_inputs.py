@@ -26,13 +26,13 @@ def test_what_is_no_duration_is_refused_in_one_line(written: Any) -> None:
 def test_arguments_win_over_the_environment() -> None:
     environment = {"HYBRID_RUNNER_SLOTS": "7", "HYBRID_RUNNER_GRACE": "5s", "WORKER_ID": "w1"}
     settings = Settings.load(environment, slots=9)
-    assert (settings.slots, settings.grace, settings.worker_id) == (9, timedelta(seconds=5), "w1")
+    assert (settings.work.slots, settings.work.grace, settings.work.worker_id) == (9, timedelta(seconds=5), "w1")
 
 
 def test_a_worker_without_a_name_makes_one_up() -> None:
     """A6"""
-    assert Settings.load({}).name_worker() != Settings.load({}).name_worker()
-    assert Settings.load({"WORKER_ID": "w1"}).name_worker() == "w1"
+    assert Settings.load({}).make_worker_id() != Settings.load({}).make_worker_id()
+    assert Settings.load({"WORKER_ID": "w1"}).make_worker_id() == "w1"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hybrid_runner.policy.look_rate import (
     HEALTHY,
     LONGEST_BLOCK,
     TOGETHER,
-    Recent,
+    DecayingRate,
     Sweeps,
     count_unexpected,
     is_brisk,
@@ -86,7 +86,7 @@ def test_once_its_share_is_spent_a_worker_pauses_for_what_a_look_costs_beside_it
 @pytest.mark.parametrize("look", [0.0005, 0.001, 0.0015])
 def test_looks_that_find_nothing_take_their_share_of_the_time_and_no_more(look: float) -> None:
     """At a rate at which it would otherwise never pause."""
-    now, looking, in_vain = 0.0, 0.0, Recent(0.1)
+    now, looking, in_vain = 0.0, 0.0, DecayingRate(0.1)
     while now < 10:
         now, looking = now + look, looking + look
         in_vain.saw(look, now)
@@ -133,13 +133,13 @@ def claim_put_in(seconds_before: float) -> Claim:
     due = datetime(2030, 1, 1, tzinfo=UTC)
     return Claim(
         id=1, queue="default", kind="noop", priority=5, payload="{}", data=None, key=None, run_at=due, max_attempts=5,
-        seconds=None, finish_by=None, traceparent=None, attempt=1, claim=1, started_at=due,
+        timeout_seconds=None, finish_by=None, traceparent=None, attempt=1, number=1, started_at=due,
         created_at=due - timedelta(seconds=seconds_before),
     )  # fmt: skip
 
 
 def test_what_was_never_seen_has_no_rate() -> None:
-    recent = Recent(0.1)
+    recent = DecayingRate(0.1)
     assert recent.rate(-math.inf) == recent.rate(0) == recent.rate(1e9) == 0
     recent.saw(0, 5)
     assert recent.rate(5) == recent.rate(6) == 0
@@ -147,13 +147,13 @@ def test_what_was_never_seen_has_no_rate() -> None:
 
 @pytest.mark.parametrize(("later", "left"), [(0, 1.0), (0.1, 1 / math.e), (0.2, 1 / math.e**2), (1, 4.54e-5), (1e9, 0)])
 def test_what_was_seen_counts_less_the_older_it_is(later: float, left: float) -> None:
-    recent = Recent(0.1)
+    recent = DecayingRate(0.1)
     recent.saw(20, now=7)
     assert recent.rate(7 + later) == pytest.approx(200 * left, rel=1e-3, abs=1e-9)
 
 
 def test_asking_for_the_rate_changes_nothing() -> None:
-    often, once = Recent(0.1), Recent(0.1)
+    often, once = DecayingRate(0.1), DecayingRate(0.1)
     for recent in (often, once):
         recent.saw(3, 0)
     for step in range(10):
@@ -163,7 +163,7 @@ def test_asking_for_the_rate_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("count", "every"), [(1, 0.001), (1, 0.01), (20, 0.02)])
 def test_a_steady_stream_comes_to_its_own_rate(count: float, every: float) -> None:
-    recent = Recent(0.1)
+    recent = DecayingRate(0.1)
     for step in range(2000):
         recent.saw(count, step * every)
     assert recent.rate(2000 * every) == pytest.approx(count / every, rel=0.12)

@@ -6,7 +6,19 @@ import pytest
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Cancel, Completed, Fail, Finished, Outcome, Raised, Requeued, Retry, Settlement, Snooze, Stopped
+from hybrid_runner.model.outcomes import (
+    Cancel,
+    Completed,
+    Fail,
+    Finished,
+    Outcome,
+    Raised,
+    Requeued,
+    Retry,
+    Settlement,
+    Snooze,
+    Stopped,
+)
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.policy.settlement import decide
 
@@ -15,8 +27,8 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def claimed(**changes: Any) -> Claim:
     claim = Claim(
-        id=7, queue="default", kind="k", priority=5, payload="{}", data=None, key=None, run_at=NOW, max_attempts=3, seconds=None,
-        finish_by=None, traceparent=None, attempt=1, claim=70, started_at=NOW,
+        id=7, queue="default", kind="k", priority=5, payload="{}", data=None, key=None, run_at=NOW, max_attempts=3, timeout_seconds=None,
+        finish_by=None, traceparent=None, attempt=1, number=70, started_at=NOW,
     )  # fmt: skip
     for name, value in changes.items():
         setattr(claim, name, value)

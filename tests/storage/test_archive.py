@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import ended
 
@@ -35,28 +35,28 @@ async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_two_more(d
 async def test_partitions_are_made_ahead(database: Connection) -> None:
     """B15"""
     await drop_all(database)  # those of the template may be of the last hour
-    await statements.make_archive_partitions(database, 7)
+    await worker_calls.make_archive_partitions(database, 7)
     job = await ended(database)
     hour = await database.fetchval("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24')")
     assert str(await database.fetchval(PLACE, job)).startswith(f"archive_completed_{hour}_")
-    assert await statements.make_archive_partitions(database, 7) == 0
+    assert await worker_calls.make_archive_partitions(database, 7) == 0
     await drop_all(database)
-    assert await statements.make_archive_partitions(database, 1) == 7 + 2
-    assert await statements.make_archive_partitions(database, 7) == 2
-    assert await statements.make_archive_partitions(database, 7) == 0
+    assert await worker_calls.make_archive_partitions(database, 1) == 7 + 2
+    assert await worker_calls.make_archive_partitions(database, 7) == 2
+    assert await worker_calls.make_archive_partitions(database, 7) == 0
 
 
 async def test_hours_and_days_start_on_the_hour_of_utc_wherever_the_session_is(database: Connection) -> None:
     await drop_all(database)
     await database.execute("SET timezone = 'Asia/Kathmandu'; SET datestyle = 'SQL, DMY'")
-    await statements.make_archive_partitions(database, 7)
+    await worker_calls.make_archive_partitions(database, 7)
     await database.execute("SET timezone = 'UTC'; RESET datestyle")
     bounds = await database.fetch("SELECT half, lower, upper FROM hybrid_runner.archive_partitions WHERE NOT is_default")
     assert len(bounds) == 11
     for half, lower, upper in bounds:
         assert (lower.minute, upper.minute) == (0, 0)
         assert (lower.hour, upper.hour) == (0, 0) or half == "archive_completed"
-    assert await statements.make_archive_partitions(database, 7) == 0
+    assert await worker_calls.make_archive_partitions(database, 7) == 0
 
 
 async def test_strays_in_the_default_partition_move_to_the_time_they_belong_to(database: Connection) -> None:
@@ -64,7 +64,7 @@ async def test_strays_in_the_default_partition_move_to_the_time_they_belong_to(d
     await database.execute(STRAY, 1, 0)
     await database.execute(STRAY, 2, 400)
     assert await database.fetchval(PLACE, 1) == "archive_completed_default"
-    assert await statements.make_archive_partitions(database, 7) == 11
+    assert await worker_calls.make_archive_partitions(database, 7) == 11
     assert re.fullmatch(r"archive_completed_\d{10}_\d{10}", await database.fetchval(PLACE, 1))
     assert await database.fetchval(PLACE, 2) == "archive_completed_default"
 
@@ -74,14 +74,14 @@ async def test_two_who_make_partitions_at_once_make_each_once(
 ) -> None:
     await drop_all(database)
     connections = [await another() for _ in range(6)]
-    made = await asyncio.gather(*(statements.make_archive_partitions(c, 20) for c in connections))
+    made = await asyncio.gather(*(worker_calls.make_archive_partitions(c, 20) for c in connections))
     assert sorted(made) == [0, 0, 0, 0, 0, 11]
     assert await ended(database)
 
 
 async def test_a_new_partition_is_found_by_id_as_the_others_are(database: Connection) -> None:
     await drop_all(database)
-    await statements.make_archive_partitions(database, 9)
+    await worker_calls.make_archive_partitions(database, 9)
     without_key = await database.fetchval(
         "SELECT count(*) FROM pg_class AS c WHERE c.relispartition AND c.relkind = 'r' "
         "AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary)"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.model.news import MuteExpired
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.support.jobs import living
 from tests.support.rings import listening
@@ -37,7 +37,7 @@ async def inserting(another: Opens) -> Connection:
 @pytest.fixture
 async def bell(database: Connection) -> Connection:
     """The queue has a doorbell."""
-    await statements.open_queue(database, "default", timedelta(minutes=1))
+    await worker_calls.open_queue(database, "default", timedelta(minutes=1))
     return database
 
 
@@ -61,21 +61,21 @@ async def test_a_snapshot_lists_it_once_a_newer_one_has_ended(database: Connecti
 async def test_a_number_of_ones_own_waits_for_the_newest_transaction_too(
     end: str, database: Connection, inserting: Connection
 ) -> None:
-    below = await statements.mark_in_flight(database)
-    assert not await statements.inserts_ended(database, below)
+    below = await worker_calls.mark_in_flight(database)
+    assert not await worker_calls.inserts_ended(database, below)
     await inserting.execute(end)
-    assert await statements.inserts_ended(database, below)
+    assert await worker_calls.inserts_ended(database, below)
 
 
 async def test_transactions_that_begin_later_are_not_waited_for(
     database: Connection, inserting: Connection, another: Opens
 ) -> None:
-    below = await statements.mark_in_flight(database)
+    below = await worker_calls.mark_in_flight(database)
     later = await another()
     await later.execute("BEGIN")
     await later.execute(INSERT)
     await inserting.execute("COMMIT")
-    assert await statements.inserts_ended(database, below)
+    assert await worker_calls.inserts_ended(database, below)
 
 
 async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_ends(database: Connection, another: Opens) -> None:
@@ -83,28 +83,28 @@ async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_
     await inserting.execute("BEGIN")
     await inserting.execute("SAVEPOINT within")
     await inserting.execute(INSERT)
-    below = await statements.mark_in_flight(database)
+    below = await worker_calls.mark_in_flight(database)
     await inserting.execute("RELEASE SAVEPOINT within")
-    assert not await statements.inserts_ended(database, below)
+    assert not await worker_calls.inserts_ended(database, below)
     await inserting.execute("COMMIT")
-    assert await statements.inserts_ended(database, below)
+    assert await worker_calls.inserts_ended(database, below)
 
 
 async def test_a_transaction_that_only_reads_is_not_waited_for(database: Connection, another: Opens) -> None:
     reading = await another()
     await reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await reading.fetch("SELECT FROM hybrid_runner.queues")
-    assert await statements.inserts_ended(database, await statements.mark_in_flight(database))
+    assert await worker_calls.inserts_ended(database, await worker_calls.mark_in_flight(database))
 
 
 async def test_a_transaction_in_another_database_is_waited_for_too(database: Connection, empty_dsn: str) -> None:
     elsewhere = await connect(empty_dsn)
     await elsewhere.execute("BEGIN")
     await elsewhere.fetchval(OWN_ID)
-    below = await statements.mark_in_flight(database)
-    assert not await statements.inserts_ended(database, below)
+    below = await worker_calls.mark_in_flight(database)
+    assert not await worker_calls.inserts_ended(database, below)
     await elsewhere.execute("COMMIT")
-    assert await statements.inserts_ended(database, below)
+    assert await worker_calls.inserts_ended(database, below)
     await elsewhere.close()
 
 
@@ -174,10 +174,10 @@ async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connectio
 async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, locks: bool) -> None:
     """The session that asks is the listener of other queues as well, and an error would cost them theirs."""
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    await statements.open_bell(bell, "default", take_sleep_lock=locks)
+    await worker_calls.open_bell(bell, "default", take_sleep_lock=locks)
     assert await bell.fetchval(VALUE) == 0
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    assert await statements.mute_bell(bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks) is False
+    assert await worker_calls.mute_bell(bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks) is False
     assert await bell.fetchval(VALUE) > 0
 
 
@@ -193,5 +193,5 @@ async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(bell: Co
             await bell.execute(INSERT)
             assert ("" in await rings.so_far()) is rung
             first = await living(bell)
-            told = await statements.beat(bell, "worker-1", [], ["default"], first)
+            told = await worker_calls.beat(bell, "worker-1", [], ["default"], first)
             assert (MuteExpired("default") in told) is rung

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue
 
@@ -18,8 +17,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 async def test_many_claimers_get_each_job_once(database: Connection, another: Another) -> None:
     """A4"""
     ids = {
-        e.id
-        for e in await client_statements.enqueue_many(database, [NewJob("work", priority=n % 3) for n in range(2_000)], "exists")
+        e.id for e in await client_calls.enqueue_many(database, [NewJob("work", priority=n % 3) for n in range(2_000)], "exists")
     }
 
     async def drain(connection: Connection, worker_id: str) -> list[int]:
@@ -47,7 +45,7 @@ async def test_losing_a_race_is_no_error_and_no_waiting(database: Connection, an
 
 async def test_a_claim_takes_no_more_than_it_asked_for_and_locks_no_more(database: Connection, another: Another) -> None:
     """A4, A13"""
-    await client_statements.enqueue_many(database, [NewJob("work", priority=n % 4) for n in range(20)], "exists")
+    await client_calls.enqueue_many(database, [NewJob("work", priority=n % 4) for n in range(20)], "exists")
     first = await another()
     async with first.transaction():
         assert len(await claim(first, slots=3)) == 3
@@ -66,7 +64,7 @@ async def test_urgent_lanes_come_first_and_the_oldest_first_within_a_lane(databa
 
 async def test_batches_keep_the_order_that_one_claim_would_have(database: Connection) -> None:
     """A7"""
-    await client_statements.enqueue_many(database, [NewJob("work", priority=n % 3, run_at=LONG_AGO) for n in range(30)], "exists")
+    await client_calls.enqueue_many(database, [NewJob("work", priority=n % 3, run_at=LONG_AGO) for n in range(30)], "exists")
     expected = await database.fetch("SELECT id FROM hybrid_runner.jobs ORDER BY priority, run_at, id")
     taken: list[int] = []
     while batch := await claim(database, slots=4):
@@ -78,10 +76,10 @@ async def test_a_claim_records_who_when_and_which_attempt(database: Connection) 
     """A6, D3"""
     job = await enqueue(database, payload='{"a": 1}')
     [taken] = await claim(database, worker_id="worker-7")
-    view = await client_statements.get_job(database, job)
+    view = await client_calls.get_job(database, job)
     assert view is not None
     assert (view.state, view.worker_id, view.attempt, view.version) == (State.RUNNING, "worker-7", 1, 2)
-    assert (view.claim, view.started_at) == (taken.claim, taken.started_at)
+    assert (view.claim, view.started_at) == (taken.number, taken.started_at)
     assert (taken.id, taken.kind, taken.queue, taken.payload, taken.attempt) == (job, "work", "default", '{"a": 1}', 1)
     assert taken.pickup >= timedelta(0)
 
@@ -90,13 +88,13 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
     """D5: others can then apply it without knowing the kind."""
     plain = await enqueue(database, kind="other")
     special = await enqueue(database, kind="other", max_attempts=9, timeout=timedelta(seconds=8))
-    kinds = statements.Kinds([("work", 5, None), ("other", 3, timedelta(seconds=30))])
+    kinds = worker_calls.Kinds([("work", 5, None), ("other", 3, timedelta(seconds=30))])
     taken = {
-        c.id: (c.max_attempts, c.seconds)
-        for c in (await statements.claim_jobs(database, "default", kinds, 10, "worker-1", 1)).claims
+        c.id: (c.max_attempts, c.timeout_seconds)
+        for c in (await worker_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)).claims
     }
     assert taken == {plain: (3, 30.0), special: (9, 8.0)}
-    view = await client_statements.get_job(database, plain)
+    view = await client_calls.get_job(database, plain)
     assert view is not None
     assert (view.max_attempts, view.timeout) == (3, timedelta(seconds=30))
 
@@ -106,14 +104,14 @@ async def test_kinds_that_nobody_here_knows_are_left_to_others(database: Connect
     unknown = await enqueue(database, kind="from.the.future", priority=0)
     known = await enqueue(database)
     assert [c.id for c in await claim(database, slots=1)] == [known]
-    view = await client_statements.get_job(database, unknown)
+    view = await client_calls.get_job(database, unknown)
     assert view is not None
     assert (view.state, view.attempt, view.version) == (State.QUEUED, 0, 1)
 
 
 async def test_a_worker_that_knows_nothing_takes_nothing(database: Connection) -> None:
     await enqueue(database)
-    assert (await statements.claim_jobs(database, "default", statements.Kinds([]), 10, "worker-1", 1)).claims == []
+    assert (await worker_calls.claim_jobs(database, "default", worker_calls.Kinds([]), 10, "worker-1", 1)).claims == []
 
 
 async def test_other_queues_and_later_jobs_are_left_alone(database: Connection) -> None:
@@ -126,20 +124,20 @@ async def test_a_claim_number_never_comes_back(database: Connection) -> None:
     """A4: attempts repeat, claims do not."""
     await enqueue(database)
     [first] = await claim(database)
-    await statements.requeue_jobs(database, [Requeued(first, timedelta(0), charged=False)])
+    await worker_calls.requeue_jobs(database, [Requeued(first, timedelta(0), charged=False)])
     [second] = await claim(database)
     assert (first.attempt, second.attempt) == (1, 1)
-    assert second.claim != first.claim
+    assert second.number != first.number
 
 
 async def test_the_next_due_time_is_that_of_the_earliest_job_that_waits(database: Connection) -> None:
     """A1"""
-    assert await statements.next_due(database, "default") is None
+    assert await worker_calls.next_due(database, "default") is None
     await enqueue(database)
-    assert await statements.next_due(database, "default") is None  # due already: a claim's business
+    assert await worker_calls.next_due(database, "default") is None  # due already: a claim's business
     await enqueue(database, delay=timedelta(hours=2))
     await enqueue(database, delay=timedelta(hours=1), priority=9)
     await enqueue(database, delay=timedelta(minutes=1), queue="images")
-    delay = await statements.next_due(database, "default")
+    delay = await worker_calls.next_due(database, "default")
     assert delay is not None
     assert timedelta(minutes=59) < delay <= timedelta(hours=1)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import KINDS, enqueue, living
 
@@ -22,7 +22,7 @@ CLAIMS_OF_A_WORKER = 5 * 10**10
 async def test_no_two_registrations_share_a_claim_number(database: Connection, another: Another) -> None:
     """A4: a worker that comes back under its old name must not repeat a claim of its former life."""
     firsts = [await living(database, worker_id) for worker_id in ("a", "b", "a", "a")]
-    await statements.retire_worker(database, "a", firsts[-1], in_order=True)
+    await worker_calls.retire_worker(database, "a", firsts[-1], in_order=True)
     firsts.append(await living(database, "a"))
     lost = database.transaction()  # it never learns that it is registered, or has heard it and goes on
     await lost.start()
@@ -42,6 +42,6 @@ async def test_the_last_claim_number_of_many_registrations_is_a_bigint(database:
     await database.execute("SELECT setval('hybrid_runner.claims', 50000000)")  # registrations: one a second for a year and a half
     number = await living(database, "a") + CLAIMS_OF_A_WORKER - 1
     job = await enqueue(database)
-    taken = await statements.claim_jobs(database, "default", KINDS, 1, "a", number)
-    assert [(c.id, c.claim) for c in taken.claims] == [(job, number)]
-    assert await statements.finish_jobs(database, [Finished(taken.claims[0], State.COMPLETED)]) == {job}
+    taken = await worker_calls.claim_jobs(database, "default", KINDS, 1, "a", number)
+    assert [(c.id, c.number) for c in taken.claims] == [(job, number)]
+    assert await worker_calls.finish_jobs(database, [Finished(taken.claims[0], State.COMPLETED)]) == {job}

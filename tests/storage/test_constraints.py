@@ -5,7 +5,7 @@ import pytest
 
 from hybrid_runner.errors import EnqueueError, RunnerError
 from hybrid_runner.model.jobs import NewJob
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.storage.failures import translate
 from tests.support.jobs import enqueue
@@ -101,13 +101,13 @@ async def test_the_database_itself_names_the_constraint_in_its_error(database: C
 )
 async def test_the_enqueue_function_refuses_the_same(job: NewJob, message: str, database: Connection) -> None:
     with pytest.raises(EnqueueError, match=message):
-        await client_statements.enqueue_job(database, job, "exists")
+        await client_calls.enqueue_job(database, job, "exists")
 
 
 @pytest.mark.parametrize("job", [NewJob("work", priority=99_999), NewJob("work", max_attempts=99_999), NewJob("a b")])
 async def test_one_bad_job_refuses_the_whole_batch_in_one_line(job: NewJob, database: Connection) -> None:
     with pytest.raises(RunnerError) as refusal:
-        await client_statements.enqueue_many(database, [NewJob("work"), job], "exists")
+        await client_calls.enqueue_many(database, [NewJob("work"), job], "exists")
     assert "\n" not in str(refusal.value)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 

@@ -10,8 +10,7 @@ import pytest
 from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
 from hybrid_runner.model.jobs import NewJob, OnConflict, State
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, ended, enqueue, running
 from tests.support.waiting import until_blocked
@@ -22,12 +21,12 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 async def enqueue_work(connection: Connection, on_conflict: OnConflict, priority: int = 5) -> tuple[int, str]:
     """Enqueue under the key `k`; the id and the outcome."""
-    return await client_statements.enqueue_job(connection, NewJob("work", key="k", priority=priority), on_conflict)
+    return await client_calls.enqueue_job(connection, NewJob("work", key="k", priority=priority), on_conflict)
 
 
 async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> None:
-    first = await client_statements.enqueue_job(database, NewJob("work"), "error")
-    second = await client_statements.enqueue_job(database, NewJob("work"), "error")
+    first = await client_calls.enqueue_job(database, NewJob("work"), "error")
+    second = await client_calls.enqueue_job(database, NewJob("work"), "error")
     assert (first.enqueued, second.enqueued) == ("inserted", "inserted")
     assert second.id > first.id
 
@@ -36,13 +35,13 @@ async def test_every_field_arrives(database: Connection) -> None:
     due, end = datetime(2031, 1, 2, tzinfo=UTC), datetime(2032, 1, 2, tzinfo=UTC)
     job = NewJob("work", '{"a": 1}', "images", "k", 2, due, None, 7, timedelta(seconds=9), end, '{"b": 2}', TRACE)
     free = _without_key(job)
-    stored = [await client_statements.enqueue_job(database, job, "error")]
-    stored += await client_statements.enqueue_many(database, [free, free], "error")
-    stored += (await client_statements.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
-    stored += (await client_statements.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
+    stored = [await client_calls.enqueue_job(database, job, "error")]
+    stored += await client_calls.enqueue_many(database, [free, free], "error")
+    stored += (await client_calls.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
+    stored += (await client_calls.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
     assert len(stored) == 5
     for number, _ in stored:
-        view = await client_statements.get_job(database, number)
+        view = await client_calls.get_job(database, number)
         assert view is not None
         assert (view.kind, view.payload, view.queue, view.priority, view.run_at) == ("work", {"a": 1}, "images", 2, due)
         assert (view.max_attempts, view.timeout, view.finish_by, view.data) == (7, timedelta(seconds=9), end, {"b": 2})
@@ -59,7 +58,7 @@ async def test_a_conflict_says_which_job_exists_and_changes_nothing(database: Co
     """B2"""
     first = await enqueue_work(database, "exists", priority=1)
     assert await enqueue_work(database, "exists", priority=9) == (first[0], "exists")
-    view = await client_statements.get_job(database, first[0])
+    view = await client_calls.get_job(database, first[0])
     assert view is not None
     assert (view.priority, view.version) == (1, 1)
 
@@ -67,7 +66,7 @@ async def test_a_conflict_says_which_job_exists_and_changes_nothing(database: Co
 async def test_a_conflict_replaces_a_job_that_waits(database: Connection) -> None:
     first = await enqueue_work(database, "exists", priority=1)
     assert await enqueue_work(database, "replace", priority=9) == (first[0], "replaced")
-    view = await client_statements.get_job(database, first[0])
+    view = await client_calls.get_job(database, first[0])
     assert view is not None
     assert (view.priority, view.version) == (9, 2)
 
@@ -100,7 +99,7 @@ async def test_a_time_and_a_delay_together_are_refused(function: str, database: 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:
     with pytest.raises(EnqueueError, match="on_conflict must be exists, replace or error, not perhaps"):
-        await client_statements.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
+        await client_calls.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
 
 
 async def test_many_who_enqueue_one_key_at_once_get_one_job(database: Connection, another: Another) -> None:
@@ -130,7 +129,7 @@ async def test_a_holder_that_ends_meanwhile_leaves_the_key_free(database: Connec
     finisher, waiter = await another(), await another()
     transaction = finisher.transaction()
     await transaction.start()
-    await statements.finish_jobs(finisher, [Finished(taken, State.COMPLETED)])
+    await worker_calls.finish_jobs(finisher, [Finished(taken, State.COMPLETED)])
     waiting = asyncio.create_task(enqueue_work(waiter, "exists"))
     await until_blocked(database, waiter)
     await transaction.commit()
@@ -142,7 +141,7 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
     transaction = database.transaction()
     await transaction.start()
     await enqueue(database)
-    await client_statements.enqueue_many(database, [NewJob("work"), NewJob("work", key="k")], "exists")
+    await client_calls.enqueue_many(database, [NewJob("work"), NewJob("work", key="k")], "exists")
     assert await claim(worker) == []
     await transaction.rollback()
     assert await claim(worker) == []
@@ -151,7 +150,7 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
 @pytest.mark.parametrize("priorities", [1, 3], ids=["alike", "different"])
 async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priorities: int, database: Connection) -> None:
     jobs = [NewJob("work", payload=str(n), priority=n % priorities) for n in range(10_000)]
-    answers = await client_statements.enqueue_many(database, jobs, "exists")
+    answers = await client_calls.enqueue_many(database, jobs, "exists")
     stored = {row[0]: row[1] for row in await database.fetch("SELECT id, payload FROM hybrid_runner.jobs")}
     assert [stored[number] for number, _ in answers] == [str(n) for n in range(10_000)]
 
@@ -159,23 +158,23 @@ async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priori
 async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Connection) -> None:
     waiting = await enqueue(database, key="there")
     batch = [NewJob("work", key="new"), NewJob("work", key="there"), NewJob("work"), NewJob("work", key="new")]
-    first, second, third, fourth = await client_statements.enqueue_many(database, batch, "exists")
+    first, second, third, fourth = await client_calls.enqueue_many(database, batch, "exists")
     assert [e.enqueued for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
-        await client_statements.enqueue_many(database, batch, "error")
+        await client_calls.enqueue_many(database, batch, "error")
 
 
 @pytest.mark.parametrize("last", [NewJob("work"), NewJob("work", priority=1), NewJob("work", key="k")], ids=str)
 async def test_one_payload_that_is_not_json_keeps_all_of_them_out(last: NewJob, database: Connection) -> None:
     with pytest.raises((DatabaseError, EnqueueError), match="json") as refusal:
-        await client_statements.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
+        await client_calls.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
     assert "\n" not in str(refusal.value)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_no_jobs_are_a_batch_too(database: Connection) -> None:
-    assert await client_statements.enqueue_many(database, [], "exists") == []
+    assert await client_calls.enqueue_many(database, [], "exists") == []
 
 
 async def test_the_sql_function_returns_the_id_and_notes_a_conflict(database: Connection) -> None:
@@ -205,7 +204,7 @@ async def test_sql_producers_hand_their_trace_over_by_a_setting(insert: str, dat
 @pytest.mark.parametrize("payload", ["{", "nope", ""])
 async def test_what_is_not_json_is_refused_in_one_line(payload: str, database: Connection) -> None:
     with pytest.raises((DatabaseError, EnqueueError)) as refusal:
-        await client_statements.enqueue_job(database, NewJob("work", payload), "exists")
+        await client_calls.enqueue_job(database, NewJob("work", payload), "exists")
     assert "json" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

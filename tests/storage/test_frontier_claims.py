@@ -18,11 +18,10 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.model.claims import Claim, Taken
+from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
 from hybrid_runner.storage.queries import query
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
@@ -85,8 +84,8 @@ class Machine:
         for claimer in self.claimers:
             await self.claim(claimer, EVERYTHING, sweep=False)
         last = await self.claim(self.claimers[0], EVERYTHING, sweep=True)
-        assert last.at is not None
-        left = [place for place in await self.queued() if place[1] <= last.at]
+        assert last.looked_at is not None
+        left = [place for place in await self.queued() if place[1] <= last.looked_at]
         assert left == []
 
     # --- looking
@@ -108,18 +107,18 @@ class Machine:
             others = {c.id for other in taken for c in other.claims if other is not mine}
             self.check(claimer, [place for place in before if place[2] not in others], mine, slots, sweep=False)
 
-    async def claim(self, claimer: Claimer, slots: int, *, sweep: bool) -> Taken:
+    async def claim(self, claimer: Claimer, slots: int, *, sweep: bool) -> ClaimResult:
         before = await self.queued()
         taken = await self.take(claimer, slots, claimer.frontier.lanes(sweep=sweep))
         self.check(claimer, before, taken, slots, sweep=sweep)
         return taken
 
-    async def take(self, claimer: Claimer, slots: int, lanes: Lanes) -> Taken:
-        return await statements.claim_jobs(claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes)
+    async def take(self, claimer: Claimer, slots: int, lanes: Lanes) -> ClaimResult:
+        return await worker_calls.claim_jobs(claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes)
 
-    def check(self, claimer: Claimer, before: list[Place], taken: Taken, slots: int, *, sweep: bool) -> None:
-        assert taken.at is not None, "nothing is paused"
-        due = {place for place in before if place[1] <= taken.at}
+    def check(self, claimer: Claimer, before: list[Place], taken: ClaimResult, slots: int, *, sweep: bool) -> None:
+        assert taken.looked_at is not None, "nothing is paused"
+        due = {place for place in before if place[1] <= taken.looked_at}
         got = [(c.priority, c.run_at, c.id) for c in taken.claims]
         assert len(got) <= slots
         assert set(got) <= due, "what is claimed was queued until now, and is due"
@@ -135,7 +134,7 @@ class Machine:
         self.found += len(got)
         self.passed_over += len(passed)
         claimer.frontier.moved_by(taken, slots)
-        claimer.limit = max(claimer.limit, taken.at - MARGIN)
+        claimer.limit = max(claimer.limit, taken.looked_at - MARGIN)
         claimer.holds |= {c.id: c for c in taken.claims}
 
     # --- what comes in
@@ -173,7 +172,7 @@ class Machine:
 
     async def finish(self) -> None:
         claimer, batch = self.some_claims()
-        done = await statements.finish_jobs(claimer.connection, [Finished(c, State.COMPLETED) for c in batch])
+        done = await worker_calls.finish_jobs(claimer.connection, [Finished(c, State.COMPLETED) for c in batch])
         assert done == {c.id for c in batch}
         self.ended += done
 
@@ -183,21 +182,21 @@ class Machine:
         again = [Requeued(c, timedelta(milliseconds=self.chance.choice([0, 0, 5, 40])), self.chance.random() < 0.5) for c in batch]
         back = await self.changed(self.requeue(claimer.connection, again), put_back=True)
         stopped = [c for c in batch if c.id not in back]  # told to cancel while they ran
-        self.ended += await statements.finish_jobs(claimer.connection, [Finished(c, State.CANCELLED) for c in stopped])
+        self.ended += await worker_calls.finish_jobs(claimer.connection, [Finished(c, State.CANCELLED) for c in stopped])
 
     async def requeue(self, connection: Connection, batch: list[Requeued]) -> set[int]:
-        return await statements.requeue_jobs(connection, batch)
+        return await worker_calls.requeue_jobs(connection, batch)
 
     async def release(self) -> None:
         """As after a claim whose answer was lost."""
         claimer, batch = self.some_claims()
-        known = [(c.id, c.claim) for c in claimer.holds.values()]
-        lost = await self.changed(statements.release_lost(claimer.connection, "default", claimer.name, known), put_back=True)
+        known = [(c.id, c.number) for c in claimer.holds.values()]
+        lost = await self.changed(worker_calls.release_lost(claimer.connection, "default", claimer.name, known), put_back=True)
         assert lost == dict.fromkeys((c.id for c in batch), True)
 
     async def cancel(self) -> None:
         job = await self.any_job()
-        if job is not None and await client_statements.cancel_job(self.database, job, None) == "cancelled":
+        if job is not None and await client_calls.cancel_job(self.database, job, None) == "cancelled":
             self.void(job)
             self.ended.append(job)
 
@@ -205,25 +204,25 @@ class Machine:
         """One that waits runs now; one that runs on a dead worker is queued again; one that runs on a living worker goes on."""
         job = await self.any_job()
         if job is not None:
-            said = await self.changed(client_statements.retry_job(self.database, job), put_back=True)
+            said = await self.changed(client_calls.retry_job(self.database, job), put_back=True)
             if said == "queued":
                 self.void(job)
 
     async def retry_finished(self) -> None:
         if self.ended:
             job = self.ended.pop(self.chance.randrange(len(self.ended)))
-            assert await self.changed(client_statements.retry_job(self.database, job), put_back=True) == "queued"
+            assert await self.changed(client_calls.retry_job(self.database, job), put_back=True) == "queued"
 
     async def amend(self) -> None:
         if queued := await self.queued():
-            job = await client_statements.get_job(self.database, self.chance.choice(queued)[2])
+            job = await client_calls.get_job(self.database, self.chance.choice(queued)[2])
             assert job is not None
             ago = self.chance.choice(
                 [None, timedelta(0), timedelta(milliseconds=10), timedelta(minutes=1), timedelta(milliseconds=-20)]
             )
             run_at = None if ago is None else await self.now() - ago
             lane = self.chance.choice([None, self.lane()])
-            await self.changed(client_statements.amend_job(self.database, job.id, job.version, None, lane, run_at, None))
+            await self.changed(client_calls.amend_job(self.database, job.id, job.version, None, lane, run_at, None))
 
     # --- keeping account
 
@@ -343,11 +342,11 @@ async def drain(connection: Connection, frontier: Frontier) -> int:
     done = 0
     while True:
         lanes = frontier.lanes(sweep=False)
-        taken = await statements.claim_jobs(connection, "default", KINDS, BATCH, "w", next(NUMBERS), lanes)
+        taken = await worker_calls.claim_jobs(connection, "default", KINDS, BATCH, "w", next(NUMBERS), lanes)
         frontier.moved_by(taken, BATCH)
         if not taken.claims:
             return done
-        done += len(await statements.finish_jobs(connection, [Finished(c, State.COMPLETED) for c in taken.claims]))
+        done += len(await worker_calls.finish_jobs(connection, [Finished(c, State.COMPLETED) for c in taken.claims]))
 
 
 async def test_a_look_does_not_walk_over_what_is_gone_while_nothing_can_be_vacuumed(databases: Databases, template: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.model.upkeep import Culprit
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import BloatCause
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
@@ -28,13 +28,13 @@ AT_ONCE = timedelta(0)
 
 
 async def found(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[str]:
-    return [complaint for _, complaint in await statements.find_growth(connection, longer_than)]
+    return [complaint for _, complaint in await worker_calls.find_growth(connection, longer_than)]
 
 
 async def test_a_healthy_database_is_no_news(database: Connection) -> None:
-    await statements.find_growth(database, AT_ONCE)
+    await worker_calls.find_growth(database, AT_ONCE)
     await enqueue(database)
-    assert await statements.find_growth(database, AT_ONCE) == []
+    assert await worker_calls.find_growth(database, AT_ONCE) == []
 
 
 async def test_a_session_that_is_idle_in_a_transaction_is_named(database: Connection, another: Another) -> None:
@@ -43,7 +43,7 @@ async def test_a_session_that_is_idle_in_a_transaction_is_named(database: Connec
     pid = session.get_server_pid()
     async with session.transaction(isolation="repeatable_read"):
         await session.execute("SELECT")
-        [(name, complaint)] = await statements.find_growth(database, AT_ONCE)
+        [(name, complaint)] = await worker_calls.find_growth(database, AT_ONCE)
         assert name == f"session {pid}"
         assert complaint.startswith(f"session {pid} (nightly report, idle in transaction) has been in one transaction for ")
         assert complaint.endswith(f"keeps vacuum from cleaning up: end it, or SELECT pg_terminate_backend({pid})")
@@ -57,9 +57,9 @@ async def test_of_several_sessions_the_oldest_is_named(database: Connection, ano
     await older.execute("BEGIN")
     await enqueue(older)
     await newer.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
-    assert [name for name, _ in await statements.find_growth(database, AT_ONCE)] == [f"session {older.get_server_pid()}"]
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [f"session {older.get_server_pid()}"]
     await older.execute("ROLLBACK")
-    assert [name for name, _ in await statements.find_growth(database, AT_ONCE)] == [f"session {newer.get_server_pid()}"]
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [f"session {newer.get_server_pid()}"]
 
 
 async def test_a_worker_sees_the_sessions_of_others_too(database: Connection, another: Another) -> None:
@@ -92,8 +92,8 @@ async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(
     assert "hybrid_runner.archive_completed has no partition from " in said[0]
     assert "hybrid_runner.archive_failed has no partition from " in said[1]
     assert said[2].startswith("hybrid_runner.archive_completed_default has rows: ")
-    await statements.make_archive_partitions(database, 7)
-    assert [name for name, _ in await statements.find_growth(database, AT_ONCE)] == ["strays archive_completed_default"]
+    await worker_calls.make_archive_partitions(database, 7)
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == ["strays archive_completed_default"]
 
 
 async def test_the_same_culprit_is_warned_of_once_an_hour(
@@ -131,8 +131,8 @@ async def own_server() -> AsyncIterator[Connection]:
         postgres.close()
 
 
-async def culprits(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[Culprit]:
-    return await statements.find_growth(connection, longer_than)
+async def culprits(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[BloatCause]:
+    return await worker_calls.find_growth(connection, longer_than)
 
 
 async def test_a_replication_slot_that_nobody_reads_is_named(own_server: Connection) -> None:

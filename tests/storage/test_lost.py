@@ -8,12 +8,11 @@ from datetime import timedelta
 
 import pytest
 
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
@@ -24,7 +23,7 @@ Another = Callable[[], Awaitable[Connection]]
 
 
 async def beat(database: Connection, worker_id: str, first: int, known: Sequence[str] = ()) -> list[HeartbeatNews]:
-    return await statements.beat(database, worker_id, [], [], first, duties=known)
+    return await worker_calls.beat(database, worker_id, [], [], first, duties=known)
 
 
 async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
@@ -47,7 +46,7 @@ def duties(news: list[HeartbeatNews]) -> list[str]:
 def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
     from hybrid_runner.storage import queries  # noqa: PLC0415
-    from hybrid_runner.storage.connections import connections
+    from hybrid_runner.storage.connections import connections  # noqa: PLC0415
 
     real = queries.query
     monkeypatch.setattr(
@@ -152,7 +151,7 @@ async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> Non
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:
     job = await enqueue(database)
-    await statements.claim_jobs(database, "default", KINDS, 1, worker_id, number)
+    await worker_calls.claim_jobs(database, "default", KINDS, 1, worker_id, number)
     return job
 
 
@@ -165,9 +164,9 @@ async def test_lost_is_what_no_living_worker_has(database: Connection) -> None:
         await claimed(database, "lives", first - 1): "lives",  # an earlier worker of this name made that claim
     }
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now() WHERE id = 'dead'")
-    found = await statements.find_lost(database, 10)
+    found = await worker_calls.find_lost(database, 10)
     assert {one.claim.id: one.worker_id for one in found} == lost
-    assert len(await statements.find_lost(database, 2)) == 2
+    assert len(await worker_calls.find_lost(database, 2)) == 2
 
 
 async def rescuing(database: Connection) -> Rescuer:
@@ -177,7 +176,7 @@ async def rescuing(database: Connection) -> Rescuer:
 
 async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(database: Connection) -> None:
     first_try, last_try = await claimed(database, "gone", 1), await enqueue(database, max_attempts=1)
-    await statements.claim_jobs(database, "default", KINDS, 1, "gone", 2)
+    await worker_calls.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
     await rescuer.rescue(database)
     rows = await database.fetch(
@@ -192,7 +191,7 @@ async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: 
     """B6"""
     first = await living(database, "dies")
     job = await claimed(database, "dies", first)
-    assert await client_statements.cancel_job(database, job, None) == "requested"
+    assert await client_calls.cancel_job(database, job, None) == "requested"
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     await (await rescuing(database)).rescue(database)
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job) == "cancelled"
@@ -236,18 +235,18 @@ async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(database: Connect
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
-    first = await asyncio.wait_for(statements.release_lost(database, "default", "here", []), 10)
+    first = await asyncio.wait_for(worker_calls.release_lost(database, "default", "here", []), 10)
     assert first == {held: False, free: True}
     await holding.rollback()
-    assert await statements.release_lost(database, "default", "here", []) == {held: True}
+    assert await worker_calls.release_lost(database, "default", "here", []) == {held: True}
 
 
 async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     """A rescue is fenced by the claim, as every write is."""
     taken = await running(database)
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
-    lost = await statements.find_lost(database, 10)
-    await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
+    lost = await worker_calls.find_lost(database, 10)
+    await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
     rescuer = Rescuer(Registry())
     assert await inside.put_back(rescuer, database, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
@@ -269,7 +268,7 @@ async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_b
     old = await running(database)
     await database.execute("UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL")
     [lost] = await claim(database)
-    assert (lost.id, lost.claim) != (old.id, old.claim)
-    known = [(old.id, old.claim)]
-    assert await statements.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.claim)]) == {}
-    assert await statements.release_lost(database, "default", "worker-1", known) == {old.id: True}
+    assert (lost.id, lost.number) != (old.id, old.number)
+    known = [(old.id, old.number)]
+    assert await worker_calls.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.number)]) == {}
+    assert await worker_calls.release_lost(database, "default", "worker-1", known) == {old.id: True}

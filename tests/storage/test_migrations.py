@@ -9,9 +9,8 @@ import pytest
 
 from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.model.news import CancelRequested
-from hybrid_runner.storage import client_calls as client_statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage import migrations as migrating
-from hybrid_runner.storage import worker_calls as statements
 from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.storage.migrations import as_script, migrate, require_schema, schema_version
 from hybrid_runner.storage.queries import Migration, functions, migrations
@@ -225,7 +224,7 @@ async def test_every_right_a_worker_needs_is_the_worker_roles(database: Connecti
 async def test_a_reader_reads_everything_and_changes_nothing(database: Connection) -> None:
     job = await ended(database)
     await database.execute("SET ROLE hybrid_runner_reader")
-    view = await client_statements.get_job(database, job)
+    view = await client_calls.get_job(database, job)
     assert view is not None
     for statement in ("DELETE FROM hybrid_runner.archive", "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')"):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -235,22 +234,22 @@ async def test_a_reader_reads_everything_and_changes_nothing(database: Connectio
 async def test_an_administrator_can_do_all_that_people_do(database: Connection) -> None:
     await database.execute("SET ROLE hybrid_runner_admin")
     job = await enqueue(database)
-    assert await client_statements.pause_queue(database, "default")
-    assert await client_statements.resume_queue(database, "default")
-    assert await client_statements.cancel_job(database, job, None) == "cancelled"
-    assert await client_statements.retry_job(database, job) == "queued"
+    assert await client_calls.pause_queue(database, "default")
+    assert await client_calls.resume_queue(database, "default")
+    assert await client_calls.cancel_job(database, job, None) == "cancelled"
+    assert await client_calls.retry_job(database, job) == "queued"
 
 
 async def _works(connection: Connection) -> None:
     job = await ended(connection)
     await enqueue(connection, key="second")
     [taken] = await claim(connection)
-    assert await client_statements.cancel_job(connection, taken.id, None) == "requested"
-    await statements.make_archive_partitions(connection, 9)
+    assert await client_calls.cancel_job(connection, taken.id, None) == "requested"
+    await worker_calls.make_archive_partitions(connection, 9)
     first = await living(connection)
-    told = await statements.beat(connection, "worker-1", [(taken.id, taken.claim)], [], first)
+    told = await worker_calls.beat(connection, "worker-1", [(taken.id, taken.number)], [], first)
     assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
-    await statements.retire_worker(connection, "worker-1", first, in_order=True)
-    view = await client_statements.get_job(connection, job)
+    await worker_calls.retire_worker(connection, "worker-1", first, in_order=True)
+    view = await client_calls.get_job(connection, job)
     assert view is not None
     assert view.result == "done"

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.storage.test_plans import BATCH, CLAIM, LANES, explain, rows_read, scans
 from tests.support.jobs import enqueue, running
@@ -19,16 +18,16 @@ from tests.support.server import Databases
 async def test_only_the_claim_that_archived_a_job_finds_it_archived(database: Connection) -> None:
     """A4: the outcome of a stale claim is not taken for one whose answer was lost."""
     taken = await running(database)
-    await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)])
-    assert await statements.archived_before(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
-    stale = replace(taken, claim=taken.claim + 1)
-    assert await statements.archived_before(database, [Finished(stale, State.COMPLETED)]) == set()
+    await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
+    assert await worker_calls.archived_before(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
+    stale = replace(taken, number=taken.number + 1)
+    assert await worker_calls.archived_before(database, [Finished(stale, State.COMPLETED)]) == set()
 
 
 async def test_a_replaced_job_rings_for_when_it_is_due_now(dsn: str, database: Connection) -> None:
     await enqueue(database, key="k", delay=timedelta(hours=1))
     async with listening(dsn) as rings:
-        done = await client_statements.enqueue_job(database, NewJob("work", key="k"), "replace")
+        done = await client_calls.enqueue_job(database, NewJob("work", key="k"), "replace")
         assert (done.enqueued, await rings.so_far()) == ("replaced", [""])
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import enqueue
 
@@ -139,5 +139,5 @@ async def test_a_worker_runs_what_a_producer_inserted(producer: Connection) -> N
     """F5"""
     await producer.execute("INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\": 1}')")
     await producer.execute("SET ROLE hybrid_runner_worker")
-    [claim] = (await statements.claim_jobs(producer, "images", statements.Kinds([("work", 5, None)]), 10, "worker-1", 1)).claims
+    [claim] = (await worker_calls.claim_jobs(producer, "images", worker_calls.Kinds([("work", 5, None)]), 10, "worker-1", 1)).claims
     assert claim.payload == '{"a": 1}'

@@ -11,10 +11,9 @@ import asyncpg
 import pytest
 
 from hybrid_runner.model.jobs import NewJob, State
-from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import Pruned
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support.archive import aged, exists, keep, partition, pruned
@@ -28,8 +27,8 @@ HOUR, DAY = 60, 24 * 60
 
 async def known(connection: Connection, ids: list[int]) -> list[int]:
     """Which of them can still be read, one by one and by those who wait."""
-    found = [job for job in ids if await client_statements.get_job(connection, job)]
-    assert sorted(status.id for status in await client_statements.watch_jobs(connection, ids)) == found
+    found = [job for job in ids if await client_calls.get_job(connection, job)]
+    assert sorted(status.id for status in await client_calls.watch_jobs(connection, ids)) == found
     return found
 
 
@@ -201,7 +200,7 @@ async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(database: Conn
         await reader.execute("SELECT count(*) FROM hybrid_runner.archive")
         task = asyncio.ensure_future(pruned(database))
         await until_blocked(reader, database)
-        assert await statements.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {taken.id}
+        assert await worker_calls.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {taken.id}
         await task
 
 
@@ -211,7 +210,7 @@ async def test_a_long_transaction_that_archives_does_not_keep_the_past(database:
     writer = await another()
     taken = await running(writer)
     async with writer.transaction():
-        await statements.finish_jobs(writer, [Finished(taken, State.COMPLETED)])
+        await worker_calls.finish_jobs(writer, [Finished(taken, State.COMPLETED)])
         assert await pruned(database) == [("emptied", part)]
         assert await known(database, jobs) == []
         assert await pruned(database) == []
@@ -224,9 +223,9 @@ async def test_of_many_that_prune_at_once_one_does_and_the_others_say_that_they_
 ) -> None:
     part = await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     async with database.transaction():
-        assert [one[:2] for one in await statements.prune(database, 20)] == [("dropped", part)]
+        assert [one[:2] for one in await worker_calls.prune(database, 20)] == [("dropped", part)]
         other = await another()
-        assert await statements.prune(other, 20) == [Pruned("busy", "", 0)]
+        assert await worker_calls.prune(other, 20) == [Pruned("busy", "", 0)]
     parts = {await partition(database, COMPLETED, hours * HOUR, (hours - 1) * HOUR) for hours in range(3, 9)}
     connections = [await another() for _ in range(5)]
     said = [each for done in await asyncio.gather(*map(pruned, connections)) for each in done]
@@ -244,11 +243,13 @@ async def test_nothing_that_ends_meanwhile_is_lost_or_refused(database: Connecti
         while not over.is_set():
             taken = await claim(connection, 5)
             mine += [each.id for each in taken]
-            assert len(await statements.finish_jobs(connection, [Finished(each, State.COMPLETED) for each in taken])) == len(taken)
+            assert len(await worker_calls.finish_jobs(connection, [Finished(each, State.COMPLETED) for each in taken])) == len(
+                taken
+            )
         return mine
 
     await keep(database, State.COMPLETED, "6 hours", "report")
-    await client_statements.enqueue_many(database, [NewJob("work")] * 3000, "exists")
+    await client_calls.enqueue_many(database, [NewJob("work")] * 3000, "exists")
     settling = [asyncio.ensure_future(settle(connection)) for connection in settlers]
     for _ in range(10):
         for hours in (3, 5):
@@ -271,10 +272,10 @@ async def test_a_job_that_is_being_retried_is_not_forgotten(database: Connection
     [job] = await aged(database, 39 * DAY + 5, State.FAILED)
     other = await another()
     async with other.transaction():
-        assert await client_statements.retry_job(other, job) == "queued"
+        assert await client_calls.retry_job(other, job) == "queued"
         assert await pruned(database) == [("busy", "")]
     assert await pruned(database) == [("dropped", part)]
-    view = await client_statements.get_job(database, job)
+    view = await client_calls.get_job(database, job)
     assert view is not None
     assert view.state is State.QUEUED
     assert [taken.id for taken in await claim(database)] == [job]
@@ -288,8 +289,8 @@ async def test_a_retry_waits_for_a_partition_that_is_written_anew_and_finds_its_
     await keep(database, State.FAILED, "60 days", "report")
     other = await another()
     async with database.transaction():
-        assert [one.what for one in await statements.prune(database, 20)] == ["rewritten"]
-        task = asyncio.ensure_future(client_statements.retry_job(other, job))
+        assert [one.what for one in await worker_calls.prune(database, 20)] == ["rewritten"]
+        task = asyncio.ensure_future(client_calls.retry_job(other, job))
         await until_blocked(database, other)
     assert await task == "queued"
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job) == 1
@@ -326,8 +327,8 @@ async def test_what_found_no_partition_is_forgotten_too(database: Connection) ->
 async def test_a_call_is_bounded(database: Connection) -> None:
     for hours in range(3, 8):
         await partition(database, COMPLETED, hours * HOUR, (hours - 1) * HOUR)
-    assert len(await statements.prune(database, 2)) == 2
-    assert len(await statements.prune(database, 20)) == 3
+    assert len(await worker_calls.prune(database, 2)) == 2
+    assert len(await worker_calls.prune(database, 20)) == 3
 
 
 @pytest.mark.parametrize(
@@ -356,7 +357,7 @@ async def test_a_producer_has_no_say_in_it_and_a_worker_prunes(database: Connect
     await database.execute("SET ROLE hybrid_runner_worker")
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await database.execute(f"DROP TABLE hybrid_runner.{part}")
-    await statements.keep_jobs(database, [(State.FAILED, "", timedelta(days=3650)), (State.COMPLETED, "work", timedelta(1))])
+    await worker_calls.keep_jobs(database, [(State.FAILED, "", timedelta(days=3650)), (State.COMPLETED, "work", timedelta(1))])
     assert await pruned(database) == [("kept", part)]
 
 
@@ -373,7 +374,7 @@ async def test_partitions_are_as_wide_as_what_is_kept_allows(database: Connectio
             "SELECT partition FROM hybrid_runner.archive_partitions WHERE half = 'archive_completed' AND NOT is_default"
         ):
             await database.execute(f"DROP TABLE hybrid_runner.{newest[0]}")
-        assert await statements.make_archive_partitions(database, 7) > 0
+        assert await worker_calls.make_archive_partitions(database, 7) > 0
         assert await database.fetchval(width) >= wide
 
 

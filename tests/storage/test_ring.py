@@ -7,8 +7,7 @@ import pytest
 
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
@@ -37,7 +36,7 @@ async def test_an_insert_rings_when_a_worker_should_know(
 ) -> None:
     """A1, F3: now, soon, or not at all when a fallback poll comes sooner."""
     if opened:
-        await statements.open_queue(database, "default", MINUTE)
+        await worker_calls.open_queue(database, "default", MINUTE)
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(seconds=due_in))
         assert await rings.so_far() == heard
@@ -45,8 +44,8 @@ async def test_an_insert_rings_when_a_worker_should_know(
 
 async def test_a_queue_with_slower_polls_rings_for_later_jobs(dsn: str, database: Connection) -> None:
     """A3"""
-    await statements.open_queue(database, "default", timedelta(minutes=10))
-    await statements.open_queue(database, "default", MINUTE)  # the longest that was ever announced counts
+    await worker_calls.open_queue(database, "default", timedelta(minutes=10))
+    await worker_calls.open_queue(database, "default", MINUTE)  # the longest that was ever announced counts
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(minutes=9))
         assert await rings.so_far() == ["later"]
@@ -74,7 +73,7 @@ async def test_ten_thousand_rows_in_one_statement_ring_once_per_queue(dsn: str, 
         await database.execute("RESET track_functions")
     async with listening(dsn, "images") as images:
         jobs = [NewJob("work", queue="images") for _ in range(10_000)]
-        assert len(await client_statements.enqueue_many(database, jobs, "exists")) == 10_000
+        assert len(await client_calls.enqueue_many(database, jobs, "exists")) == 10_000
         assert await images.so_far() == [""]
 
 
@@ -88,7 +87,7 @@ async def test_a_statement_with_due_and_later_jobs_rings_for_both(dsn: str, data
 
 
 async def test_a_muted_bell_is_quiet(dsn: str, database: Connection) -> None:
-    await statements.open_queue(database, "default", MINUTE)
+    await worker_calls.open_queue(database, "default", MINUTE)
     await mute(database, "default", 60_000)
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(0))
@@ -97,7 +96,7 @@ async def test_a_muted_bell_is_quiet(dsn: str, database: Connection) -> None:
 
 
 async def test_a_mute_is_a_lease_that_ends_by_itself(dsn: str, database: Connection) -> None:
-    await statements.open_queue(database, "default", MINUTE)
+    await worker_calls.open_queue(database, "default", MINUTE)
     await mute(database, "default", -1)
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(0))
@@ -105,8 +104,8 @@ async def test_a_mute_is_a_lease_that_ends_by_itself(dsn: str, database: Connect
 
 
 async def test_a_mute_of_one_queue_leaves_the_others_ringing(dsn: str, database: Connection) -> None:
-    await statements.open_queue(database, "images", MINUTE)
-    await statements.open_queue(database, "mail", MINUTE)
+    await worker_calls.open_queue(database, "images", MINUTE)
+    await worker_calls.open_queue(database, "mail", MINUTE)
     await mute(database, "images", 60_000)
     async with listening(dsn, "mail") as rings:
         await database.execute(INSERT, "mail", timedelta(0))
@@ -114,7 +113,7 @@ async def test_a_mute_of_one_queue_leaves_the_others_ringing(dsn: str, database:
 
 
 async def test_a_bell_that_is_missing_rings(dsn: str, database: Connection) -> None:
-    await statements.open_queue(database, "default", MINUTE)
+    await worker_calls.open_queue(database, "default", MINUTE)
     await mute(database, "default", 60_000)
     bell = await database.fetchval("SELECT doorbell FROM hybrid_runner.queues WHERE name = 'default'")
     await database.execute(f"DROP SEQUENCE {bell}")
@@ -127,7 +126,7 @@ async def test_a_bell_that_is_missing_rings(dsn: str, database: Connection) -> N
 async def test_a_mute_is_seen_at_once_by_a_transaction_with_an_older_snapshot(
     isolation: str, dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
 ) -> None:
-    await statements.open_queue(database, "default", MINUTE)
+    await worker_calls.open_queue(database, "default", MINUTE)
     producer = await another()
     async with listening(dsn) as rings:
         async with producer.transaction(isolation=isolation):  # type: ignore[arg-type]  # the three words it takes
@@ -159,10 +158,10 @@ async def test_opening_a_queue_twice_keeps_its_bell(database: Connection) -> Non
 async def test_jobs_put_back_ring_for_when_they_are_due(dsn: str, database: Connection) -> None:
     taken = await running(database)
     async with listening(dsn) as rings:
-        await statements.requeue_jobs(database, [Requeued(taken, timedelta(0), charged=False)])
+        await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(0), charged=False)])
         assert await rings.so_far() == [""]
         [taken] = await claim(database)
-        await statements.requeue_jobs(database, [Requeued(taken, timedelta(seconds=30), charged=False)])
+        await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(seconds=30), charged=False)])
         assert await rings.so_far() == ["later"]
 
 
@@ -171,14 +170,14 @@ async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> N
     job = await enqueue(database, run_at=None, delay=timedelta(hours=1))
     await living(database)
     async with listening(dsn) as rings:
-        await client_statements.retry_job(database, job)
+        await client_calls.retry_job(database, job)
         assert await rings.so_far() == [""]
         await claim(database)
-        await client_statements.cancel_job(database, job, None)
+        await client_calls.cancel_job(database, job, None)
         assert await rings.so_far() == [f"cancel {job}"]
-        await client_statements.pause_queue(database, "default")
+        await client_calls.pause_queue(database, "default")
         assert await rings.so_far() == []
-        await client_statements.resume_queue(database, "default")
+        await client_calls.resume_queue(database, "default")
         assert await rings.so_far() == ["help resumed"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.news import RowGone
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import KINDS, claim, enqueue, living
 
@@ -50,7 +50,7 @@ class World:
             case "ask":
                 self.gone = await gone(self.database, [*self.read], self.first)
             case "look":
-                completed = await statements.completed_claims(self.database, self.gone)
+                completed = await worker_calls.completed_claims(self.database, self.gone)
                 self.gone = [*{*self.gone} - completed]
             case "hear":
                 self.stopped = {*self.gone} & self.running
@@ -62,12 +62,12 @@ class World:
             case "claim elsewhere":
                 await self.claim("worker-2")
             case "start":
-                self.started = (self.claimed.id, self.claimed.claim)
+                self.started = (self.claimed.id, self.claimed.number)
                 self.running.add(self.started)
             case "leave":
                 self.running.discard(self.started)
             case "settle":
-                await statements.finish_jobs(self.database, [Finished(self.claimed, State.COMPLETED)])
+                await worker_calls.finish_jobs(self.database, [Finished(self.claimed, State.COMPLETED)])
             case "requeue":
                 await self.database.execute(
                     "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL"
@@ -77,7 +77,7 @@ class World:
 
     async def claim(self, worker_id: str) -> None:
         self.number += 1
-        taken = await statements.claim_jobs(self.database, "default", KINDS, 1, worker_id, self.number)
+        taken = await worker_calls.claim_jobs(self.database, "default", KINDS, 1, worker_id, self.number)
         [self.claimed] = taken.claims
 
 
@@ -116,13 +116,13 @@ async def test_a_truncated_table_and_ids_that_are_run_anew_are_told_apart(databa
     for _ in range(3):
         await enqueue(database)
     claims = await claim(database)
-    sent = [(one.id, one.claim) for one in claims]
+    sent = [(one.id, one.number) for one in claims]
     assert not await gone(database, sent, first)
-    assert await gone(database, [(claims[0].id, claims[0].claim - 1)], first) == [(claims[0].id, claims[0].claim - 1)]
+    assert await gone(database, [(claims[0].id, claims[0].number - 1)], first) == [(claims[0].id, claims[0].number - 1)]
     await database.execute("TRUNCATE hybrid_runner.jobs")
     assert await gone(database, sent, first) == sent
 
 
 async def gone(database: Connection, running: list[tuple[int, int]], first: int) -> list[tuple[int, int]]:
-    news = await statements.beat(database, "worker-1", running, [], first)
+    news = await worker_calls.beat(database, "worker-1", running, [], first)
     return sorted((one.job_id, one.claim) for one in news if isinstance(one, RowGone))

@@ -11,9 +11,7 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import JobView, NewJob, State
 from hybrid_runner.model.news import CancelRequested, DeclaredDead
 from hybrid_runner.model.outcomes import FinalState, Finished, Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import stream_calls as standings
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, stream_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
 
@@ -23,7 +21,7 @@ NOW = timedelta(0)
 
 async def view(connection: Connection, job: int) -> JobView:
     """The job, which is there."""
-    found = await client_statements.get_job(connection, job)
+    found = await client_calls.get_job(connection, job)
     assert found is not None
     return found
 
@@ -40,7 +38,7 @@ async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(state: F
     [taken] = await claim(database)
     before = await view(database, taken.id)
     ending = Finished(taken, state, result='{"bytes": 3}', error='{"message": "why"}')
-    assert await statements.finish_jobs(database, [ending]) == {taken.id}
+    assert await worker_calls.finish_jobs(database, [ending]) == {taken.id}
     after = await view(database, taken.id)
     assert after.finished_at is not None
     assert after == replace(
@@ -58,9 +56,9 @@ async def test_a_job_settles_once(database: Connection) -> None:
     """A4"""
     taken = await running(database)
     ending = Finished(taken, State.COMPLETED)
-    assert await statements.finish_jobs(database, [ending, ending]) == {taken.id}
-    assert await statements.finish_jobs(database, [ending]) == set()
-    assert await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=True)]) == set()
+    assert await worker_calls.finish_jobs(database, [ending, ending]) == {taken.id}
+    assert await worker_calls.finish_jobs(database, [ending]) == set()
+    assert await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=True)]) == set()
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs") == 1
 
 
@@ -68,47 +66,47 @@ async def test_two_who_settle_one_claim_at_once_have_one_winner(database: Connec
     """A4"""
     taken = await running(database)
     connections = [await another() for _ in range(8)]
-    won = await asyncio.gather(*(statements.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections))
+    won = await asyncio.gather(*(worker_calls.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections))
     assert sorted(map(len, won)) == [0] * 7 + [1]
 
 
 async def test_a_stale_claim_changes_nothing(database: Connection) -> None:
     """A4: the job was taken away and runs elsewhere; the attempt number is the same."""
     stale = await running(database)
-    await statements.requeue_jobs(database, [Requeued(stale, NOW, charged=False)])
+    await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=False)])
     [fresh] = await claim(database, worker_id="worker-2")
     before = await view(database, fresh.id)
     assert stale.attempt == fresh.attempt
-    assert await statements.finish_jobs(database, [Finished(stale, State.FAILED)]) == set()
-    assert await statements.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")]) == set()
-    assert await statements.record_progress(database, [(stale.id, stale.claim, "1")]) == set()
+    assert await worker_calls.finish_jobs(database, [Finished(stale, State.FAILED)]) == set()
+    assert await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")]) == set()
+    assert await worker_calls.record_progress(database, [(stale.id, stale.number, "1")]) == set()
     assert await view(database, fresh.id) == before
-    assert await statements.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {fresh.id}
+    assert await worker_calls.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {fresh.id}
 
 
 async def test_the_claim_of_one_job_does_not_settle_another(database: Connection) -> None:
     """A4: each id goes with its own claim, also within one batch."""
     first, second = await two_claims(database)
-    crossed = [replace(first, claim=second.claim), replace(second, claim=first.claim)]
+    crossed = [replace(first, number=second.number), replace(second, number=first.number)]
     before = [await view(database, first.id), await view(database, second.id)]
-    assert await statements.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed]) == set()
-    assert await statements.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed]) == set()
-    assert await statements.record_progress(database, [(c.id, c.claim, "1") for c in crossed]) == set()
+    assert await worker_calls.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed]) == set()
+    assert await worker_calls.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed]) == set()
+    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in crossed]) == set()
     assert [await view(database, first.id), await view(database, second.id)] == before
 
 
 async def test_one_stale_claim_does_not_spoil_its_batch(database: Connection) -> None:
     first, second = await two_claims(database)
-    batch = [replace(first, claim=first.claim + 1000), second]
-    assert await statements.record_progress(database, [(c.id, c.claim, "1") for c in batch]) == {second.id}
-    assert await statements.finish_jobs(database, [Finished(c, State.COMPLETED) for c in batch]) == {second.id}
+    batch = [replace(first, number=first.number + 1000), second]
+    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in batch]) == {second.id}
+    assert await worker_calls.finish_jobs(database, [Finished(c, State.COMPLETED) for c in batch]) == {second.id}
     assert (await view(database, first.id)).state is State.RUNNING
 
 
 async def test_a_queued_job_cannot_be_settled(database: Connection) -> None:
     taken = await running(database)
-    await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
-    assert await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == set()
+    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
+    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == set()
     assert (await view(database, taken.id)).state is State.QUEUED
 
 
@@ -116,12 +114,12 @@ async def test_a_queued_job_cannot_be_settled(database: Connection) -> None:
 async def test_a_job_put_back_waits_and_is_charged_or_not(charged: bool, attempt: int, database: Connection) -> None:
     """B2, D6"""
     taken = await running(database, key="k")
-    assert await statements.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged)]) == {taken.id}
+    assert await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged)]) == {taken.id}
     back = await view(database, taken.id)
     assert (back.state, back.attempt, back.key) == (State.QUEUED, attempt, "k")
     assert (back.claim, back.worker_id, back.started_at) == (None, None, None)
     assert await claim(database) == []
-    delay = await statements.next_due(database, "default")
+    delay = await worker_calls.next_due(database, "default")
     assert delay is not None
     assert timedelta(minutes=59) < delay <= timedelta(hours=1)
 
@@ -136,7 +134,7 @@ async def test_only_what_its_handler_asked_for_counts_as_a_snooze(database: Conn
             Requeued(two, NOW, charged=False, why="release"),
             Requeued(three, NOW, charged=True, why="retry"),
         ]
-        assert await statements.requeue_jobs(database, batch) == {snoozed, released, retried}
+        assert await worker_calls.requeue_jobs(database, batch) == {snoozed, released, retried}
     assert [(c.attempt, c.snoozes) for c in await claim(database)] == [(1, 2), (1, 0), (3, 0)]
 
 
@@ -145,23 +143,23 @@ async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(database
     job = await enqueue(database)
     for _ in range(9):
         [taken] = await claim(database)
-        await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
-    assert await client_statements.cancel_job(database, job, None) == "cancelled"
+        await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+    assert await client_calls.cancel_job(database, job, None) == "cancelled"
     ended = await view(database, job)
     assert (ended.state, ended.attempt, ended.snoozes) == (State.CANCELLED, 0, 9)
-    [standing] = await standings.job_snapshots(database, [job])
+    [standing] = await stream_calls.job_snapshots(database, [job])
     assert (standing.attempt, standing.snoozes) == (0, 9)
 
 
 @pytest.mark.parametrize("again", ["retry", "replace"])
 async def test_a_job_that_begins_anew_has_no_snoozes(again: str, database: Connection) -> None:
     taken = await running(database, key="k")
-    await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
     if again == "retry":
-        await client_statements.cancel_job(database, taken.id, None)
-        await client_statements.retry_job(database, taken.id)
+        await client_calls.cancel_job(database, taken.id, None)
+        await client_calls.retry_job(database, taken.id)
     else:
-        await client_statements.enqueue_job(database, NewJob("work", key="k"), "replace")
+        await client_calls.enqueue_job(database, NewJob("work", key="k"), "replace")
     [taken] = await claim(database)
     assert (taken.attempt, taken.snoozes) == (1, 0)
 
@@ -170,10 +168,10 @@ async def test_a_job_put_back_keeps_its_memory_unless_it_brings_a_new_one(databa
     """B3, B16"""
     await enqueue(database, data='{"polls": 1}')
     [taken] = await claim(database)
-    await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
+    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
     [taken] = await claim(database)
     assert taken.data == '{"polls": 1}'
-    await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False, data='{"polls": 2}')])
+    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, data='{"polls": 2}')])
     [taken] = await claim(database)
     assert taken.data == '{"polls": 2}'
 
@@ -183,7 +181,7 @@ async def test_the_last_twenty_errors_are_kept(database: Connection) -> None:
     await enqueue(database, max_attempts=100)
     for number in range(25):
         [taken] = await claim(database)
-        await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=True, error=f'{{"message": "{number}"}}')])
+        await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=True, error=f'{{"message": "{number}"}}')])
     [taken] = await claim(database)
     assert taken.attempt == 26
     assert [error["message"] for error in (await view(database, taken.id)).errors] == [str(n) for n in range(5, 25)]
@@ -192,15 +190,15 @@ async def test_the_last_twenty_errors_are_kept(database: Connection) -> None:
 async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connection) -> None:
     """B6"""
     taken = await running(database)
-    await client_statements.cancel_job(database, taken.id, None)
-    assert await statements.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
-    assert await statements.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {taken.id}
+    await client_calls.cancel_job(database, taken.id, None)
+    assert await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
+    assert await worker_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {taken.id}
 
 
 async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
     taken = await running(database)
-    assert await statements.record_progress(database, [(taken.id, taken.claim, '{"done": 0.5}')]) == {taken.id}
-    [status] = await client_statements.watch_jobs(database, [taken.id])
+    assert await worker_calls.record_progress(database, [(taken.id, taken.number, '{"done": 0.5}')]) == {taken.id}
+    [status] = await client_calls.watch_jobs(database, [taken.id])
     assert status.progress == {"done": 0.5}
 
 
@@ -209,10 +207,10 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     first, second = await two_claims(database)
     numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
-    await client_statements.cancel_job(database, first.id, None)
-    told = await statements.beat(database, "worker-1", [(one.id, one.claim) for one in (first, second)], [], numbered)
+    await client_calls.cancel_job(database, first.id, None)
+    told = await worker_calls.beat(database, "worker-1", [(one.id, one.number) for one in (first, second)], [], numbered)
     assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
-    assert await statements.beat(database, "worker-2", [(one.id, one.claim) for one in (first, second)], [], numbered) == [
+    assert await worker_calls.beat(database, "worker-2", [(one.id, one.number) for one in (first, second)], [], numbered) == [
         DeclaredDead()
     ]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
@@ -221,11 +219,11 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
 async def test_a_worker_registers_again_under_its_name_and_leaves(database: Connection) -> None:
     """A6"""
     for host in ("first", "second"):
-        registered = await statements.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
+        registered = await worker_calls.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
         assert registered.took_over is (host == "second")
     numbered = registered.first_claim
     assert [row[0] for row in await database.fetch("SELECT host FROM hybrid_runner.workers")] == ["second"]
-    await statements.retire_worker(database, "worker-1", numbered, in_order=True)
+    await worker_calls.retire_worker(database, "worker-1", numbered, in_order=True)
     assert await database.fetch("SELECT id FROM hybrid_runner.workers") == []
 
 
@@ -233,6 +231,6 @@ async def test_work_and_its_completion_commit_together(database: Connection) -> 
     taken = await running(database)
     transaction = database.transaction()
     await transaction.start()
-    assert await statements.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
+    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
     await transaction.rollback()
     assert (await view(database, taken.id)).state is State.RUNNING

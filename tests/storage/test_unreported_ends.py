@@ -8,10 +8,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from hybrid_runner.model.claims import Ended
+from hybrid_runner.model.claims import CancelledInQueue
 from hybrid_runner.model.news import EndsUnreported
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 from tests.support.jobs import enqueue, living
@@ -36,16 +35,16 @@ asyncio.run(main())
 
 async def cancelled(database: Connection) -> int:
     job = await enqueue(database)
-    assert await client_statements.cancel_job(database, job, None) == "cancelled"
+    assert await client_calls.cancel_job(database, job, None) == "cancelled"
     return job
 
 
 async def taken(database: Connection, most: int = 10) -> list[int]:
-    return sorted((await statements.take_unreported_ends(database, most, timedelta(0))).ids)
+    return sorted((await worker_calls.take_unreported_ends(database, most, timedelta(0))).ids)
 
 
 async def reported(database: Connection) -> list[int]:
-    said: list[Ended] = []
+    said: list[CancelledInQueue] = []
     await EndReporter(said.extend).report(database)
     return [end.claim.id for end in said]
 
@@ -87,11 +86,11 @@ async def test_a_job_that_is_cancelled_again_while_its_first_end_is_reported_is_
     database: Connection,
 ) -> None:
     job = await cancelled(database)
-    first = await statements.take_unreported_ends(database, 10, timedelta(0))
-    assert await client_statements.retry_job(database, job) == "queued"
-    assert await client_statements.cancel_job(database, job, None) == "cancelled"
+    first = await worker_calls.take_unreported_ends(database, 10, timedelta(0))
+    assert await client_calls.retry_job(database, job) == "queued"
+    assert await client_calls.cancel_job(database, job, None) == "cancelled"
     assert first.taken_at is not None
-    await statements.delete_reported_ends(database, first.ids, first.taken_at)
+    await worker_calls.delete_reported_ends(database, first.ids, first.taken_at)
     assert await reported(database) == [job]
 
 
@@ -106,7 +105,7 @@ async def test_a_heartbeat_speaks_of_those_that_can_be_taken(database: Connectio
     first = await living(database)
 
     async def is_said() -> bool:
-        return EndsUnreported() in await statements.beat(database, "worker-1", [], [], first)
+        return EndsUnreported() in await worker_calls.beat(database, "worker-1", [], [], first)
 
     assert not await is_said()
     await cancelled(database)

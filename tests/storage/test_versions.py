@@ -11,8 +11,7 @@ import pytest
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.storage.queries import functions, migrations, query, sql_folder
@@ -59,16 +58,16 @@ async def connection(version_dsn: str) -> AsyncIterator[Connection]:
 async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None:
     """A4, A6, D2, D7, F5"""
     inserted = await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{}') RETURNING id")
-    many = await client_statements.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
+    many = await client_calls.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
     taken = await claim(connection)
     assert [c.id for c in taken] == [inserted, *(e.id for e in many)]
-    assert await statements.finish_jobs(connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]) == {
+    assert await worker_calls.finish_jobs(connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]) == {
         c.id for c in taken[:2]
     }
     again = Requeued(taken[2], timedelta(0), charged=True, error='{"message": "x"}')
-    assert await statements.requeue_jobs(connection, [again]) == {taken[2].id}
+    assert await worker_calls.requeue_jobs(connection, [again]) == {taken[2].id}
     assert [c.attempt for c in await claim(connection)] == [2]
-    view = await client_statements.get_job(connection, inserted)
+    view = await client_calls.get_job(connection, inserted)
     assert view is not None
     assert (view.state, view.result) == (State.COMPLETED, 1)
 
@@ -90,18 +89,18 @@ async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection
 
 async def test_the_functions_answer(connection: Connection) -> None:
     """A5, B6"""
-    first = await client_statements.enqueue_job(connection, NewJob("work", key="k"), "exists")
-    assert await client_statements.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
-    assert await client_statements.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
+    first = await client_calls.enqueue_job(connection, NewJob("work", key="k"), "exists")
+    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
+    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
     assert await connection.fetchval("SELECT hybrid_runner.enqueue('work', key => 'k')") == first.id
-    assert await client_statements.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
-    assert await client_statements.cancel_job(connection, first.id, None) == "cancelled"
-    assert await client_statements.retry_job(connection, first.id) == "queued"
-    assert await client_statements.pause_queue(connection, "default")
-    assert (await statements.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)).claims == []
-    assert await client_statements.resume_queue(connection, "default")
-    assert await statements.next_due(connection, "default") is None
-    assert await statements.make_archive_partitions(connection, 9) >= 0
+    assert await client_calls.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
+    assert await client_calls.cancel_job(connection, first.id, None) == "cancelled"
+    assert await client_calls.retry_job(connection, first.id) == "queued"
+    assert await client_calls.pause_queue(connection, "default")
+    assert (await worker_calls.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)).claims == []
+    assert await client_calls.resume_queue(connection, "default")
+    assert await worker_calls.next_due(connection, "default") is None
+    assert await worker_calls.make_archive_partitions(connection, 9) >= 0
 
 
 async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(connection: Connection) -> None:
@@ -109,12 +108,12 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(conne
     whole, some = [await partition(connection, "archive_completed", hours * 60, (hours - 1) * 60) for hours in (40, 4)]
     [gone], [other] = await aged(connection, 39 * 60 + 1), await aged(connection, 3 * 60 + 1)
     [kept] = await aged(connection, 3 * 60 + 1, kind="report")
-    await statements.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
+    await worker_calls.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
     done = [(one.what, one.partition) for one in await Prune().run(connection)]
     assert done == [("dropped", whole), ("rewritten", some)]
-    assert [status.id for status in await client_statements.watch_jobs(connection, [gone, other, kept])] == [kept]
-    assert await client_statements.retry_job(connection, kept) == "queued"
-    assert [culprit for culprit, _ in await statements.find_growth(connection, timedelta(minutes=10))] == []
+    assert [status.id for status in await client_calls.watch_jobs(connection, [gone, other, kept])] == [kept]
+    assert await client_calls.retry_job(connection, kept) == "queued"
+    assert [culprit for culprit, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))] == []
 
 
 async def test_every_query_can_be_prepared(connection: Connection) -> None:

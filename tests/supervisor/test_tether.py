@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from hybrid_runner.supervisor.supervised import Birth, Tether
+from hybrid_runner.supervisor.supervised import ChildOrders, Supervised
 
 
 async def test_an_end_that_meets_news_is_an_end() -> None:
     """On Python 3.11 `asyncio.wait_for` returned, the cancellation was lost, and the process waited for itself."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    tether = Tether(Birth(theirs.detach(), None, None))
+    tether = Supervised(ChildOrders(theirs.detach(), None, None))
     with ours, tether._socket:
         ours.setblocking(False)
         reporting = asyncio.create_task(tether._report())

@@ -22,11 +22,11 @@ FAR_POLLS: dict[str, Any] = {
     "poll_cap": "5m",
     "hybrid_poll_base": "5m",
     "hybrid_poll_cap": "5m",
-    "sweep_factor": 0,
+    "sweep_cost_factor": 0,
 }
-EASILY_AWAKE: dict[str, Any] = {"awake_from": 0.3, "awake_memory": "300ms", "fall_pause_max": "20ms"}
+EASILY_AWAKE: dict[str, Any] = {"doorbell_rate": 0.3, "doorbell_rate_window": "300ms", "falling_pause_max": "20ms"}
 """One job makes it awake, and a second after the last one it falls asleep."""
-MUTED_FOR_LONG: dict[str, Any] = {"mute": "1m"}
+MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "1m"}
 """So that a slow machine cannot let a mute run out."""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"

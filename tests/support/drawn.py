@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Sampler
 
-from hybrid_runner.telemetry.tracing import publish_span as publishing
+from hybrid_runner.telemetry.tracing import publish_span
 
 
 class Drawn:
@@ -70,6 +70,6 @@ def drawing(monkeypatch: pytest.MonkeyPatch, sampler: Sampler | None = None) -> 
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with monkeypatch.context() as patch:
         patch.setattr(trace, "_TRACER_PROVIDER", provider)
-        patch.setattr(publishing, "_tracer", provider.get_tracer("hybrid_runner"))
+        patch.setattr(publish_span, "_tracer", provider.get_tracer("hybrid_runner"))
         yield Drawn(exporter)
     provider.shutdown()

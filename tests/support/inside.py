@@ -20,12 +20,12 @@ from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker import loops, reactions, shutdown
-from hybrid_runner.worker.queue.claimer import Claimer
-from hybrid_runner.worker.run.deadlines import Deadlines
-from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.queue.claimer import Claimer
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
+from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.executor import Executor
 from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ class HeldRings:
     def __init__(self, listener: Listener, queue: str) -> None:
         self.payloads: list[str] = []
         self._held: list[tuple[object, ...]] = []
-        assert listener._ear is not None
-        callbacks = listener._ear._connection._listeners[channel_of(queue).name]  # type: ignore[attr-defined]
+        assert listener._connection is not None
+        callbacks = listener._connection._connection._listeners[channel_of(queue).name]  # type: ignore[attr-defined]
         [callback] = callbacks  # the driver's own
         self._heard = callback.cb
         callbacks.clear()
@@ -213,7 +213,7 @@ def listener(worker: Worker) -> Listener:
 
 def session(listener: Listener | Worker) -> object:
     """Stands for its connection: another one has another."""
-    return _listener(listener)._ear
+    return _listener(listener)._connection
 
 
 def proof_channel(worker: Worker) -> str | None:
@@ -239,7 +239,7 @@ def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, ear: type) -> None:
 
 def cut_in_silence(listener: Listener) -> None:
     """Its connection dies, and the driver tells nobody."""
-    ear = listener._ear
+    ear = listener._connection
     assert ear is not None
     ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
     ear._connection.terminate()
@@ -247,7 +247,7 @@ def cut_in_silence(listener: Listener) -> None:
 
 async def prove(listener: Listener) -> None:
     """A ring to itself, and its arrival."""
-    ear, proved = listener._ear, listener._proved_at
+    ear, proved = listener._connection, listener._proved_at
     assert ear is not None
     assert listener.proof_channel is not None
     assert listener._proof is not None
@@ -257,7 +257,7 @@ async def prove(listener: Listener) -> None:
 
 async def prove_in_vain(listener: Listener) -> None:
     """A ring to itself that cannot arrive, nor will any other: nobody says so."""
-    ear = listener._ear
+    ear = listener._connection
     assert ear is not None
     await ear._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
     assert listener._proof is not None
@@ -333,7 +333,7 @@ def loop_of(worker: Worker, name: str) -> asyncio.Task[None]:
 
 def knows_of_readers(worker: Worker) -> bool:
     """Whether it was told that somebody reads of changes."""
-    return worker._reactions._publisher.lit
+    return worker._reactions._change_feed.lit
 
 
 async def ask_claims(worker: Worker, query: str) -> Rows:
@@ -343,14 +343,14 @@ async def ask_claims(worker: Worker, query: str) -> Rows:
 
 def kill_idle_process(worker: Worker) -> None:
     """The one process that handlers have run in, and that waits for the next."""
-    [idle] = worker._station.executor._callers._processes._free
+    [idle] = worker._station.executor._pools._processes._free
     idle.process.kill()
     idle.process.join(10)
 
 
 def claim_number(job: Job) -> int:
     """Of the attempt that a handler runs in."""
-    return job._claim.claim
+    return job._claim.number
 
 
 # --- what is done for others

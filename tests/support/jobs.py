@@ -8,11 +8,10 @@ from itertools import count
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import FinalState, Finished
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 
-KINDS = statements.Kinds([("work", 5, None), ("other", 3, None)])
+KINDS = worker_calls.Kinds([("work", 5, None), ("other", 3, None)])
 """What the workers in these tests can run."""
 
 
@@ -23,18 +22,18 @@ NUMBERS = count(1)
 async def enqueue(connection: Connection, key: str | None = None, **fields: object) -> int:
     """The id of a new queued job of kind `work`."""
     job = NewJob(**{"kind": "work", "key": key, **fields})  # type: ignore[arg-type]  # a test names real fields
-    return (await client_statements.enqueue_job(connection, job, "exists")).id
+    return (await client_calls.enqueue_job(connection, job, "exists")).id
 
 
 async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:
     """Claim what is due."""
-    return (await statements.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))).claims
+    return (await worker_calls.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))).claims
 
 
 async def living(connection: Connection, worker_id: str = "worker-1", queues: str = "{}") -> int:
     """A worker of that name is registered and lives; the first of its claim numbers."""
     lease = timedelta(seconds=30)
-    return (await statements.register_worker(connection, worker_id, "host", 1, "0", queues, lease)).first_claim
+    return (await worker_calls.register_worker(connection, worker_id, "host", 1, "0", queues, lease)).first_claim
 
 
 async def running(connection: Connection, key: str | None = None) -> Claim:
@@ -48,5 +47,5 @@ async def running(connection: Connection, key: str | None = None) -> Claim:
 async def ended(connection: Connection, state: FinalState = State.COMPLETED, key: str | None = None) -> int:
     """The id of a new job that ended."""
     taken = await running(connection, key)
-    assert await statements.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {taken.id}
+    assert await worker_calls.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {taken.id}
     return taken.id

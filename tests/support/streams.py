@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
-from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.server import PageServer
 from tests.support.pages import Browser, browser
 from tests.support.ports import free_port
 from tests.support.working import runner, working
@@ -165,7 +165,7 @@ async def served(
     """A worker and its pages."""
     port = free_port()
     async with (
-        HealthServer("127.0.0.1", port, jobs=app.job_source()) as server,
+        PageServer("127.0.0.1", port, jobs=app.page_database()) as server,
         pages(port) as client,
         working(app, queues, deaf=deaf) as worker,
     ):

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from hybrid_runner.telemetry import observers
-
-from hybrid_runner.telemetry.tracing import export as exporting
-
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics import export as metrics_export
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.tracing import export as exporting
 from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
 from tests.support.drawn import Drawn, drawing
 
@@ -22,7 +20,7 @@ TALKATIVE = {*exporting._SPEAK_AT_EVERY_TRY, *metrics_export._SPEAK_AT_EVERY_TRY
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loggers as in a process that has just begun: what another test said a moment ago is no reason to be silent."""
-    monkeypatch.setattr(Seldom, "_of_purpose", {})
+    monkeypatch.setattr(RateLimitedLog, "_of_purpose", {})
     for name in TALKATIVE:
         monkeypatch.setattr(logging.getLogger(name), "filters", [])
 

@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.telemetry.tracing import export as exporting
+from hybrid_runner.telemetry.tracing import export
 from hybrid_runner.telemetry.variables import exporters
 from tests.cli.running import worker
 from tests.support.collector import Collector, GrpcCollector, Received
@@ -154,8 +154,8 @@ def test_what_the_variables_ask_for_in_vain_is_said(
 async def test_a_provider_that_the_application_has_set_up_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setattr(trace, "get_tracer_provider", TracerProvider)
-    monkeypatch.setattr(exporting, "make_provider", lambda *_: pytest.fail("there is one already"))
-    async with exporting.exporting("worker-1"):
+    monkeypatch.setattr(export, "make_provider", lambda *_: pytest.fail("there is one already"))
+    async with export.exporting("worker-1"):
         pass
 
 
@@ -167,9 +167,9 @@ async def test_variables_that_the_sdk_refuses_cost_the_traces_and_not_the_worker
     def refuse(_name: str) -> None:
         raise ValueError("OTEL_SOMETHING is not what it should be")
 
-    monkeypatch.setattr(exporting, "_make_exporter", refuse)
+    monkeypatch.setattr(export, "_make_exporter", refuse)
     with caplog.at_level(logging.WARNING, "hybrid_runner"):
-        async with exporting.exporting("worker-1"):
+        async with export.exporting("worker-1"):
             pass
     [record] = caplog.records
     assert "no spans are exported" in record.getMessage()
@@ -189,7 +189,7 @@ async def test_a_protocol_that_is_not_here_costs_the_traces_and_is_one_line(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", ENDPOINT)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-    async with exporting.exporting("worker-1"):
+    async with export.exporting("worker-1"):
         pass
     [record] = caplog.records
     assert record.getMessage().startswith("no spans are exported: OTEL_EXPORTER_OTLP_PROTOCOL=http/json is not here")
@@ -202,7 +202,7 @@ async def test_grpc_without_its_extra_is_one_line_that_says_what_to_install(
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with caplog.at_level(logging.WARNING, "hybrid_runner"):
-        async with exporting.exporting("worker-1"):
+        async with export.exporting("worker-1"):
             pass
     [record] = caplog.records
     assert "pip install 'hybrid-runner[grpc]'" in record.getMessage()

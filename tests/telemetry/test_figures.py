@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 
-from hybrid_runner.model.events import Search, Writing
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.counters import Counts
+from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.metrics.exposition import as_text
-from hybrid_runner.telemetry.metrics.values import Figures, Spread, lasting, merged, packed, unpacked
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Kind
 from hybrid_runner.telemetry.metrics.series import Counter, Histogram
+from hybrid_runner.telemetry.metrics.values import HistogramValue, MetricValues, lasting, merged, packed, unpacked
 from tests.support.scraping import parsed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
 def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
     histogram.cell(("q",)).saw_all([0, 1, 1.5, 500, 501])
-    assert histogram.read()["q",] == Spread([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1], 1003.5)
+    assert histogram.read()["q",] == HistogramValue([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1], 1003.5)
 
 
 def test_a_copy_does_not_change_any_more() -> None:
@@ -67,13 +67,13 @@ def test_a_copy_does_not_change_any_more() -> None:
 
 def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
     """A1 A10"""
-    counts = Counts(["default"], [])
-    counts.searched(Search("default", "ring", 10, [claim(late=0.002), claim(late=90)], swept=False, began=1.0, ended=1.003))
-    counts.searched(Search("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
+    counts = Counters(["default"], [])
+    counts.searched(LookMade("default", "ring", 10, [claim(late=0.002), claim(late=90)], swept=False, began=1.0, ended=1.003))
+    counts.searched(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
     figures = counts.figures()
     assert figures[table.LOOKS.name] == {("default", "ring", "found"): 1, ("default", "sweep", "empty"): 1}
     pickup = figures[table.PICKUP.name]["default", "ring"]
-    assert isinstance(pickup, Spread)
+    assert isinstance(pickup, HistogramValue)
     assert sum(pickup.counts) == 2
     assert math.isclose(pickup.sum, 90.002)
     assert _seen(figures, table.CLAIM_DURATION.name) == _seen(figures, table.CLAIM_BATCH.name) == 2
@@ -82,13 +82,13 @@ def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
 
 def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
     """A10"""
-    counts = Counts(["default"], [])
+    counts = Counters(["default"], [])
     settled: list[Settlement] = [
         Finished(claim(), State.COMPLETED), Finished(claim(kind="other"), State.FAILED),
         Requeued(claim(), timedelta(0), charged=True), Requeued(claim(), timedelta(0), charged=False, why="snooze"),
         Requeued(claim(began=0.0, ended=0.0), timedelta(0), charged=False, why="release"),
     ]  # fmt: skip
-    counts.wrote(Writing(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75))
+    counts.wrote(BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75))
     figures = counts.figures()
     ran = figures[table.RUN_DURATION.name]
     assert sorted(ran) == [("note", "completed"), ("note", "retry"), ("note", "snooze"), ("other", "failed")]
@@ -96,29 +96,29 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
     assert figures[table.RETRIES.name] == figures[table.SNOOZES.name] == figures[table.RELEASES.name] == {("default", "note"): 1}
     assert figures[table.STALE_SETTLES.name] == {("default",): 1}
     batch = figures[table.SETTLE_BATCH.name][()]
-    assert isinstance(batch, Spread)
+    assert isinstance(batch, HistogramValue)
     assert batch.sum == 6
 
 
 def test_processes_add_up_as_the_table_says() -> None:
-    one: Figures = {
+    one: MetricValues = {
         table.POLLS.name: {("q",): 3, ("r",): 1}, table.HEARING.name: {(): 1}, table.CONSECUTIVE_ERRORS.name: {("q",): 7},
-        table.RUNNING.name: {("q",): 2}, table.CLAIM_BATCH.name: {("q",): Spread([1, 2], 3.0)},
+        table.RUNNING.name: {("q",): 2}, table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 2], 3.0)},
     }  # fmt: skip
-    other: Figures = {
+    other: MetricValues = {
         table.POLLS.name: {("q",): 4}, table.HEARING.name: {(): 0}, table.CONSECUTIVE_ERRORS.name: {("q",): 1},
-        table.RUNNING.name: {("q",): 5}, table.CLAIM_BATCH.name: {("q",): Spread([1, 0], 0.5)},
+        table.RUNNING.name: {("q",): 5}, table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 0], 0.5)},
     }  # fmt: skip
     assert merged([one, other]) == {
         table.POLLS.name: {("q",): 7, ("r",): 1}, table.HEARING.name: {(): 0}, table.CONSECUTIVE_ERRORS.name: {("q",): 7},
-        table.RUNNING.name: {("q",): 7}, table.CLAIM_BATCH.name: {("q",): Spread([2, 2], 3.5)},
+        table.RUNNING.name: {("q",): 7}, table.CLAIM_BATCH.name: {("q",): HistogramValue([2, 2], 3.5)},
     }  # fmt: skip
     assert lasting(one).keys() == {table.POLLS.name, table.CLAIM_BATCH.name}
 
 
 def test_figures_survive_a_message_and_another_versions_are_left_out() -> None:
-    counts = Counts(["default"], [("default", "note")])
-    counts.searched(Search("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
+    counts = Counters(["default"], [("default", "note")])
+    counts.searched(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
     figures = counts.figures()
     plain = orjson.loads(orjson.dumps(packed(figures)))
     assert unpacked(plain | {"hybrid_runner_of_tomorrow": [[["q"], 1]]}) == figures
@@ -133,5 +133,5 @@ def test_labels_and_odd_numbers_are_written_as_a_scraper_reads_them() -> None:
     assert families[table.HORIZON_AGE.name].of() == math.inf
 
 
-def _seen(figures: Figures, name: str) -> int:
-    return sum(sum(value.counts) for value in figures[name].values() if isinstance(value, Spread))
+def _seen(figures: MetricValues, name: str) -> int:
+    return sum(sum(value.counts) for value in figures[name].values() if isinstance(value, HistogramValue))

@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace.sampling import (
 )
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.telemetry.tracing.trace_ids import Context, low_half, parse, root_of, trace_of
 from hybrid_runner.telemetry.tracing.sampling import Sampling
+from hybrid_runner.telemetry.tracing.trace_ids import Context, low_half, parse, root_of, trace_of
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 BORN = datetime(2026, 1, 1, tzinfo=UTC)

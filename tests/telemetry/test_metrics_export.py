@@ -16,8 +16,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.instruments import NAMED
 from hybrid_runner.telemetry.metrics.export import exporting_metrics, interval
+from hybrid_runner.telemetry.metrics.instruments import NAMED
 from hybrid_runner.telemetry.variables import exporters, protocol
 from tests.cli.running import worker
 from tests.support.ports import free_port

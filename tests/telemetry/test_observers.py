@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Runner
-from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.telemetry import observers
-from hybrid_runner.telemetry.metrics.counters import Counts
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
+from hybrid_runner.telemetry.metrics.counters import Counters
 from tests.support.working import outcome, working
 
 
@@ -25,13 +25,13 @@ async def test_an_observer_that_fails_costs_a_line_and_no_job(
     async def note(_: Any) -> int:
         return 7
 
-    def fail(_self: Counts, _what: Search | Writing) -> None:
+    def fail(_self: Counters, _what: LookMade | BatchSettled) -> None:
         raise OverflowError("too much")
 
     monkeypatch.setattr(observers.log, "filters", [])  # other tests may have had this minute's line
-    monkeypatch.setattr(Seldom, "_of_purpose", {})
-    monkeypatch.setattr(Counts, "searched", fail)
-    monkeypatch.setattr(Counts, "wrote", fail)
+    monkeypatch.setattr(RateLimitedLog, "_of_purpose", {})
+    monkeypatch.setattr(Counters, "searched", fail)
+    monkeypatch.setattr(Counters, "wrote", fail)
     with caplog.at_level(logging.ERROR, "hybrid_runner"):
         async with working(app) as worker:
             assert [(await outcome(app, "note")).result for _ in range(3)] == [7, 7, 7]

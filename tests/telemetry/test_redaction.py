@@ -14,8 +14,8 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connections import connect
 from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines
-from hybrid_runner.telemetry.logs.setup import configure_logs, log
 from hybrid_runner.telemetry.logs.redaction import HIDDEN, Redaction, header_values
+from hybrid_runner.telemetry.logs.setup import configure_logs, log
 
 PASSWORD = "Wombat/7@?#'x"
 """With characters that each form of a DSN writes differently."""
@@ -138,4 +138,4 @@ async def test_what_cannot_be_connected_to_is_said_without_its_password(dsn: str
 
 
 def test_settings_can_be_shown() -> None:
-    assert "Wombat" not in repr(Settings(dsn=DSN, listen_dsn=DSN))
+    assert "Wombat" not in repr(Settings.load({}, dsn=DSN, listen_dsn=DSN))

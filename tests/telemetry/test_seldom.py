@@ -8,15 +8,15 @@ from opentelemetry.exporter.otlp.proto.common._internal import _encode_attribute
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
 from hybrid_runner.telemetry import observers
-from hybrid_runner.telemetry.tracing.export import make_provider
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics.export import Sender
 from hybrid_runner.telemetry.observers import Observers
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
 from hybrid_runner.telemetry.tracing.delivery import complain_of
+from hybrid_runner.telemetry.tracing.export import make_provider
 from tests.telemetry.conftest import TALKATIVE
 
 
-def said(seldom: Seldom, text: str) -> str | None:
+def said(seldom: RateLimitedLog, text: str) -> str | None:
     """What comes out of the filter."""
     record = logging.LogRecord("talkative", logging.WARNING, __file__, 1, "%s", (text,), None)
     return record.getMessage() if seldom.filter(record) else None
@@ -24,7 +24,7 @@ def said(seldom: Seldom, text: str) -> str | None:
 
 def test_one_line_a_minute_with_the_number_of_those_held_back() -> None:
     now = [100.0]
-    seldom = Seldom("exporting spans", lambda: now[0])
+    seldom = RateLimitedLog("exporting spans", lambda: now[0])
     assert said(seldom, "refused") == "exporting spans: refused"
     assert [said(seldom, "refused") for _ in range(7)] == [None] * 7
     now[0] += 59
@@ -36,7 +36,7 @@ def test_one_line_a_minute_with_the_number_of_those_held_back() -> None:
 
 
 def test_a_long_line_is_shortened_to_one_that_can_be_read() -> None:
-    line = said(Seldom("exporting spans"), "a stack\ntrace " * 1000)
+    line = said(RateLimitedLog("exporting spans"), "a stack\ntrace " * 1000)
     assert line is not None
     assert "\n" not in line
     assert len(line) < 350

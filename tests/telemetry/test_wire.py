@@ -19,10 +19,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.telemetry.tracing import delivery as sending
-from hybrid_runner.telemetry.tracing.span_queue import Outbox
 from hybrid_runner.telemetry.tracing.delivery import origin_of, way_to
-from hybrid_runner.telemetry.tracing.spans import Happening, Recorded, readable
 from hybrid_runner.telemetry.tracing.encoding import encode
+from hybrid_runner.telemetry.tracing.span_queue import Outbox
+from hybrid_runner.telemetry.tracing.spans import Happening, Recorded, readable
 from tests.support.collector import Collector
 
 RESOURCE = Resource({"service.name": "tests", "service.instance.id": "worker-7", "process.pid": 7}, "https://example.org/schema")

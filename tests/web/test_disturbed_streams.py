@@ -14,10 +14,7 @@ import pytest
 from hybrid_runner.storage.connections import connections
 from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.web import database as questions
-from hybrid_runner.web.stream import events
-from hybrid_runner.web.stream import new_jobs as newcomers
-from hybrid_runner.web.stream import reader
-from hybrid_runner.web.stream import stream
+from hybrid_runner.web.stream import events, new_jobs, reader, stream
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
 from tests.support.waiting import equals, until, until_fetched
@@ -110,7 +107,7 @@ async def test_all_jobs_of_a_bulk_insert_are_shown(dsn: str, database: Connectio
 
 
 async def test_new_jobs_that_have_no_room_are_counted(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newcomers, "MOST_WAITING", 150)
+    monkeypatch.setattr(new_jobs, "MOST_WAITING", 150)
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
@@ -129,8 +126,8 @@ async def test_whoever_else_may_have_missed_some_is_told_too(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, most: int, deepest: int
 ) -> None:
     """Nobody counted whose they were, or how many."""
-    monkeypatch.setattr(newcomers, "MOST_WAITING", most)
-    monkeypatch.setattr(newcomers, "_DEEPEST", deepest)
+    monkeypatch.setattr(new_jobs, "MOST_WAITING", most)
+    monkeypatch.setattr(new_jobs, "_DEEPEST", deepest)
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events?queue=default") as wide, client.events("/events?queue=images") as narrow:
@@ -187,7 +184,7 @@ async def test_a_page_about_such_a_job_says_what_it_cannot_show(dsn: str, databa
 
 async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_alone() -> None:
     """Both in one turn of the loop: the drop must not raise into the stream."""
-    one, loop, dropped = reader.Reader(reader.Wish(), None, lambda: True), asyncio.get_running_loop(), asyncio.Event()
+    one, loop, dropped = reader.Reader(reader.Subscription(), None, lambda: True), asyncio.get_running_loop(), asyncio.Event()
 
     def drop() -> None:
         one.end("too slowly")

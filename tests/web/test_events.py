@@ -10,11 +10,8 @@ import pytest
 
 from hybrid_runner.model import messages
 from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.web.stream import changes
-from hybrid_runner.web.stream import events
-from hybrid_runner.web.stream import reader
-from hybrid_runner.web.stream import stream
-from hybrid_runner.worker.report import change_feed as publisher
+from hybrid_runner.web.stream import changes, events, reader, stream
+from hybrid_runner.worker.report import change_feed
 from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served, status_of
@@ -42,7 +39,7 @@ def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are never told that somebody reads."""
-    monkeypatch.setattr(publisher.Publisher, "lit", False)
+    monkeypatch.setattr(change_feed.ChangeFeed, "lit", False)
 
 
 async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn: str, database: Connection) -> None:

@@ -149,10 +149,10 @@ async def test_a_body_that_is_no_reason_is_refused(dsn: str, database: Connectio
 def test_the_token_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     app = Runner("postgresql://nobody@127.0.0.1:1/nothing", http_token=TOKEN)
     app.use(slots=3)
-    token = app.settings.http_token
+    token = app.settings.pages.http_token
     assert token is not None
     assert token.get_secret_value() == TOKEN
-    assert TOKEN not in repr(app.settings) + str(app.settings) + repr(app.job_source()) + caplog.text
+    assert TOKEN not in repr(app.settings) + str(app.settings) + repr(app.page_database()) + caplog.text
 
 
 @pytest.mark.parametrize("token", ["short", "x" * 513, "sixteen letters or", "line\nbreak-0123456789"])

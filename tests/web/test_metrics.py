@@ -15,7 +15,7 @@ from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
-from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.server import PageServer
 from tests.support import inside
 from tests.support.ports import free_port
 from tests.support.prometheus import Promtool
@@ -57,7 +57,7 @@ def app_of(dsn: str, **settings: Any) -> Runner:
 async def served(app: Runner, **options: Any) -> AsyncIterator[tuple[Worker, int]]:
     """A worker and the port of its pages."""
     port = free_port()
-    async with HealthServer("127.0.0.1", port) as pages, working(app, **options) as worker:
+    async with PageServer("127.0.0.1", port) as pages, working(app, **options) as worker:
         pages.show(worker.status)
         yield worker, port
 
@@ -81,7 +81,7 @@ async def test_every_instrument_of_the_table_appears_and_nothing_else(dsn: str) 
 
 async def test_before_the_worker_has_started_there_is_a_page_that_says_so() -> None:
     port = free_port()
-    async with HealthServer("127.0.0.1", port):
+    async with PageServer("127.0.0.1", port):
         families = await scrape(port)
     assert families["workers"].of() == 0
     assert families["info"].of(version=__version__) == 1
@@ -236,7 +236,7 @@ async def test_the_loops_lag_is_measured_and_a_stall_counted_while_the_page_answ
 async def test_nothing_can_be_changed_there(method: str) -> None:
     port = free_port()
     async with (
-        HealthServer("127.0.0.1", port),
+        PageServer("127.0.0.1", port),
         aiohttp.ClientSession() as session,
         session.request(method, f"http://127.0.0.1:{port}/metrics") as response,
     ):

@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_runner import Runner, __version__
 from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.server import PageServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside
 from tests.support.pages import browser
@@ -57,7 +57,7 @@ async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connec
     """A10 A11 F6"""
     app = with_a_handler(runner(dsn))
     port = free_port()
-    async with HealthServer("127.0.0.1", port) as pages, browser(port) as client:
+    async with PageServer("127.0.0.1", port) as pages, browser(port) as client:
         assert await client.get("/health") == (
             200,
             {"healthy": True, "phase": "starting", "version": __version__, "checks": [], "worker": None},
@@ -90,7 +90,7 @@ async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(
     port = free_port()
     async with Proxy(dsn) as proxy:
         app = with_a_handler(runner(proxy.dsn, poll_base="20ms", poll_cap="20ms"))
-        async with HealthServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+        async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
             pages.show(running.status)
             await proxy.cut()
             ill = await client.until("/health", 503)
@@ -110,7 +110,7 @@ async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
     """A11"""
     app = with_a_handler(runner(dsn))
     port = free_port()
-    async with HealthServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+    async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
         pages.show(running.status)
         if name == "heartbeat":  # has a thread
             await inside.stop_beating(running)
@@ -172,7 +172,7 @@ async def test_a_port_in_use_is_one_warning_and_the_worker_works(dsn: str, datab
 
 async def test_port_0_serves_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "hybrid_runner.web"):
-        async with HealthServer("127.0.0.1", 0) as pages:
+        async with PageServer("127.0.0.1", 0) as pages:
             pages.show(lambda: pytest.fail("nobody may ask"))
     assert not caplog.records
 
@@ -183,7 +183,7 @@ async def test_port_0_serves_nothing(caplog: pytest.LogCaptureFixture) -> None:
 )
 async def test_what_is_not_there_is_json_too(method: str, path: str, status: int) -> None:
     port = free_port()
-    async with HealthServer("127.0.0.1", port), browser(port) as client:
+    async with PageServer("127.0.0.1", port), browser(port) as client:
         answer = await client.get(path, method)
     assert answer.status == status
     assert answer.body["pages"] == ["/health", "/ready", "/metrics"]

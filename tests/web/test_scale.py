@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Runner, Worker
-from hybrid_runner.model.upkeep import Wanted
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import WorkerDemand
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.pages import scale
-from hybrid_runner.web.server import HealthServer
-from hybrid_runner.web.page_database import JobSource
+from hybrid_runner.web.server import PageServer
 from tests.support.pages import Browser, browser
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -42,8 +42,8 @@ def an_app(dsn: str, **settings: Any) -> Runner:
 @asynccontextmanager
 async def served(app: Runner, **queues: int) -> AsyncIterator[tuple[Worker, Browser]]:
     port = free_port()
-    jobs = JobSource(app.settings, lambda: app.dsn)
-    async with HealthServer("127.0.0.1", port, jobs=jobs) as pages, browser(port) as client, working(app, queues) as worker:
+    jobs = PageDatabase(app.settings, lambda: app.dsn)
+    async with PageServer("127.0.0.1", port, jobs=jobs) as pages, browser(port) as client, working(app, queues) as worker:
         pages.show(worker.status)
         yield worker, client
 
@@ -76,13 +76,13 @@ async def test_however_many_ask_it_is_one_question_and_one_connection(
 ) -> None:
     asked = []
 
-    async def noted(*arguments: Any) -> list[Wanted]:
+    async def noted(*arguments: Any) -> list[WorkerDemand]:
         asked.append(arguments)
         return await ask(*arguments)
 
-    ask = statements.scale
+    ask = worker_calls.scale
     monkeypatch.setattr(scale, "_FRESH", 1000.0)
-    monkeypatch.setattr(statements, "scale", noted)
+    monkeypatch.setattr(worker_calls, "scale", noted)
     async with served(an_app(dsn), busy=4) as (_, client):
         assert await database.fetchval(ASKING) == 0
         answers = await asyncio.gather(*(client.get("/scale") for _ in range(50)))
@@ -112,7 +112,7 @@ async def test_while_postgres_is_away_it_says_so_and_metrics_are_served(dsn: str
 
 async def test_before_the_embedded_postgres_is_started_it_is_503() -> None:
     port, app = free_port(), Runner()
-    async with HealthServer("127.0.0.1", port, jobs=JobSource(app.settings, lambda: None)), browser(port) as client:
+    async with PageServer("127.0.0.1", port, jobs=PageDatabase(app.settings, lambda: None)), browser(port) as client:
         assert await client.get("/scale") == (
             503, {"error": "the queues cannot be counted: the embedded Postgres is not started yet"}
         )  # fmt: skip

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.model.messages import CHANGES, JobsChanged
-from hybrid_runner.model.jobs import Standing, State
 from hybrid_runner.web.stream.happening import happening
-from hybrid_runner.web.stream.reader import BUFFER, Reader, Wish, event
+from hybrid_runner.web.stream.reader import BUFFER, Reader, Subscription, event
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 
 
-def standing(state: str = "queued", **fields: Any) -> Standing:
-    usual = Standing(
+def standing(state: str = "queued", **fields: Any) -> JobSnapshot:
+    usual = JobSnapshot(
         id=1, queue="default", kind="note", state=State(state), version=1, priority=5, attempt=0, snoozes=0,
         max_attempts=None, run_at=NOW, worker_id=None, started_at=None, finished_at=None, progress=None,
         cancel_requested_at=None, created_at=NOW,
@@ -56,7 +56,7 @@ RUNS = standing("running", version=2, attempt=1, started_at=NOW)
         (standing(), standing("cancelled", version=2), "cancelled"),
     ],
 )
-def test_an_event_is_named_by_what_has_happened(before: Standing | None, now: Standing, name: str) -> None:
+def test_an_event_is_named_by_what_has_happened(before: JobSnapshot | None, now: JobSnapshot, name: str) -> None:
     """B13"""
     assert happening(before, now, NOW) == name
 
@@ -77,7 +77,7 @@ def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
 
 
 def reader(seen: int | None = None, job_id: int | None = 1) -> Reader:
-    return Reader(Wish(job_id), seen, lambda: True)
+    return Reader(Subscription(job_id), seen, lambda: True)
 
 
 async def texts(of: Reader) -> list[bytes]:
@@ -138,9 +138,9 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
 @pytest.mark.parametrize(
     ("wish", "covers"),
     [
-        (Wish(), True), (Wish(queue="images"), True), (Wish(kind="thumb"), True), (Wish(None, "images", "thumb"), True),
-        (Wish(queue="other"), False), (Wish(kind="other"), False), (Wish(None, "images", "other"), False), (Wish(7), False),
+        (Subscription(), True), (Subscription(queue="images"), True), (Subscription(kind="thumb"), True), (Subscription(None, "images", "thumb"), True),
+        (Subscription(queue="other"), False), (Subscription(kind="other"), False), (Subscription(None, "images", "other"), False), (Subscription(7), False),
     ],
 )  # fmt: skip
-def test_a_wish_covers_its_queue_and_its_kind(wish: Wish, covers: bool) -> None:
-    assert wish.covers("images", "thumb") is covers
+def test_a_wish_covers_its_queue_and_its_kind(subscription: Subscription, covers: bool) -> None:
+    assert subscription.covers("images", "thumb") is covers

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.model.events import Writing
+from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.telemetry.logs.job_fields import about, shorten, trace_id_of
-from hybrid_runner.worker.report.job_log import MOST_KINDS, MOST_LINES, Chronicle, tell_start
+from hybrid_runner.worker.report.job_log import MOST_KINDS, MOST_LINES, JobLog, tell_start
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -43,8 +43,8 @@ def claim(number: int = 1, queue: str = "default", traceparent: str | None = Non
     )
 
 
-def wrote(chronicle: Chronicle, *settled: Settlement) -> None:
-    chronicle.wrote(Writing(settled, [], 0.0, 0.0))
+def wrote(job_log: JobLog, *settled: Settlement) -> None:
+    job_log.wrote(BatchSettled(settled, [], 0.0, 0.0))
 
 
 def completed(number: int = 1, queue: str = "default") -> Finished:
@@ -63,24 +63,24 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(said: pytest.LogCaptureFixture) -> None:
     """A12"""
-    chronicle = Chronicle()
-    wrote(chronicle, *(completed(number) for number in range(1, 1001)))
-    wrote(chronicle, completed(queue="images"))
+    job_log = JobLog()
+    wrote(job_log, *(completed(number) for number in range(1, 1001)))
+    wrote(job_log, completed(queue="images"))
     assert not said.messages
-    chronicle.summarise()
+    job_log.summarise()
     first, second = said.messages
     assert first.startswith("default: 1,000 completed in the last 0.0 s; they ran p50 501.0 ms, p99 991.0 ms")
     assert second.startswith("images: 1 completed in the last")
     assert (said.records[0].settled, said.records[0].queue) == ({"completed": 1000}, "default")  # type: ignore[attr-defined]
-    chronicle.summarise()
+    job_log.summarise()
     assert len(said.messages) == 2  # nothing has happened since
 
 
 def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trace(said: pytest.LogCaptureFixture) -> None:
     """A12"""
-    chronicle = Chronicle()
+    job_log = JobLog()
     wrote(
-        chronicle, completed(), failed(2), Finished(claim(3), State.CANCELLED),
+        job_log, completed(), failed(2), Finished(claim(3), State.CANCELLED),
         Requeued(claim(4), timedelta(seconds=3), charged=True, why="retry", error=ERROR),
         Requeued(claim(5), timedelta(seconds=2), charged=False, why="snooze"),
         Requeued(claim(6), timedelta(0), charged=False, why="release"),
@@ -102,32 +102,32 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
 
 def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(said: pytest.LogCaptureFixture) -> None:
     """A12"""
-    chronicle = Chronicle()
+    job_log = JobLog()
     for number in range(100):
-        wrote(chronicle, *(failed(number) for _ in range(100)))
+        wrote(job_log, *(failed(number) for _ in range(100)))
     assert len(said.messages) == MOST_LINES
-    chronicle.summarise()
+    job_log.summarise()
     assert said.records[-1].levelname == "ERROR"  # those who read errors alone must hear of it
     assert "10,000 failed" in said.messages[-1]
     assert f"{10_000 - MOST_LINES:,} of them without a line of their own" in said.messages[-1]
-    wrote(chronicle, failed())
+    wrote(job_log, failed())
     assert len(said.messages) == MOST_LINES + 2  # the next moment has lines of its own
 
 
 def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFixture) -> None:
     """So that whatever collects errors from the log gets its type and its stack."""
     error = ValueError("no such thing")
-    chronicle = Chronicle()
-    wrote(chronicle, failed()._replace(exception=error), failed())
+    job_log = JobLog()
+    wrote(job_log, failed()._replace(exception=error), failed())
     assert [record.exc_info and record.exc_info[1] for record in said.records] == [error, None]
 
 
 def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
     """Not since the first job of it ended: one job in 0.0 s is no rate."""
-    chronicle = Chronicle()
-    chronicle.since -= 7
-    wrote(chronicle, completed())
-    chronicle.summarise()
+    job_log = JobLog()
+    job_log.since -= 7
+    wrote(job_log, completed())
+    job_log.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
 
 
@@ -161,10 +161,10 @@ def test_the_start_names_the_kinds_and_where_sync_handlers_run(said: pytest.LogC
 def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture) -> None:
     """A12"""
     said.set_level(logging.DEBUG, "hybrid_runner.worker")
-    chronicle = Chronicle()
-    wrote(chronicle, *(completed(number) for number in range(50)), *(failed(number) for number in range(50)))
+    job_log = JobLog()
+    wrote(job_log, *(completed(number) for number in range(50)), *(failed(number) for number in range(50)))
     assert len(said.messages) == 100
-    chronicle.summarise()
+    job_log.summarise()
     assert "without" not in said.messages[-1]
 
 

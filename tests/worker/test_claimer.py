@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.model.messages import Channel, QueueMessage
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.messages import Channel, QueueMessage
 from hybrid_runner.policy import doorbell
-from hybrid_runner.policy.doorbell import Doorbell, Mode, Reason, Stand, Woken
+from hybrid_runner.policy.doorbell import BellState, Doorbell, Mode, Reason, Woken
 from hybrid_runner.policy.look_rate import TOGETHER
 from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.queries import query
-from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.slots import Slots
@@ -65,7 +65,7 @@ async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIte
     """A claimer that runs."""
     settings, pace = Settings(), Pace(timedelta(seconds=60), timedelta(seconds=60), 1)
     reasons = Reasons(wake, Slots(5), Timer(wake, furthest=timedelta(seconds=60)), Poller(wake, deaf=pace, hearing=pace))
-    members = Members(Identity("alone", settings.lease), "kinds")
+    members = Members(Identity("alone", settings.work.lease), "kinds")
     members.kinds_differ = False
     bell = QuietBell(hearing=hearing)
     claimer = Claimer("default", settings, reasons, Answers(look), bell, members, lambda _claims, _slots: None, ())
@@ -81,7 +81,7 @@ def test_a_stronger_reason_does_not_hide_that_the_timer_has_to_be_set() -> None:
     wake.up(Reason.LATER)
     wake.up(Reason.SWEEP)
     assert [wake.later(), wake.later()] == [True, False]
-    asleep = Stand(Mode.ASLEEP, lying=True)
+    asleep = BellState(Mode.ASLEEP, has_sleep_lock=True)
     assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (asleep, doorbell.Look(sweep=True, timer=True))
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from hybrid_runner.handlers.job import Job
+from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.telemetry.tracing.tracing import Tracing
-from hybrid_runner.worker.run.pools import Callers
+from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import stored_elsewhere
-from hybrid_runner.worker.queue.slots import Slots
 from tests.support import inside
 
 HOUR = 3600.0
@@ -169,7 +169,7 @@ class Running:
         )
         report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
         self.executor = Executor(
-            registry, Callers(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
+            registry, HandlerPools(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
         )
         now = datetime.now(UTC)
         claim = Claim(1, "default", "odd", 5, "{}", None, None, now, 5, timeout.total_seconds(), None, None, 1, 1, now)

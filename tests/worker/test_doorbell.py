@@ -68,7 +68,7 @@ async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps
 
 
 async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks(dsn: str, database: Connection) -> None:
-    jobs = Handlers(dsn, mute="5s", mute_renewal="20ms", full_after="5ms")
+    jobs = Handlers(dsn, mute_lease="5s", mute_renewal="20ms", full_help_after="5ms")
     async with working(jobs.app, {"default": 1}) as worker, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
         await jobs.held.wait()
@@ -121,7 +121,7 @@ async def mute(database: Connection, milliseconds: int) -> None:
 
 
 async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(dsn: str, database: Connection, another: Open) -> None:
-    jobs = Handlers(dsn, heartbeat="200ms", fall_pause_max="20ms")
+    jobs = Handlers(dsn, heartbeat="200ms", falling_pause_max="20ms")
     producers = [await another(), await another()]
     async with working(jobs.app) as worker, listening(dsn) as rings:
         await until_asleep(database, worker)
@@ -143,7 +143,7 @@ async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(dsn: s
 async def test_a_ring_for_help_makes_a_sleeper_wait_for_what_the_undone_mute_kept_quiet(
     dsn: str, database: Connection, another: Open
 ) -> None:
-    jobs = Handlers(dsn, fall_pause_max="20ms")
+    jobs = Handlers(dsn, falling_pause_max="20ms")
     producer = await another()
     async with working(jobs.app) as worker:
         await until_asleep(database, worker)
@@ -263,7 +263,7 @@ async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: 
 
 async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, database: Connection) -> None:
     """Its mute is undone, and the help it rings for covers what was quiet until then."""
-    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1m", **MUTED_FOR_LONG)
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_help_after="1m", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
         looks = {worker.id: seen(worker).looks for worker in workers}
         await database.fetchval(INSERT, "hold")
@@ -308,7 +308,7 @@ async def test_a_sleeper_that_wakes_up_under_a_stream_leaves_no_mute_of_a_full_w
 
 async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one(dsn: str, database: Connection) -> None:
     """It is full and had muted; the insert that was quiet under its mute goes to the sleeper too."""
-    jobs = Handlers(dsn, **EASILY_AWAKE, full_after="1m", **MUTED_FOR_LONG)
+    jobs = Handlers(dsn, **EASILY_AWAKE, full_help_after="1m", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
         await until_bell(database, bool)
@@ -316,7 +316,7 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
         [sleeper] = [worker for worker in workers if worker is not full]
         quiet = await database.fetchval(INSERT, "note")
         jobs.held.clear()
-        await full.stop(jobs.app.settings.mute_renewal)
+        await full.stop(jobs.app.settings.tuning.mute_renewal)
         assert await jobs.next() == quiet
         await asyncio.wait_for(jobs.held.wait(), 10)
         assert (await rings.so_far())[:3] == ["", f"gone {full.id}", "help"]  # the first is of the job that fills it

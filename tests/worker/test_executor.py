@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Fail
+from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.telemetry.tracing.tracing import Tracing
-from hybrid_runner.worker.run.pools import Callers
-from hybrid_runner.worker.run.executor import Executor
-from hybrid_runner.worker.run.progress import stored_elsewhere
 from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.pools import HandlerPools
+from hybrid_runner.worker.run.progress import stored_elsewhere
 
 
 def claim() -> Claim:
@@ -37,7 +37,7 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
     registry, settled = Registry(), list[Settlement]()
     registry.add(make_kind(hang, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
     report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
-    return Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str)), settled
+    return Executor(registry, HandlerPools(threads=1, processes=1, report=report), settled.append, report, Tracing(str)), settled
 
 
 async def test_an_attempt_stopped_before_it_began_is_settled_and_gives_its_slot_back() -> None:
@@ -73,7 +73,7 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
     registry = Registry()
     registry.add(make_kind(end, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
     report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
-    executor = Executor(registry, Callers(threads=1, processes=1, report=report), settled.append, report, Tracing(str))
+    executor = Executor(registry, HandlerPools(threads=1, processes=1, report=report), settled.append, report, Tracing(str))
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)
     assert (len(settled), slots.free(), executor.running) == (1, 1, [])

@@ -8,8 +8,8 @@ import pytest
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RowLocked, RunnerError
 from hybrid_runner.storage.connections import connections
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Connection, Link
-from hybrid_runner.storage.connections.reachability import Contact
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, Connection, LazyConnection
+from hybrid_runner.storage.connections.reachability import Reachability
 
 
 class Silent:
@@ -41,7 +41,7 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
         return opened[-1]
 
     monkeypatch.setattr(connections, "connect", connect)
-    link = Link("postgresql://somewhere")
+    link = LazyConnection("postgresql://somewhere")
     for _ in range(2):
         with pytest.raises(DatabaseUnavailable):
             await link.fetch("SELECT 1")
@@ -56,23 +56,23 @@ async def test_a_server_that_refuses_a_statement_is_not_away(
     statement: str, refusal: type[RunnerError], dsn: str, database: Connection
 ) -> None:
     """A10: the page must not say that Postgres does not answer."""
-    contact = Contact()
-    link = Link(dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, contact=contact)
-    contact.failed(TimeoutError("no answer"))
+    reachability = Reachability()
+    link = LazyConnection(dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, reachability=reachability)
+    reachability.failed(TimeoutError("no answer"))
     async with database.transaction():
         await database.execute("LOCK TABLE hybrid_runner.duties")
         with pytest.raises(refusal):
             await link.fetch(statement)
-    assert contact.away is None
+    assert reachability.away is None
     await link.close()
 
 
 async def test_what_the_driver_refuses_to_send_says_nothing_of_the_server(dsn: str) -> None:
-    contact = Contact()
-    link = Link(dsn, contact=contact)
+    reachability = Reachability()
+    link = LazyConnection(dsn, reachability=reachability)
     await link.fetch("SELECT 1")
-    contact.failed(TimeoutError("no answer"))
+    reachability.failed(TimeoutError("no answer"))
     with pytest.raises(RunnerError):
         await link.fetch("SELECT $1::int", "text")
-    assert contact.away is not None
+    assert reachability.away is not None
     await link.close()

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Worker
-from hybrid_runner.model.upkeep import QueueFigures
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import QueueDepth
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection, Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.values import Spread
+from hybrid_runner.telemetry.metrics.values import HistogramValue
 from hybrid_runner.upkeep import held_duty
 from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_figures
 from hybrid_runner.upkeep.held_duty import HeldDuty
@@ -52,7 +52,7 @@ def shown(worker: Worker) -> float | None:
         assert table.HORIZON_AGE.name not in figures
         return None
     due = figures[table.QUEUE_JOBS.name].get(("nobodys", "due"), 0)
-    assert not isinstance(due, Spread)
+    assert not isinstance(due, HistogramValue)
     return due
 
 
@@ -153,13 +153,13 @@ async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[tuple[Que
 def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When each measurement began."""
     began: list[float] = []
-    measure = statements.queue_figures
+    measure = worker_calls.queue_depths
 
-    async def counted(on: Fetches) -> list[QueueFigures]:
+    async def counted(on: Fetches) -> list[QueueDepth]:
         began.append(time.monotonic())
         return await measure(on)
 
-    monkeypatch.setattr(statements, "queue_figures", counted)
+    monkeypatch.setattr(worker_calls, "queue_figures", counted)
     return began
 
 
@@ -200,7 +200,7 @@ async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database:
 
 
 def test_of_very_many_queues_the_last_are_shown_together() -> None:
-    queues = [QueueFigures(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1) for number in range(400)]
+    queues = [QueueDepth(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1) for number in range(400)]
     figures = as_figures(queues, 0.0)
     assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
     assert figures[table.QUEUE_JOBS.name]["other", "due"] == 100

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 
 from hybrid_runner.errors import EnqueueError, RowLocked
-from hybrid_runner.model.events import Writing
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
@@ -60,7 +60,7 @@ class Table:
 async def run(settler: Settler, told: list[Settlement] | None = None) -> None:
     """Write, and note what was written."""
 
-    def note(writing: Writing) -> None:
+    def note(writing: BatchSettled) -> None:
         if told is not None:
             told.extend(writing.settled)
 
@@ -97,14 +97,14 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
         return {f.claim.id for f in batch}
 
     settler = Settler(Table(finish))
-    later = replace(claim(0), claim=2)
+    later = replace(claim(0), number=2)
     for each in (later, claim(0), claim(1)):
         settler.settle(Finished(each, State.COMPLETED))
     task = asyncio.create_task(run(settler, told))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert [(s.claim.id, s.claim.claim) for s in told] == [(0, 2), (1, 1)]
+    assert [(s.claim.id, s.claim.number) for s in told] == [(0, 2), (1, 1)]
     assert settler.stale == 1
 
 

@@ -51,7 +51,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     stop = _stop_on_signals()
 
     say("hybrid_runner demo")
-    if app.settings.dsn is None:
+    if app.settings.database.dsn is None:
         say("  postgres  no DSN is set: starting an embedded one")
         say("            (the first time takes a few seconds)")
     await app.open()

@@ -6,7 +6,6 @@ import argparse
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.jobviews import print_job, print_jobs
 from hybrid_runner.cli.output import print_json
@@ -14,6 +13,7 @@ from hybrid_runner.cli.parsing import Parser, add_common, job_id, whole
 from hybrid_runner.cli.session import opened, run
 from hybrid_runner.display import bytes_text
 from hybrid_runner.errors import JobNotFound, RunnerError
+from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.runner import Runner
 

@@ -20,7 +20,7 @@ def configure(parser: Parser) -> None:
 async def _migrate(arguments: argparse.Namespace) -> int:
     app = make_runner(arguments)
     try:
-        applied = await app.migrate(wait=app.settings.start_timeout)
+        applied = await app.migrate(wait=app.settings.database.start_timeout)
     finally:
         await app.close()
     _report(applied, as_json=arguments.json)

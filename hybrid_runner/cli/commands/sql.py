@@ -25,7 +25,7 @@ def configure(parser: Parser) -> None:
 async def _print(arguments: argparse.Namespace) -> int:
     settings = Settings.load(dsn=arguments.dsn)
     start_logs(arguments, settings, quiet=True)
-    at = 0 if settings.dsn is None else await _version_of(settings.dsn)
+    at = 0 if settings.database.dsn is None else await _version_of(settings.database.dsn)
     script = as_script(at)
     if arguments.json:
         print_json({"from": at, "to": migrations()[-1].version, "sql": script})

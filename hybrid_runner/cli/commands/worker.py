@@ -25,10 +25,10 @@ from hybrid_runner.runner import Runner
 from hybrid_runner.storage.migrations import require_schema
 from hybrid_runner.supervisor.fleet import Fleet
 from hybrid_runner.supervisor.process import Command
-from hybrid_runner.supervisor.supervised import Tether
+from hybrid_runner.supervisor.supervised import Supervised
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import has_logs_of_its_own, logs_of_import
-from hybrid_runner.web.server import HealthServer
+from hybrid_runner.web.server import PageServer
 from hybrid_runner.worker.interpreter import fastest_loop, look_for_garbage_less_often
 
 log = logging.getLogger("hybrid_runner.cli")
@@ -59,7 +59,7 @@ def configure(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     look_for_garbage_less_often()
-    tether = Tether.find(os.environ)
+    tether = Supervised.find(os.environ)
     if tether is not None:
         return _run_as_child(arguments, tether)
     folder = Path.cwd()  # before the module is imported: it may go elsewhere
@@ -80,7 +80,7 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     with logs_of_import(arguments.log_level or "info", layout_of(arguments.log_format or ""), [arguments.dsn]):
         app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
-    if not _leaves_logs_alone(app.settings.log_format):
+    if not _leaves_logs_alone(app.settings.logs.log_format):
         start_logs(arguments, app.settings)
     return app, {queue: count or app.usual_slots(queue) for queue, count in queues.items()}
 
@@ -102,13 +102,13 @@ def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     return _end(code)
 
 
-async def _work(app: Runner, queues: dict[str, int], tether: Tether | None = None) -> int:
+async def _work(app: Runner, queues: dict[str, int], tether: Supervised | None = None) -> int:
     """Work until a signal; one that comes before the worker runs ends it as well."""
     if tether is None:
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with tether.held(app.settings.grace):
+        async with tether.held(app.settings.work.grace):
             await app.work(queues or None, tether.show, tether.stop_on_signals)
     return 0
 
@@ -136,7 +136,7 @@ def _ended_by_signals() -> Iterator[None]:
 # --- many
 
 
-def _run_as_child(arguments: argparse.Namespace, tether: Tether) -> int:
+def _run_as_child(arguments: argparse.Namespace, tether: Supervised) -> int:
     """A worker whose parent answers the pages, and speaks for it if it cannot start."""
     tether.accept_signals()
     try:
@@ -156,9 +156,9 @@ def _run_as_child(arguments: argparse.Namespace, tether: Tether) -> int:
 async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Path) -> int:
     """Check what can be checked once for all, then start the processes."""
     settings = app.settings
-    fleet = Fleet(size, _checked_name(settings.worker_id, size), settings.grace)
+    fleet = Fleet(size, _checked_name(settings.work.worker_id, size), settings.work.grace)
     code = 0
-    server = HealthServer(settings.http_host, settings.http_port, fleet, app.job_source())
+    server = PageServer(settings.pages.http_host, settings.pages.http_port, fleet, app.page_database())
     async with server as pages, AsyncExitStack() as stack:
         stack.push_async_callback(app.close)  # the embedded Postgres lives as long as we do
         with _ended_by_signals():
@@ -170,7 +170,7 @@ async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Pat
 
 async def _check(app: Runner, queues: dict[str, int]) -> None:
     """What would end every child ends the parent, in one line."""
-    connection = await app.connect(app.settings.start_timeout)
+    connection = await app.connect(app.settings.database.start_timeout)
     try:
         await require_schema(connection)
     finally:

@@ -17,9 +17,8 @@ import asyncpg
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RowLocked
 from hybrid_runner.model.messages import Channel, M, Proof
-from hybrid_runner.storage.connections import hosts
-from hybrid_runner.storage.connections import pooler as pooled
-from hybrid_runner.storage.connections.reachability import Contact
+from hybrid_runner.storage.connections import hosts, pooler
+from hybrid_runner.storage.connections.reachability import Reachability
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import query
 from hybrid_runner.telemetry.logs.redaction import Redaction
@@ -46,7 +45,7 @@ _SERVER_SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
-} | pooled.MARK
+} | pooler.MARK
 
 
 FOR_CLAIMS = {
@@ -104,17 +103,17 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
     check_dsn(dsn)
     wanted = _SERVER_SETTINGS | dict(settings)
     try:
-        if not pooled.is_known(dsn):
-            with pooled.noting_refusal(dsn):
+        if not pooler.is_known(dsn):
+            with pooler.noting_refusal(dsn):
                 connection = await _open(dsn, server_settings=wanted, max_cached_statement_lifetime=0)
                 try:
-                    if await pooled.keeps_settings(dsn, connection):
+                    if await pooler.keeps_settings(dsn, connection):
                         return connection
                 except BaseException:  # cancelled: nobody else knows of it
                     connection.terminate()
                     raise
                 connection.terminate()
-        return pooled.prepared(await _open(dsn, **pooled.OPTIONS), wanted)
+        return pooler.prepared(await _open(dsn, **pooler.OPTIONS), wanted)
     except (ValueError, OverflowError) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
         said = Redaction([dsn]).clean(str(error))
         raise ConfigurationError(f"the DSN cannot be used: {said}") from None
@@ -195,7 +194,7 @@ class Pool:
                 transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
-class Link:
+class LazyConnection:
     """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
 
     def __init__(
@@ -204,12 +203,12 @@ class Link:
         settings: Mapping[str, str] = MappingProxyType({}),
         *,
         timeout: float = STATEMENT_TIMEOUT,
-        contact: Contact | None = None,
+        reachability: Reachability | None = None,
     ) -> None:
         self._dsn = dsn
         self._settings = settings
         self._timeout = timeout
-        self._contact = contact or Contact()
+        self._reachability = reachability or Reachability()
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
         self._asked_at = math.inf
@@ -237,14 +236,14 @@ class Link:
             except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
-                    self._contact.failed(failure)
+                    self._reachability.failed(failure)
                     self._leave(connection)
                 elif getattr(error, "severity", None):  # only the server gives one: what the driver refuses never came there
-                    self._contact.answered()
+                    self._reachability.answered()
                 raise failure from error
             finally:
                 self._asked_at = math.inf
-            self._contact.answered()
+            self._reachability.answered()
             return rows
 
     def suspect(self, patience: float) -> None:
@@ -271,7 +270,7 @@ class Link:
         try:
             connection = await self._open()
         except DatabaseUnavailable as error:
-            self._contact.failed(error)
+            self._reachability.failed(error)
             raise
         self._opened += 1
         return connection
@@ -296,7 +295,7 @@ class Link:
 
     def _leave(self, connection: Connection) -> None:
         """Drop it while a statement may be on its way."""
-        if not connection.is_closed() and not pooled.is_pooled(connection):
+        if not connection.is_closed() and not pooler.is_pooled(connection):
             self._orphan = connection.get_server_pid()
         self._drop()
 
@@ -315,7 +314,7 @@ async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
         connection.terminate()
 
 
-class Ear:
+class ListenConnection:
     """A connection that listens, and moves doorbells; messages come until `lost`."""
 
     def __init__(self, connection: Connection) -> None:
@@ -325,14 +324,14 @@ class Ear:
         connection.add_termination_listener(lambda _: self.lost.set())
 
     @classmethod
-    async def open(cls, dsn: str) -> Ear:
+    async def open(cls, dsn: str) -> ListenConnection:
         """Connect; nothing is listened to yet."""
         return cls(await connect(dsn, FOR_LISTENING))
 
     @property
     def pooled(self) -> bool:
         """Whether the session may be somebody else's at the next statement."""
-        return pooled.is_pooled(self._connection)
+        return pooler.is_pooled(self._connection)
 
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
         """Subscribe to one channel; `heard` is given each message and the server process that sent it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Contact:
+class Reachability:
     """One answer to anybody ends an outage. From any thread: each write is one assignment."""
 
     def __init__(self) -> None:

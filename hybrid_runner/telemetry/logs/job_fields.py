@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.telemetry.tracing.trace_ids import parse
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
+from hybrid_runner.telemetry.tracing.trace_ids import parse
 
 _SHOWN = 200
 

@@ -12,17 +12,17 @@ _LONGEST = 300
 _PAUSE = 60.0
 
 
-class Seldom(logging.Filter):
+class RateLimitedLog(logging.Filter):
     """Lets one line a minute through, shortened, with the number of those held back since."""
 
-    _of_purpose: ClassVar[dict[str, Seldom]] = {}
+    _of_purpose: ClassVar[dict[str, RateLimitedLog]] = {}
 
     @classmethod
     def on(cls, what: str, names: Iterable[str]) -> None:
         """These loggers together say one line a minute, however often this is called; a logger that has another filter keeps it."""
         seldom = cls._of_purpose.setdefault(what, cls(what))
         for logger in map(logging.getLogger, names):
-            if not any(isinstance(present, Seldom) for present in logger.filters):
+            if not any(isinstance(present, RateLimitedLog) for present in logger.filters):
                 logger.addFilter(seldom)
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:

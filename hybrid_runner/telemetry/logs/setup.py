@@ -13,11 +13,11 @@ from typing import TextIO
 
 from opentelemetry import trace
 
-from hybrid_runner.telemetry.logs.job_fields import trace_id_of
-from hybrid_runner.telemetry.tracing.current import current_claim
-from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.job_fields import trace_id_of
+from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
 from hybrid_runner.telemetry.logs.redaction import Redaction, header_values
+from hybrid_runner.telemetry.tracing.current import current_claim
 
 log = logging.getLogger("hybrid_runner")
 

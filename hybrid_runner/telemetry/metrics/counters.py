@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never, get_args
 
-from hybrid_runner.model.events import Search, Writing
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.values import Figures, Labels
 from hybrid_runner.telemetry.metrics.series import Counter, Histogram
+from hybrid_runner.telemetry.metrics.values import Labels, MetricValues
 
 _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
 
 
-class Counts:
+class Counters:
     """Told in the worker's loop, but for what is rescued; read from any thread.
 
     What is known at the start is counted from 0: a rate needs that.
@@ -61,7 +61,7 @@ class Counts:
 
     # --- what happens
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """A look ended."""
         queue, way, claims = (search.queue, search.way, search.claims)
         took = search.ended - search.began
@@ -74,7 +74,7 @@ class Counts:
             at = claims[0].started_at  # the same for all that one statement claims
             self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Outcomes were written."""
         settled, ended = writing.settled, writing.ended
         self._settle_duration.cell(()).saw(ended - writing.began)
@@ -110,7 +110,7 @@ class Counts:
 
     # --- what was counted
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """A copy of all; from any thread."""
         return {each.instrument.name: each.read() for each in self._all} | {table.SPANS_DROPPED.name: {(): self._spans_dropped()}}
 

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from hybrid_runner.telemetry.metrics.values import Figures
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
+from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource, value
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hybrid_runner.telemetry")
 
 USUAL_INTERVAL = timedelta(seconds=60)
-FAREWELL = timedelta(seconds=0.5)
+STOP_PATIENCE = timedelta(seconds=0.5)
 """What the last figures get at shutdown; the last spans have their own time after that."""
 
 _SPEAK_AT_EVERY_TRY = (
@@ -36,7 +36,7 @@ _sending = logging.getLogger("hybrid_runner.telemetry.send")
 
 
 @asynccontextmanager
-async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> AsyncIterator[None]:
+async def exporting_metrics(worker_id: str, read: Callable[[], MetricValues]) -> AsyncIterator[None]:
     """Send what `read` gives, from a thread of its own, if that is configured; `read` is called there."""
     sender = None
     if exporters(os.environ, "METRICS", ("otlp", "prometheus"))[:1] == ("otlp",):  # /metrics is always there
@@ -51,10 +51,10 @@ async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> Asyn
     try:
         yield
     finally:
-        if not await asyncio.to_thread(sender.stop, FAREWELL.total_seconds()):
+        if not await asyncio.to_thread(sender.stop, STOP_PATIENCE.total_seconds()):
             log.warning(
                 "the last metrics were not delivered: no collector took them within %.1f s",
-                FAREWELL.total_seconds(),
+                STOP_PATIENCE.total_seconds(),
                 extra=log_event("telemetry.undelivered"),
             )
 
@@ -90,7 +90,7 @@ def make_exporter() -> MetricExporter:
 class Sender:
     """A thread that sends at an interval, and once more at the end; nobody waits for it but `stop`, and that not for long."""
 
-    def __init__(self, exporter: MetricExporter, worker_id: str, read: Callable[[], Figures], every: timedelta) -> None:
+    def __init__(self, exporter: MetricExporter, worker_id: str, read: Callable[[], MetricValues], every: timedelta) -> None:
         from hybrid_runner.telemetry.metrics.otlp import Translator  # noqa: PLC0415  # imports the SDK
 
         self._exporter = exporter
@@ -102,8 +102,8 @@ class Sender:
 
     def start(self) -> None:
         """From now on."""
-        Seldom.on("exporting metrics", _SPEAK_AT_EVERY_TRY)
-        Seldom.on("exporting", SPEAK_FOR_BOTH)
+        RateLimitedLog.on("exporting metrics", _SPEAK_AT_EVERY_TRY)
+        RateLimitedLog.on("exporting", SPEAK_FOR_BOTH)
         self._thread.start()
 
     def stop(self, patience: float) -> bool:

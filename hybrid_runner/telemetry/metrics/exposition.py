@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 from itertools import accumulate
 
-from hybrid_runner.telemetry.metrics.values import Figures, Labels, Spread, Value
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED, Kind
+from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels, MetricValues, Value
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -15,7 +15,7 @@ _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-def as_text(figures: Figures) -> str:
+def as_text(figures: MetricValues) -> str:
     """Every instrument of the table, whether it has a series yet or not."""
     parts: list[str] = []
     for instrument in INSTRUMENTS:
@@ -44,7 +44,7 @@ def _form(name: str, labels: Labels) -> str:
 
 def _values(value: Value) -> tuple[int | str, ...]:
     """As they stand in the form."""
-    if isinstance(value, Spread):
+    if isinstance(value, HistogramValue):
         below = tuple(accumulate(value.counts))
         return *below, _number(value.sum), below[-1]
     return (_number(value),)

@@ -20,8 +20,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from hybrid_runner.telemetry.metrics.values import Figures, Labels, Spread, Value
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, Instrument, Kind
+from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels, MetricValues, Value
 from hybrid_runner.version import VERSION
 
 _UNKNOWN: Any = None  # a number by its type; None is left out of the message
@@ -34,7 +34,7 @@ class Translator:
         self._resource = resource
         self._started_at = started_at
 
-    def translate(self, figures: Figures, at: int) -> MetricsData:
+    def translate(self, figures: MetricValues, at: int) -> MetricsData:
         """Those that have a series; times are nanoseconds since 1970."""
         metrics = [self._metric(instrument, series, at) for instrument in INSTRUMENTS if (series := figures.get(instrument.name))]
         scope = ScopeMetrics(InstrumentationScope("hybrid_runner", VERSION), metrics, schema_url="")
@@ -46,7 +46,7 @@ class Translator:
 
     def _point(self, instrument: Instrument, labels: Labels, value: Value, at: int) -> NumberDataPoint | HistogramDataPoint:
         attributes = dict(zip(instrument.labels, labels, strict=True))
-        if isinstance(value, Spread):
+        if isinstance(value, HistogramValue):
             return HistogramDataPoint(
                 attributes, self._started_at, at, sum(value.counts), value.sum, value.counts, instrument.bounds,
                 min=_UNKNOWN, max=_UNKNOWN,

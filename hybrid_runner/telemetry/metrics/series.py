@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from hybrid_runner.telemetry.metrics.values import Labels, Spread
 from hybrid_runner.telemetry.metrics.instruments import MOST_SERIES, OTHER, Instrument
+from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels
 
 
 class Counter:
@@ -33,7 +33,7 @@ class Counter:
         return self._values.copy()
 
 
-class Cell:
+class HistogramSeries:
     """One series of a histogram."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -66,19 +66,19 @@ class Histogram:
 
     def __init__(self, instrument: Instrument) -> None:
         self.instrument = instrument
-        self._cells: dict[Labels, Cell] = {}
+        self._cells: dict[Labels, HistogramSeries] = {}
         self._others = (OTHER,) * len(instrument.labels)
 
-    def cell(self, labels: Labels) -> Cell:
+    def cell(self, labels: Labels) -> HistogramSeries:
         """The series with these labels."""
         cell = self._cells.get(labels)
         return self._new(labels) if cell is None else cell
 
-    def read(self) -> dict[Labels, Spread]:
+    def read(self) -> dict[Labels, HistogramValue]:
         """A copy; from any thread."""
-        return {labels: Spread(cell.counts.copy(), cell.sum) for labels, cell in self._cells.copy().items()}
+        return {labels: HistogramValue(cell.counts.copy(), cell.sum) for labels, cell in self._cells.copy().items()}
 
-    def _new(self, labels: Labels) -> Cell:
+    def _new(self, labels: Labels) -> HistogramSeries:
         if len(self._cells) >= MOST_SERIES:
             labels = self._others
-        return self._cells.setdefault(labels, Cell(self.instrument.bounds))
+        return self._cells.setdefault(labels, HistogramSeries(self.instrument.bounds))

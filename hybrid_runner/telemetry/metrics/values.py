@@ -11,19 +11,19 @@ Labels = tuple[str, ...]
 """Values, in the order of the instrument's labels."""
 
 
-class Spread(NamedTuple):
+class HistogramValue(NamedTuple):
     """What a histogram has seen: how many below each bound (and above the last, at the end), and their sum."""
 
     counts: list[int]
     sum: float
 
 
-Value = float | Spread
-Figures = Mapping[str, Mapping[Labels, Value]]
+Value = float | HistogramValue
+MetricValues = Mapping[str, Mapping[Labels, Value]]
 """Instrument → labels → value."""
 
 
-def merged(parts: Iterable[Figures]) -> Figures:
+def merged(parts: Iterable[MetricValues]) -> MetricValues:
     """Several processes as one."""
     whole: dict[str, dict[Labels, Value]] = {}
     for part in parts:
@@ -35,20 +35,20 @@ def merged(parts: Iterable[Figures]) -> Figures:
     return whole
 
 
-def lasting(figures: Figures) -> Figures:
+def lasting(figures: MetricValues) -> MetricValues:
     """What stays true once its process is gone: all but the gauges."""
     return {name: series for name, series in figures.items() if NAMED[name].kind is not Kind.GAUGE}
 
 
-def packed(figures: Figures) -> dict[str, list[list[Any]]]:
+def packed(figures: MetricValues) -> dict[str, list[list[Any]]]:
     """As JSON knows it."""
     return {
-        name: [[labels, [*value] if isinstance(value, Spread) else value] for labels, value in series.items()]
+        name: [[labels, [*value] if isinstance(value, HistogramValue) else value] for labels, value in series.items()]
         for name, series in figures.items()
     }
 
 
-def unpacked(plain: Mapping[str, Iterable[Any]]) -> Figures:
+def unpacked(plain: Mapping[str, Iterable[Any]]) -> MetricValues:
     """The reverse; instruments that are not known here (another version's) are left out."""
     return {
         instrument.name: {tuple(labels): _value(instrument, value) for labels, value in plain[instrument.name]}
@@ -58,14 +58,14 @@ def unpacked(plain: Mapping[str, Iterable[Any]]) -> Figures:
 
 
 def _value(instrument: Instrument, value: Any) -> Value:
-    return Spread(*value) if instrument.kind is Kind.HISTOGRAM else value
+    return HistogramValue(*value) if instrument.kind is Kind.HISTOGRAM else value
 
 
 def _both(instrument: Instrument, one: Value, other: Value) -> Value:
-    if isinstance(one, Spread):
-        assert isinstance(other, Spread)  # noqa: S101  # of one instrument
-        return Spread([a + b for a, b in zip(one.counts, other.counts, strict=True)], one.sum + other.sum)
-    assert not isinstance(other, Spread)  # noqa: S101  # of one instrument
+    if isinstance(one, HistogramValue):
+        assert isinstance(other, HistogramValue)  # noqa: S101  # of one instrument
+        return HistogramValue([a + b for a, b in zip(one.counts, other.counts, strict=True)], one.sum + other.sum)
+    assert not isinstance(other, HistogramValue)  # noqa: S101  # of one instrument
     match instrument.merge:
         case Merge.HIGHEST:
             return max(one, other)

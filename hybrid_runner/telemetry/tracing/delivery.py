@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.spans import Recorded, readable
 from hybrid_runner.telemetry.tracing.encoding import encode
+from hybrid_runner.telemetry.tracing.spans import Recorded, readable
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.rate_limit import Seldom
+from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
-FAREWELL = timedelta(seconds=1.5)
+STOP_PATIENCE = timedelta(seconds=1.5)
 """What the last spans get at shutdown."""
 
 _SPEAK_AT_EVERY_TRY = (
@@ -75,8 +75,8 @@ def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provid
     """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the OTEL_* variables say."""
     from hybrid_runner.telemetry.tracing.span_queue import Outbox, Provider  # noqa: PLC0415  # as long as all of us
 
-    Seldom.on("exporting spans", _SPEAK_AT_EVERY_TRY)
-    Seldom.on("exporting", SPEAK_FOR_BOTH)
+    RateLimitedLog.on("exporting spans", _SPEAK_AT_EVERY_TRY)
+    RateLimitedLog.on("exporting", SPEAK_FOR_BOTH)
     return Provider(resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ))
 
 
@@ -99,10 +99,10 @@ def _make_exporter(name: str) -> SpanExporter:
 async def _finish(outbox: Outbox) -> None:
     """Send what is left; a collector that is away must not hold up the end."""
     before = outbox.dropped
-    delivered = await asyncio.to_thread(outbox.force_flush, round(FAREWELL.total_seconds() * 1000))
+    delivered = await asyncio.to_thread(outbox.force_flush, round(STOP_PATIENCE.total_seconds() * 1000))
     if not delivered or outbox.dropped > before:
         log.warning(
             "the last spans were not delivered: no collector took them within %.1f s",
-            FAREWELL.total_seconds(),
+            STOP_PATIENCE.total_seconds(),
             extra=log_event("telemetry.undelivered"),
         )

@@ -13,8 +13,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from hybrid_runner.telemetry.tracing.current import be_quiet
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.tracing.current import be_quiet
 from hybrid_runner.telemetry.tracing.delivery import Batch, Send, complain_of, way_to
 from hybrid_runner.telemetry.tracing.spans import Recorded
 

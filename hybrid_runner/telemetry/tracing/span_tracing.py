@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, assert_never
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hybrid_runner.model.events import Search, Writing
 from hybrid_runner.jsontext import decode, printable
-from hybrid_runner.model.claims import Claim, Ended, JobTrace
+from hybrid_runner.model.claims import CancelledInQueue, Claim, JobTrace
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import (
     Cancel,
@@ -30,12 +30,12 @@ from hybrid_runner.model.outcomes import (
     Stopped,
     word_of,
 )
+from hybrid_runner.telemetry.observers import harmless
+from hybrid_runner.telemetry.tracing.sampling import Sampling
+from hybrid_runner.telemetry.tracing.span_queue import Provider
+from hybrid_runner.telemetry.tracing.spans import MOST, Happening, Recorded, RunSpan, Value, new_span_id, new_trace_id, readable
 from hybrid_runner.telemetry.tracing.trace_ids import Context as Parsed
 from hybrid_runner.telemetry.tracing.trace_ids import trace_of
-from hybrid_runner.telemetry.observers import harmless
-from hybrid_runner.telemetry.tracing.span_queue import Provider
-from hybrid_runner.telemetry.tracing.sampling import Sampling
-from hybrid_runner.telemetry.tracing.spans import MOST, Happening, Recorded, RunSpan, Value, new_span_id, new_trace_id, readable
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _QUEUE = attrgetter("claim.queue")
 _LONGEST_TEXT = 1024
 
 
-class Drawing(Tracing):
+class SpanTracing(Tracing):
     """For a provider of the SDK; jobs that are not sampled cost a comparison."""
 
     on = True
@@ -58,7 +58,7 @@ class Drawing(Tracing):
 
     # --- as an observer
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """The wait of each sampled job is over; the claim is one span for all, in a trace of its own."""
         if not search.claims:
             return
@@ -78,7 +78,7 @@ class Drawing(Tracing):
         count = len(search.claims)
         self._send_batch("claim", "receive", search.queue, picked, count, search.began, search.ended, batch, how)
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Delays and ends of sampled jobs; the write is one span for all of a queue."""
         if not self._followed:
             return
@@ -146,14 +146,14 @@ class Drawing(Tracing):
         self._send(span.over())
 
     @harmless
-    def ended(self, jobs: Iterable[Ended]) -> None:
+    def ended(self, jobs: Iterable[CancelledInQueue]) -> None:
         """Jobs that ended without a worker: cancelled while they waited."""
         for job in jobs:
             claim = job.claim
             if not self._sampling.picked(claim):
                 continue
             own, until = trace_of(claim), _nanoseconds(job.finished_at)
-            if not claim.claim and claim.run_at < job.finished_at:  # else a worker had it, and died
+            if not claim.number and claim.run_at < job.finished_at:  # else a worker had it, and died
                 self._send(Recorded(f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
                     _due(claim), until, _of_job(claim)))  # fmt: skip
             self._send(_root(claim, own, until, job.state, job.error))
@@ -165,7 +165,7 @@ class Drawing(Tracing):
         taken: dict[str, Value] = {
             "hybrid_runner.worker.id": self._worker_id(),
             "hybrid_runner.way": way,
-            "hybrid_runner.claim": claim.claim,
+            "hybrid_runner.claim": claim.number,
         }
         return Recorded(
             f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,

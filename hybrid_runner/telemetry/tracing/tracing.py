@@ -7,8 +7,8 @@ from contextvars import Context
 
 from opentelemetry import trace
 
-from hybrid_runner.model.events import Search, Writing
-from hybrid_runner.model.claims import Claim, Ended
+from hybrid_runner.model.claims import CancelledInQueue, Claim
+from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.outcomes import Outcome, Requeued, Settlement
 from hybrid_runner.telemetry.tracing.current import context_for_jobs
 from hybrid_runner.telemetry.tracing.publish_span import traces_go_somewhere
@@ -28,16 +28,16 @@ class Tracing:
         """For the tasks of jobs: what is current in there before a span is."""
         return context_for_jobs(decided=self.on)
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """A look ended."""
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Outcomes were written."""
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
         """Jobs of lost workers were put back or ended."""
 
-    def ended(self, jobs: Iterable[Ended]) -> None:
+    def ended(self, jobs: Iterable[CancelledInQueue]) -> None:
         """Jobs ended without a worker."""
 
     def kept(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
@@ -58,7 +58,7 @@ def make_tracing(worker_id: Callable[[], str]) -> Tracing:
         return Tracing(worker_id)
     from opentelemetry.sdk.trace import Tracer  # noqa: PLC0415  # as long as all of us, and seldom needed
 
-    from hybrid_runner.telemetry.tracing.span_tracing import Drawing  # noqa: PLC0415  # the same
+    from hybrid_runner.telemetry.tracing.span_tracing import SpanTracing  # noqa: PLC0415  # the same
 
     tracer = trace.get_tracer_provider().get_tracer("hybrid_runner")
-    return Drawing(worker_id, tracer) if isinstance(tracer, Tracer) else Tracing(worker_id)
+    return SpanTracing(worker_id, tracer) if isinstance(tracer, Tracer) else Tracing(worker_id)

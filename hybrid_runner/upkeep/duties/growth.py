@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
@@ -43,7 +43,7 @@ class GrowthWatch(Duty):
 
     async def run(self, link: Fetches) -> None:
         """Look once, and warn."""
-        found = await statements.find_growth(link, self._longer_than)
+        found = await worker_calls.find_growth(link, self._longer_than)
         now = self._clock()
         holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
         self._pinned = tuple(holding), now

@@ -9,7 +9,7 @@ from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.rescuer import Rescuer
 
 
-class Lost(Duty):
+class OrphanedJob(Duty):
     """Whoever declares a worker dead puts back its jobs at once. This finds what nobody declared."""
 
     name = "lost"

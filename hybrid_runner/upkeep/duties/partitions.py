@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.upkeep.duties.duty import Duty
 
@@ -19,4 +19,4 @@ class Partitions(Duty):
 
     async def run(self, link: Fetches) -> None:
         """Make those that are missing."""
-        await statements.make_archive_partitions(link, _DAYS_AHEAD)
+        await worker_calls.make_archive_partitions(link, _DAYS_AHEAD)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.display import bytes_text
 from hybrid_runner.model.upkeep import Pruned
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
@@ -34,7 +34,7 @@ class Prune(Duty):
         """Go on until nothing is left to forget, or until somebody is in the way."""
         done: list[Pruned] = []
         for _ in range(_CALLS):
-            said = await statements.prune(link, _PARTITIONS)
+            said = await worker_calls.prune(link, _PARTITIONS)
             done += said
             if not said or any(one.in_vain for one in said):
                 break

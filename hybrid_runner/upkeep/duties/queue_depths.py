@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from hybrid_runner.model.upkeep import QueueFigures
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import QueueDepth
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import FOR_SETTLING, Fetches, named
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.values import Figures
 from hybrid_runner.telemetry.metrics.instruments import OTHER
+from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _MOST_QUEUES = 300
@@ -26,9 +26,9 @@ class QueueDepths(Duty):
     patience = timedelta(seconds=5)
 
     def __init__(self) -> None:
-        self._figures: Figures = {}
+        self._figures: MetricValues = {}
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """What this worker measured for all; nothing while another does that. From any thread."""
         figures = self._figures
         return figures if time.monotonic() < self.held_until else {}
@@ -36,19 +36,19 @@ class QueueDepths(Duty):
     async def run(self, link: Fetches) -> None:
         """Measure; if that fails, what was measured before is not shown as new."""
         try:
-            queues = await statements.queue_figures(link)
-            self._figures = as_figures(queues, await statements.horizon_age(link))
+            queues = await worker_calls.queue_depths(link)
+            self._figures = as_figures(queues, await worker_calls.horizon_age(link))
         except BaseException:
             self._figures = {}
             raise
 
 
-def as_figures(queues: list[QueueFigures], horizon_age: float) -> Figures:
+def as_figures(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
     """By instrument; of very many queues the last ones are shown together."""
     queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
     if rest:
         _, due, scheduled, running, oldest, paused, workers = zip(*rest, strict=True)
-        queues.append(QueueFigures(OTHER, sum(due), sum(scheduled), sum(running), max(oldest), all(paused), max(workers)))
+        queues.append(QueueDepth(OTHER, sum(due), sum(scheduled), sum(running), max(oldest), all(paused), max(workers)))
     return {
         table.QUEUE_JOBS.name: {
             (queue.queue, state): count

@@ -10,14 +10,13 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.model.jobs import JobView, Standing, id_in
-from hybrid_runner.storage import client_calls as client_statements
-from hybrid_runner.storage import stream_calls as standings
-from hybrid_runner.web.access import Access
+from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
+from hybrid_runner.model.jobs import JobSnapshot, JobView, parse_job_id
+from hybrid_runner.storage import client_calls, stream_calls
+from hybrid_runner.web.access import TokenCheck
+from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.json_answers import as_json
-from hybrid_runner.web.database import Questions
 
 CARRIED = ("payload", "data", "result", "errors")
 """What only the token reveals: it may be anything that an application knows."""
@@ -35,7 +34,7 @@ _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
 class JobPages:
     """Each answer is read from the database when it is asked for: it is the source of truth."""
 
-    def __init__(self, questions: Questions, access: Access) -> None:
+    def __init__(self, questions: PageConnection, access: TokenCheck) -> None:
         self._questions = questions
         self._access = access
 
@@ -51,7 +50,7 @@ class JobPages:
         """Every column; what the job carries only for the token."""
         job_id, reveals = job_id_of(request), self._access.is_granted(request)
         try:
-            job = await client_statements.get_job(self._questions, job_id)
+            job = await client_calls.get_job(self._questions, job_id)
         except RunnerError as error:
             raise unavailable(error) from None
         if job is None:
@@ -63,7 +62,7 @@ class JobPages:
         self._access.require(request)
         job_id, reason = job_id_of(request), await _reason_of(request)
         try:
-            outcome = await client_statements.cancel_job(self._questions, job_id, reason)
+            outcome = await client_calls.cancel_job(self._questions, job_id, reason)
         except RunnerError as error:
             raise unavailable(error) from None
         return _said(job_id, outcome)
@@ -73,15 +72,15 @@ class JobPages:
         self._access.require(request)
         job_id = job_id_of(request)
         try:
-            outcome = await client_statements.retry_job(self._questions, job_id)
+            outcome = await client_calls.retry_job(self._questions, job_id)
         except RunnerError as error:
             raise unavailable(error) from None
         return _said(job_id, outcome)
 
-    async def standing(self, job_id: int) -> Standing:
+    async def standing(self, job_id: int) -> JobSnapshot:
         """Where it stands now."""
         try:
-            found = await standings.job_snapshots(self._questions, [job_id])
+            found = await stream_calls.job_snapshots(self._questions, [job_id])
         except RunnerError as error:
             raise unavailable(error) from None
         if not found:
@@ -91,7 +90,7 @@ class JobPages:
 
 def job_id_of(request: web.Request) -> int:
     """The id in the path; what can be none is not found."""
-    job_id = id_in(request.match_info["id"])
+    job_id = parse_job_id(request.match_info["id"])
     if job_id is None:
         raise web.HTTPNotFound(reason="the id of a job is a number")
     return job_id

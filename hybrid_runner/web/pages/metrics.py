@@ -7,10 +7,10 @@ from collections.abc import Callable
 from aiohttp import web
 
 from hybrid_runner.telemetry.metrics.exposition import CONTENT_TYPE, as_text
-from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.telemetry.metrics.values import MetricValues
 
 
-def metrics_route(read: Callable[[], Figures]) -> web.RouteDef:
+def metrics_route(read: Callable[[], MetricValues]) -> web.RouteDef:
     """The page for Prometheus."""
 
     async def metrics(_request: web.Request) -> web.Response:

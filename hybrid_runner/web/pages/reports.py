@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from hybrid_runner.policy.last_minute import QUIET, LastMinute
-from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.version import VERSION
-from hybrid_runner.web.pages.values import figures_of
 from hybrid_runner.web.pages.health import Phase, checks_of, phase_of
+from hybrid_runner.web.pages.values import figures_of
 from hybrid_runner.worker.report.status import WorkerStatus
 
 Body = dict[str, Any]
@@ -26,7 +26,7 @@ class Reports(Protocol):
     def ready(self) -> Body:
         """The body of /ready; its `ready` decides between 200 and 503."""
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """What /metrics shows."""
 
 
@@ -44,7 +44,7 @@ class WorkerReports:
         """Whether it takes jobs."""
         return ready_in(phase_of(self._look()))
 
-    def figures(self) -> Figures:
+    def figures(self) -> MetricValues:
         """What it counted, and how it stands."""
         return figures_of(self._look())
 
@@ -97,16 +97,16 @@ def figures(status: WorkerStatus) -> Body:
 
 def _together(minutes: Sequence[LastMinute]) -> Body:
     """A10 of all queues: sums, means by the number of polls, and the longest."""
-    polls = sum(minute.polls_per_minute for minute in minutes)
+    polls = sum(minute.looks_per_minute for minute in minutes)
 
     def mean(of: Callable[[LastMinute], float]) -> float:
-        return sum(of(minute) * minute.polls_per_minute for minute in minutes) / polls
+        return sum(of(minute) * minute.looks_per_minute for minute in minutes) / polls
 
     if not polls:
         return asdict(QUIET)
     return {
         "polls_per_minute": polls,
-        "jobs_found_per_poll": round(mean(lambda minute: minute.jobs_found_per_poll), 3),
+        "jobs_found_per_poll": round(mean(lambda minute: minute.jobs_found_per_look), 3),
         "claim_success_rate": round(mean(lambda minute: minute.claim_success_rate), 4),
         "claim_latency_ms": round(mean(lambda minute: minute.claim_latency_ms), 3),
         "longest_claim_ms": max(minute.longest_claim_ms for minute in minutes),

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.upkeep import Wanted
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.model.upkeep import WorkerDemand
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import FOR_SETTLING, named
+from hybrid_runner.web.database import PageConnection
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.pages.json_answers import as_json
-from hybrid_runner.web.database import Questions
 from hybrid_runner.web.pages.reports import Body
-from hybrid_runner.web.page_database import JobSource
 
 _FRESH = 1.0
 """Seconds for which an answer serves those who come after."""
@@ -25,7 +25,7 @@ _LINGER = 60.0
 _SESSION = named("scale", FOR_SETTLING | {"statement_timeout": "3s"})
 
 
-def add_scale_page(application: web.Application, jobs: JobSource) -> None:
+def add_scale_page(application: web.Application, jobs: PageDatabase) -> None:
     """The page, and the end of its connection."""
     scale = Scale(jobs)
 
@@ -39,10 +39,10 @@ def add_scale_page(application: web.Application, jobs: JobSource) -> None:
 class Scale:
     """Lives in the pages' loop."""
 
-    def __init__(self, jobs: JobSource) -> None:
-        self._questions = Questions(jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER)
-        self._slots = jobs.settings.slots
-        self._asking: asyncio.Task[Sequence[Wanted]] | None = None
+    def __init__(self, jobs: PageDatabase) -> None:
+        self._questions = PageConnection(jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER)
+        self._slots = jobs.settings.work.slots
+        self._asking: asyncio.Task[Sequence[WorkerDemand]] | None = None
         self._asked_at = 0.0
 
     async def close(self) -> None:
@@ -65,17 +65,17 @@ class Scale:
                 return as_json({"error": f"there is no queue {queue!r}"}, 404)
         return as_json(_body(wanted), 200)
 
-    async def _ask(self) -> Sequence[Wanted]:
+    async def _ask(self) -> Sequence[WorkerDemand]:
         """One question at a time; its answer, good or bad, is everybody's for a second."""
         now = time.monotonic()
         if self._asking is None or (self._asking.done() and now - self._asked_at >= _FRESH):
             self._asked_at = now
-            asking = statements.scale(self._questions, None, self._slots)
+            asking = worker_calls.scale(self._questions, None, self._slots)
             self._asking = asyncio.get_running_loop().create_task(asking)
         return await asyncio.shield(self._asking)
 
 
-def _body(queues: Sequence[Wanted]) -> Body:
+def _body(queues: Sequence[WorkerDemand]) -> Body:
     """Sums, and the queue that wants most: a worker has slots in each queue of its own."""
     return {
         "wanted": max((queue.wanted for queue in queues), default=0),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.report.status import QueueStatus, WorkerStatus
 
 
-def figures_of(status: WorkerStatus | None, restarts: int = 0) -> Figures:
+def figures_of(status: WorkerStatus | None, restarts: int = 0) -> MetricValues:
     """All of one process; None: its worker has not started yet."""
-    always: Figures = {
+    always: MetricValues = {
         table.INFO.name: {(VERSION,): 1},
         table.WORKERS.name: {(): int(status is not None)},
         table.PROCESS_RESTARTS.name: {(): restarts},
@@ -19,7 +19,7 @@ def figures_of(status: WorkerStatus | None, restarts: int = 0) -> Figures:
     return always if status is None else {**always, **_of_worker(status), **_of_queues(status.queues), **status.figures}
 
 
-def _of_worker(status: WorkerStatus) -> Figures:
+def _of_worker(status: WorkerStatus) -> MetricValues:
     return {
         table.HEARING.name: {(): int(status.hearing)},
         table.LISTENER_RECONNECTS.name: {(): status.listeners_lost},
@@ -29,7 +29,7 @@ def _of_worker(status: WorkerStatus) -> Figures:
     }
 
 
-def _of_queues(queues: tuple[QueueStatus, ...]) -> Figures:
+def _of_queues(queues: tuple[QueueStatus, ...]) -> MetricValues:
     return {
         table.POLLS.name: {(queue.queue,): queue.polls for queue in queues},
         table.LOOK_ERRORS.name: {(queue.queue,): queue.errors for queue in queues},

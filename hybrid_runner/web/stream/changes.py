@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.messages import CHANGES, JobsChanged
-from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage import stream_calls
 from hybrid_runner.worker.listener import Listener
 
 LEASE = timedelta(seconds=6)
@@ -48,7 +48,7 @@ class Changes:
             return
         self._renew_at = now + RENEWAL
         try:
-            await standings.announce_readers(self._listener, LEASE)
+            await stream_calls.announce_readers(self._listener, LEASE)
         except RunnerError:
             return  # the listener knows, and connects again
         if now > self._lit_until:

@@ -14,14 +14,14 @@ from aiohttp import web
 from hybrid_runner.handlers.registry import NAME, QUEUE
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
-from hybrid_runner.web.stream.reader import Reader, Wish, event
+from hybrid_runner.web.stream.reader import Reader, Subscription, event
 from hybrid_runner.web.stream.stream import STOPPING, JobStream
 
 KEEP_ALIVE = 15.0
 """Seconds of silence until a comment is sent: proxies close what says nothing, often after 60."""
 STUCK = 30.0
 """Seconds that one write may wait for its reader."""
-FAREWELL = 10.0
+STOP_PATIENCE = 10.0
 """Seconds that a reader has to take the last event; one at a stop."""
 _FAREWELL_AT_STOP = 0.5
 _RETRY = b"retry: 2000\n\n"
@@ -50,7 +50,7 @@ class EventPages:
         if request.method == "HEAD":
             await self._jobs.standing(job_id)
             return _head()
-        reader = self._admit(Reader(Wish(job_id), seen, lambda: _is_there(request)))
+        reader = self._admit(Reader(Subscription(job_id), seen, lambda: _is_there(request)))
         try:
             standing = await self._jobs.standing(job_id)
             if standing.state.final and standing.version == seen:
@@ -62,12 +62,12 @@ class EventPages:
 
     async def all_events(self, request: web.Request) -> web.StreamResponse:
         """How the jobs of a queue and of a kind move, from now on."""
-        wish = Wish(queue=_name_in(request, "queue", QUEUE), kind=_name_in(request, "kind", NAME))
+        subscription = Subscription(queue=_name_in(request, "queue", QUEUE), kind=_name_in(request, "kind", NAME))
         if unknown := set(request.query) - {"queue", "kind"}:
             raise web.HTTPBadRequest(reason=f"there is no {min(unknown)[:60]!r} here: say queue, kind, both or neither")
         if request.method == "HEAD":
             return _head()
-        reader = self._admit(Reader(wish, None, lambda: _is_there(request)))
+        reader = self._admit(Reader(subscription, None, lambda: _is_there(request)))
         if "Last-Event-ID" in request.headers:
             reader.skip(0)
             reader.tell_skipped()
@@ -95,12 +95,12 @@ class EventPages:
         try:
             await response.prepare(request)
             _bound_backlog(request)
-            async with asyncio.timeout(FAREWELL):
+            async with asyncio.timeout(STOP_PATIENCE):
                 await response.write(_RETRY)
             await _pass_on(reader, response)
             if reader.reason is not None and not self._stream.stopping:
                 log.info("a reader of %s was sent away: %s", request.path, reader.reason, extra=log_event("web.reader_dismissed"))
-            async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else FAREWELL):
+            async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else STOP_PATIENCE):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))
                 await response.write_eof()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from hybrid_runner.model.jobs import Standing, State
+from hybrid_runner.model.jobs import JobSnapshot, State
 
 
-def happening(before: Standing | None, now: Standing, at: datetime) -> str:
+def happening(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
     """The name of the event: the state, or a closer word for it."""
     match now.state:
         case State.QUEUED:
@@ -20,7 +20,7 @@ def happening(before: Standing | None, now: Standing, at: datetime) -> str:
             return now.state.value
 
 
-def _why_queued(before: Standing | None, now: Standing, at: datetime) -> str:
+def _why_queued(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
     """retried: an attempt was charged; snoozed: its handler wants it to wait; queued: new, released, or due for another reason."""
     charged, snoozes = 0, 0
     if before is not None:

@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.connections import Fetches
-from hybrid_runner.web.stream.reader import Wish
+from hybrid_runner.web.stream.reader import Subscription
 
 MARGIN = 2.0
 """Seconds from an insert to its commit within which it is found here; what takes longer shows once it is claimed."""
@@ -19,11 +19,11 @@ MOST_WAITING = 2500
 _DEEPEST = 5000
 
 
-class Newcomers:
+class NewJobs:
     """Looks behind the newest id of two seconds ago, each time, and gives out what it finds once, the oldest first."""
 
     def __init__(self) -> None:
-        self.wanted: Sequence[Wish] = ()
+        self.wanted: Sequence[Subscription] = ()
         """Written by the stream."""
         self._newest: deque[tuple[float, int]] = deque()
         self._seen: set[int] = set()
@@ -40,9 +40,12 @@ class Newcomers:
         now = time.monotonic()
         while len(self._newest) > 1 and self._newest[1][0] < now - MARGIN:
             self._newest.popleft()
-        queues, kinds = _names([wish.queue for wish in self.wanted]), _names([wish.kind for wish in self.wanted])
+        queues, kinds = (
+            _names([subscription.queue for subscription in self.wanted]),
+            _names([subscription.kind for subscription in self.wanted]),
+        )
         behind = self._newest[0][1] if self._newest else 2**62  # the first look only learns where we are
-        newest, ids = await standings.find_new_jobs(on, behind, queues, kinds, _DEEPEST)
+        newest, ids = await stream_calls.find_new_jobs(on, behind, queues, kinds, _DEEPEST)
         if self._newest and newest - _DEEPEST > self._newest[-1][1]:  # so many in one go: not all were walked
             self._leave_out(0)
         self._newest.append((now, newest))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from hybrid_runner.model.jobs import Standing
+from hybrid_runner.model.jobs import JobSnapshot
 
 BUFFER = 1000
 """Events that may wait for one reader; readers share their bytes, so each costs next to nothing."""
@@ -26,7 +26,7 @@ def event(name: str, data: object, number: str | None = None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Subscription:
     """What a reader wants to see: one job, or all of a queue and of a kind (None: of any)."""
 
     job_id: int | None = None
@@ -41,8 +41,8 @@ class Wish:
 class Reader:
     """Filled by the stream, emptied by the request that it belongs to."""
 
-    def __init__(self, wish: Wish, seen: int | None, is_there: Callable[[], bool]) -> None:
-        self.wish = wish
+    def __init__(self, subscription: Subscription, seen: int | None, is_there: Callable[[], bool]) -> None:
+        self.subscription = subscription
         self.is_there = is_there
         self.ended = False
         self.reason: str | None = None
@@ -56,9 +56,9 @@ class Reader:
         """Gives up a write that hangs; set by the request while it writes."""
         self._skipped: int | None = None
 
-    def offer(self, standing: Standing, text: bytes) -> None:
+    def offer(self, standing: JobSnapshot, text: bytes) -> None:
         """An event about a job; the same version of one job is not sent twice, nor an older one, except that an end is an end."""
-        if self.wish.job_id is not None:
+        if self.subscription.job_id is not None:
             final = standing.state.final
             if self._seen is None or standing.version > self._seen or (final and standing.version != self._seen):
                 self._seen = standing.version

@@ -19,16 +19,16 @@ from typing import Any
 import orjson
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.jobs import JobSnapshot
 from hybrid_runner.model.messages import JobsChanged
-from hybrid_runner.model.jobs import Standing
-from hybrid_runner.storage import stream_calls as standings
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Link, named
+from hybrid_runner.storage import stream_calls
+from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, named
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.web.page_database import PageDatabase
 from hybrid_runner.web.stream.changes import Changes
 from hybrid_runner.web.stream.happening import happening
-from hybrid_runner.web.stream.new_jobs import Newcomers
+from hybrid_runner.web.stream.new_jobs import NewJobs
 from hybrid_runner.web.stream.reader import Reader, event
-from hybrid_runner.web.page_database import JobSource
 from hybrid_runner.worker.loops import Outage
 
 PAUSE = 0.04
@@ -59,7 +59,7 @@ log = logging.getLogger("hybrid_runner.web")
 class JobStream:
     """All readers of one page server. Runs from the first reader's coming until a while after the last one's going."""
 
-    def __init__(self, source: JobSource, stopping: Callable[[], bool]) -> None:
+    def __init__(self, source: PageDatabase, stopping: Callable[[], bool]) -> None:
         self._source = source
         self._stopping = stopping
         self._readers: set[Reader] = set()
@@ -70,11 +70,11 @@ class JobStream:
         self._left_at = 0.0
         self._stir = asyncio.Event()
         self._due: set[int] = set()
-        self._known: OrderedDict[int, Standing] = OrderedDict()
+        self._known: OrderedDict[int, JobSnapshot] = OrderedDict()
         """Where jobs stood when they were seen last, whoever they were read for."""
-        self._shown: dict[int, Standing] = {}
+        self._shown: dict[int, JobSnapshot] = {}
         """Of these, what those who read of many were shown; what is only watched by its id is news to them."""
-        self._newcomers = Newcomers()
+        self._new_jobs = NewJobs()
         self._recheck_at = 0.0
         self._checked_at = 0.0
         self._away = False
@@ -82,7 +82,7 @@ class JobStream:
     @property
     def full(self) -> bool:
         """Whether nobody else can be taken."""
-        return len(self._guests) >= self._source.settings.http_readers
+        return len(self._guests) >= self._source.settings.pages.http_readers
 
     @property
     def has_started(self) -> bool:
@@ -117,7 +117,7 @@ class JobStream:
         self._left_at = time.monotonic()
         self._stir.set()
 
-    def first(self, reader: Reader, standing: Standing) -> None:
+    def first(self, reader: Reader, standing: JobSnapshot) -> None:
         """Where its job stands as it comes."""
         reader.offer(standing, _text(happening(None, standing, datetime.now(UTC)), standing))
         self._known.setdefault(standing.id, standing)
@@ -131,8 +131,8 @@ class JobStream:
 
     async def _run(self) -> None:
         dsn, settings = self._source.dsn() or "", self._source.settings
-        link = Link(dsn, named("stream", FOR_SETTLING), timeout=5.0)
-        changes = Changes(settings.listen_dsn or dsn, self._on_change, self._on_turn)
+        link = LazyConnection(dsn, named("stream", FOR_SETTLING), timeout=5.0)
+        changes = Changes(settings.database.listen_dsn or dsn, self._on_change, self._on_turn)
         outage = Outage("job stream", longest=_LONGEST_OUTAGE_PAUSE)
         beside = [self._soon(changes.run()), self._soon(self._attend())]
         try:
@@ -162,8 +162,8 @@ class JobStream:
             self._recheck_at = min(self._recheck_at, self._checked_at + POLL)
         pause = LINGER
         if self._readers:
-            pause = POLL - PAUSE if self._newcomers.wanted else max(0.0, self._recheck_at - time.monotonic())
-            if self._newcomers.waiting:
+            pause = POLL - PAUSE if self._new_jobs.wanted else max(0.0, self._recheck_at - time.monotonic())
+            if self._new_jobs.waiting:
                 return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
@@ -187,7 +187,7 @@ class JobStream:
         self._due = set()
         self._known.clear()
         self._shown.clear()
-        self._newcomers = Newcomers()
+        self._new_jobs = NewJobs()
         self._away = False
 
     def _soon(self, call: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -198,8 +198,8 @@ class JobStream:
 
     # --- a look
 
-    async def _look(self, link: Link, changes: Changes, outage: Outage) -> None:
-        self._newcomers.wanted = [reader.wish for reader in self._readers if reader.wish.job_id is None]
+    async def _look(self, link: LazyConnection, changes: Changes, outage: Outage) -> None:
+        self._new_jobs.wanted = [reader.subscription for reader in self._readers if reader.subscription.job_id is None]
         watched = self._watched()
         told, self._due = self._due, set()
         ids, now = set(told), time.monotonic()
@@ -208,22 +208,22 @@ class JobStream:
             ids |= watched | self._live()
             self._checked_at, self._recheck_at = now, now + (RECHECK if changes.complete else POLL)
         try:
-            fresh = await self._newcomers.find(link) if self._newcomers.wanted else set()
-            seen = await standings.job_snapshots(link, list(ids | fresh)) if ids or fresh else []
+            fresh = await self._new_jobs.find(link) if self._new_jobs.wanted else set()
+            seen = await stream_calls.job_snapshots(link, list(ids | fresh)) if ids or fresh else []
         except RunnerError as error:
             self._go_away()
             for reader in self._readers:
                 reader.included.set()
             await outage.pause(error)
             return
-        if not ids and not self._newcomers.wanted:  # nobody was asked
+        if not ids and not self._new_jobs.wanted:  # nobody was asked
             return
         outage.over()
         self._come_back()
         self._take(seen, told | fresh)
-        if (left_out := self._newcomers.left_out()) is not None:
+        if (left_out := self._new_jobs.left_out()) is not None:
             for reader in self._readers:
-                if reader.wish.job_id is None:
+                if reader.subscription.job_id is None:
                     reader.skip(left_out)
         if whole:
             self._end_those_of(watched - {standing.id for standing in seen})
@@ -231,16 +231,16 @@ class JobStream:
                 reader.tell_skipped()
 
     def _watched(self) -> set[int]:
-        return {reader.wish.job_id for reader in self._readers if reader.wish.job_id is not None}
+        return {reader.subscription.job_id for reader in self._readers if reader.subscription.job_id is not None}
 
     def _live(self) -> set[int]:
         """What was seen of late and has not ended; for those who read of many jobs."""
-        if not self._newcomers.wanted:
+        if not self._new_jobs.wanted:
             return set()
         live = [job_id for job_id, standing in self._known.items() if not standing.state.final]
         return set(live[-MOST_AT_A_LOOK:])
 
-    def _take(self, seen: Iterable[Standing], told: set[int]) -> None:
+    def _take(self, seen: Iterable[JobSnapshot], told: set[int]) -> None:
         """Hand out what is new; a job of which nothing was known is so only if we were told of it."""
         at = datetime.now(UTC)
         for now in sorted(seen):
@@ -249,7 +249,7 @@ class JobStream:
             if shown != now and (shown is not None or now.id in told or before not in (None, now)):
                 self._show(now, text if shown == before else _text(happening(shown, now, at), now))
             for reader in self._readers:
-                if reader.wish.job_id == now.id:
+                if reader.subscription.job_id == now.id:
                     reader.offer(now, text)
             self._known[now.id] = now
             self._known.move_to_end(now.id)
@@ -257,23 +257,23 @@ class JobStream:
             forgotten, _ = self._known.popitem(last=False)
             self._shown.pop(forgotten, None)
 
-    def _show(self, now: Standing, text: bytes) -> None:
+    def _show(self, now: JobSnapshot, text: bytes) -> None:
         self._shown[now.id] = now
         for reader in self._readers:
-            if reader.wish.covers(now.queue, now.kind):
+            if reader.subscription.covers(now.queue, now.kind):
                 reader.offer(now, text)
 
     def _end_those_of(self, gone: set[int]) -> None:
         for reader in self._readers:
-            if reader.wish.job_id in gone:
-                reader.put(event("gone", {"id": reader.wish.job_id}))
+            if reader.subscription.job_id in gone:
+                reader.put(event("gone", {"id": reader.subscription.job_id}))
                 reader.end(None)
 
     # --- what is heard
 
     def _on_change(self, change: JobsChanged) -> None:
         watched = self._watched()
-        many = [reader for reader in self._readers if reader.wish.covers(change.queue, change.kind)]
+        many = [reader for reader in self._readers if reader.subscription.covers(change.queue, change.kind)]
         theirs = [job_id for job_id in change.ids if job_id not in watched] if many else []
         taken = theirs[: max(0, MOST_AT_A_LOOK - len(self._due))]
         self._due.update(taken, watched.intersection(change.ids))
@@ -307,12 +307,12 @@ class JobStream:
             for reader in self._readers:
                 reader.forget()
                 reader.put(_BACK)
-                if reader.wish.job_id is None:  # what has changed meanwhile nobody knows
+                if reader.subscription.job_id is None:  # what has changed meanwhile nobody knows
                     reader.skip(0)
                     reader.tell_skipped()
 
 
-def _text(name: str, standing: Standing) -> bytes:
+def _text(name: str, standing: JobSnapshot) -> bytes:
     shown = standing._asdict()
     if standing.progress is not None:  # as it is: somebody may have written by SQL what no encoder here can write
         shown["progress"] = orjson.Fragment(standing.progress)

@@ -10,13 +10,13 @@ from datetime import timedelta
 from hybrid_runner.errors import NoAnswer
 from hybrid_runner.jsontext import encode
 from hybrid_runner.model.news import HeartbeatNews, UpkeepNews, WorkerNews, WorkerSilent
-from hybrid_runner.storage import worker_calls as statements
-from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.worker.identity import Identity, Name
 from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
+from hybrid_runner.worker.run.executor import Executor
 
 OnNews = Callable[[list[WorkerNews], float, Name], None]
 
@@ -58,7 +58,7 @@ class Beats:
         except (NoAnswer, TimeoutError) as error:
             self._worker_loop.call(self.on_silence)
             failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
-            self._links.contact.failed(failure)
+            self._links.reachability.failed(failure)
             raise failure from None
         self._identity.confirmed_at = time.monotonic()
         self._worker_loop.call(self.on_news, [one for one in news if isinstance(one, WorkerNews)], began, name)
@@ -72,7 +72,7 @@ class Beats:
         await self.upkeep.close()
 
     async def _ask(self, name: Name) -> list[HeartbeatNews]:
-        return await statements.beat(
+        return await worker_calls.beat(
             self._links.heartbeat,
             name.worker_id,
             self._executor.claims,

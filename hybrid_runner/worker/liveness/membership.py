@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from hybrid_runner.jsontext import encode
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.version import VERSION
-from hybrid_runner.worker.liveness.beats import Beats, OnNews
-from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
+from hybrid_runner.worker.liveness.beats import Beats, OnNews
+from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 
 
@@ -40,13 +40,13 @@ class Membership:
         self, links: Links, settings: Settings, identity: Identity, offer: Offer, beats: Beats, watchdog: Watchdog
     ) -> None:
         self._links = links
-        self._lease = settings.lease
+        self._lease = settings.work.lease
         self._identity = identity
         self._offer = offer
         self._beats = beats
         self.upkeep = beats.upkeep
         self.watchdog = watchdog
-        self.pause = min(settings.heartbeat, settings.lease / 3).total_seconds()
+        self.pause = min(settings.work.heartbeat, settings.work.lease / 3).total_seconds()
         """Seconds between two heartbeats."""
         self._heartbeat = Heartbeat(self.pause, beats.beat, watchdog.run, *self.upkeep.loops, closing=beats.close)
 
@@ -65,7 +65,7 @@ class Membership:
 
     async def _register(self, on: Fetches, worker_id: str) -> None:
         host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
-        first, took_over = await statements.register_worker(
+        first, took_over = await worker_calls.register_worker(
             on, worker_id, host, pid, VERSION, queues, self._lease, self._offer.kinds
         )
         self._identity.register(worker_id, first)
@@ -74,11 +74,11 @@ class Membership:
 
     async def leave_queues(self) -> None:
         """Tell the others not to count on this worker any more."""
-        await statements.leave_queues(self._links.claims, *self._identity.name)
+        await worker_calls.leave_queues(self._links.claims, *self._identity.name)
 
     async def retire(self, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
-        await statements.retire_worker(self._links.claims, *self._identity.name, in_order=in_order)
+        await worker_calls.retire_worker(self._links.claims, *self._identity.name, in_order=in_order)
 
     def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
         """Start the heartbeat. Both are called in the worker's loop: see `Beats`."""
@@ -96,4 +96,4 @@ class Membership:
 
 def heard_within(settings: Settings) -> timedelta:
     """How long after a heartbeat the listener may take to hear the ring that it sent."""
-    return min(timedelta(seconds=5), settings.lease / 3)
+    return min(timedelta(seconds=5), settings.work.lease / 3)

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, assert_never
 
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.news import DutyGiven, EndsUnreported, JobHung, RowGone, UpkeepNews, WorkerDied, WorkerSilent
 from hybrid_runner.model.outcomes import Settlement
-from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage import worker_calls as statements
-from hybrid_runner.storage.connections.connections import FOR_UPKEEP, Link, named
+from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage.connections.connections import FOR_UPKEEP, LazyConnection, named
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.upkeep.duties import Duties
 from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.upkeep.unreported_ends import EndReporter
-from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.identity import Name
-from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
+from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.run.executor import Executor
 
 
 class UpkeepLoop:
@@ -40,7 +40,7 @@ class UpkeepLoop:
         self._executor = executor
         self._overtime = overtime
         self._worker_loop = worker_loop
-        self._link = Link(dsn, named("upkeep", FOR_UPKEEP))
+        self._link = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
         self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
         self.duties = Duties(self._rescuer)
@@ -96,7 +96,7 @@ class UpkeepLoop:
             await self._end_reporter.report(self._link)
         if todo.gone:
             # By their handlers, which may go on.
-            completed = await statements.completed_claims(self._link, todo.gone)
+            completed = await worker_calls.completed_claims(self._link, todo.gone)
             self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
         # Both: what waits here for a process is claimed, and its time has not begun.
         overdue = self._executor.overdue(self._overtime.total_seconds())

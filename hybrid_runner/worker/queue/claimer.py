@@ -12,9 +12,9 @@ from datetime import timedelta
 from typing import Any, Protocol, assert_never
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.events import Search
-from hybrid_runner.model.messages import Channel, HelpWanted, QueueMessage, channel_of
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.events import LookMade
+from hybrid_runner.model.messages import Channel, HelpWanted, QueueMessage, channel_of
 from hybrid_runner.policy.doorbell import (
     START,
     Action,
@@ -22,29 +22,29 @@ from hybrid_runner.policy.doorbell import (
     Check,
     Checked,
     Doorbell,
+    ListenerLost,
     Look,
     Looked,
-    Lost,
-    Manner,
+    Marked,
+    MarkInFlight,
     Mode,
     Mute,
     Muted,
+    MuteMode,
     Open,
     Opened,
     Pause,
     Reason,
     Wait,
-    Witness,
-    Witnessed,
     Woken,
 )
-from hybrid_runner.policy.last_minute import Lately
+from hybrid_runner.policy.last_minute import LookCounter
 from hybrid_runner.policy.look_rate import LookBudget
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Rows
-from hybrid_runner.telemetry.logs.job_fields import about, shorten
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.job_fields import about, shorten
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.poller import Poller
@@ -103,7 +103,7 @@ class Looks:
     found: dict[str, int] = field(default_factory=dict)
     consecutive_errors: int = 0
     errors: int = 0
-    lately: Lately = field(default_factory=Lately)
+    last_minute: LookCounter = field(default_factory=LookCounter)
 
 
 class Claimer:
@@ -118,7 +118,7 @@ class Claimer:
         bell: BellSession,
         members: Members,
         start: Callable[[list[Claim], Slots], None],
-        on_look: Sequence[Callable[[Search], None]],
+        on_look: Sequence[Callable[[LookMade], None]],
     ) -> None:
         self.queue = queue
         self.seen = Looks()
@@ -166,11 +166,11 @@ class Claimer:
         """Look until stopped; started again, it goes on where it was."""
         doorbell = Doorbell()
         while not self._stopped:
-            stand, action = self._step
+            state, action = self._step
             self._busy_since = None if isinstance(action, Wait) else time.monotonic()
             answer = await self._perform(action)
             if answer is not None:
-                self._step = doorbell.step(stand, answer)
+                self._step = doorbell.step(state, answer)
                 self._enter(self._step[0].mode)
 
     def _enter(self, mode: Mode) -> None:
@@ -190,7 +190,7 @@ class Claimer:
             case _:
                 return await self._ring(action)
 
-    async def _ring(self, action: Mute | Open | Witness | Check) -> Answer:
+    async def _ring(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
         """Done on the listener's session; when that fails, nobody will ring us."""
         try:
             answer = await self._at_the_bell(action)
@@ -200,35 +200,37 @@ class Claimer:
                 await self._bell_outage.pause(error)
             self._bell_failed = True
             self._reasons.wake.up(Reason.LISTENER)
-            return Lost()
+            return ListenerLost()
         self._bell_failed = False
         self._bell_outage.over()
         return answer
 
-    async def _at_the_bell(self, action: Mute | Open | Witness | Check) -> Answer:
+    async def _at_the_bell(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
         match action:
-            case Mute(manner, rise):
-                return Muted(await self._mute(manner, rise=rise))
-            case Open(lie_down):
-                await statements.open_bell(self._bell, self.queue, take_sleep_lock=lie_down)
+            case Mute(mute_mode, drop_sleep_lock):
+                return Muted(await self._mute(mute_mode, drop_sleep_lock=drop_sleep_lock))
+            case Open(take_sleep_lock):
+                await worker_calls.open_bell(self._bell, self.queue, take_sleep_lock=take_sleep_lock)
                 self._renew_at = 0.0
                 self.budget.falls_anew()
                 return Opened()
-            case Witness():
+            case MarkInFlight():
                 self.budget.falls_anew()
-                return Witnessed(await statements.mark_in_flight(self._bell))
+                return Marked(await worker_calls.mark_in_flight(self._bell))
             case Check(below):
-                return Checked(await statements.inserts_ended(self._bell, below))
+                return Checked(await worker_calls.inserts_ended(self._bell, below))
             case _:
                 assert_never(action)
 
-    async def _mute(self, manner: Manner, *, rise: bool) -> bool:
+    async def _mute(self, mute_mode: MuteMode, *, drop_sleep_lock: bool) -> bool:
         began = time.monotonic()
-        if manner is Manner.SATURATED:
+        if mute_mode is MuteMode.SATURATED:
             self._helped_at = began
-        undone = await statements.mute_bell(self._bell, self.queue, self._settings.mute, manner.value, drop_sleep_lock=rise)
-        self._renew_at = began + self._settings.mute_renewal.total_seconds()
-        if self._members.kinds_differ and manner is not Manner.FULL:
+        undone = await worker_calls.mute_bell(
+            self._bell, self.queue, self._settings.tuning.mute_lease, mute_mode.value, drop_sleep_lock=drop_sleep_lock
+        )
+        self._renew_at = began + self._settings.tuning.mute_renewal.total_seconds()
+        if self._members.kinds_differ and mute_mode is not MuteMode.FULL:
             # It has turned out meanwhile that others sleep who know other kinds.
             await unmute(self._bell, self.queue)
         return undone
@@ -255,7 +257,7 @@ class Claimer:
             case Pause.FRESH:
                 return max(0.0, self._fresh_until - now)
             case Pause.RENEWAL:
-                return self._settings.mute_renewal.total_seconds()
+                return self._settings.tuning.mute_renewal.total_seconds()
             case _:
                 assert_never(pause)
 
@@ -271,7 +273,7 @@ class Claimer:
         except Exception as error:
             self.seen.consecutive_errors += 1
             self.seen.errors += 1
-            self.seen.lately.failed(time.monotonic())
+            self.seen.last_minute.failed(time.monotonic())
             self._busy_since = None
             await self._outage.pause(error)
             return None
@@ -300,10 +302,10 @@ class Claimer:
     def _tell(self, claims: list[Claim], free: int, began: float, ended: float, *, sweep: bool) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
-        search = Search(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
+        search = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
         for tell in self._on_look:
             tell(search)
-        seen.lately.answered(len(claims), ended - began, ended)
+        seen.last_minute.answered(len(claims), ended - began, ended)
         seen.consecutive_errors = 0
         seen.looks += 1
         seen.empty += not claims
@@ -313,17 +315,17 @@ class Claimer:
                 "%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free, extra=log_event("queue.looked")
             )
             for claim in claims:
-                payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
+                payload = f", payload {shorten(claim.payload)}" if self._settings.logs.log_payloads else ""
                 log.debug(
                     "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
-                    way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
+                    way, claim.number, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
                     extra=about(claim, "job.claimed"),
                 )  # fmt: skip
 
     def _report(self, *, found: bool, swept: bool, now: float) -> Looked:
         is_full = self._reasons.slots.awaited
-        self._fresh_until = now + self._settings.full_after.total_seconds()
-        help_after = self._settings.help_after.total_seconds()
+        self._fresh_until = now + self._settings.tuning.full_help_after.total_seconds()
+        help_after = self._settings.tuning.saturated_help_after.total_seconds()
         if not is_full:
             self._full_since = None
         elif self._full_since is None:
@@ -342,5 +344,5 @@ class Claimer:
 async def unmute(bell: BellSession, queue: str) -> None:
     """Undo a mute of ours: who sleeps may be the one whom it kept from being rung for."""
     with contextlib.suppress(RunnerError):
-        await statements.open_bell(bell, queue, take_sleep_lock=False)
+        await worker_calls.open_bell(bell, queue, take_sleep_lock=False)
     await bell.send(channel_of(queue), HelpWanted())

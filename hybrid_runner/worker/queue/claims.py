@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from hybrid_runner.model.claims import Claim, Taken
+from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
-from hybrid_runner.storage import worker_calls as statements
-from hybrid_runner.storage.connections.connections import Link
+from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage.connections.connections import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Kinds, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
@@ -29,7 +29,7 @@ class Claims:
     def __init__(
         self,
         queue: str,
-        link: Link,
+        link: LazyConnection,
         kinds: Kinds,
         identity: Identity,
         margin: timedelta,
@@ -57,18 +57,18 @@ class Claims:
         worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
         lanes = self._frontier.lanes(sweep=sweep)
         self._is_unanswered = True
-        taken = await statements.claim_jobs(self._link, self._queue, self._kinds, slots, worker_id, number, lanes)
+        taken = await worker_calls.claim_jobs(self._link, self._queue, self._kinds, slots, worker_id, number, lanes)
         self._is_unanswered = False
         if not self._identity.still(worker_id):
             for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
-            taken = Taken([], taken.at)
+            taken = ClaimResult([], taken.looked_at)
         self._frontier.moved_by(taken, slots)
         return taken.claims
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None when none waits for its time."""
-        return await statements.next_due(self._link, self._queue)
+        return await worker_calls.next_due(self._link, self._queue)
 
     async def reconcile(self) -> None:
         """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
@@ -79,7 +79,7 @@ class Claims:
         is_new = self._link.session != self._session
         if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
             return
-        released = await statements.release_lost(self._link, self._queue, self._identity.id, self._in_hand())
+        released = await worker_calls.release_lost(self._link, self._queue, self._identity.id, self._in_hand())
         for job_id in (job_id for job_id, done in released.items() if done):
             log.warning(
                 "it does not run here, whatever Postgres was told: queued again", extra=log_event("job.released", job=job_id)
@@ -104,14 +104,14 @@ class Frontier:
         """Where the next look starts."""
         return WHOLE_LANES if sweep else (self._run_ats, self._ids)
 
-    def moved_by(self, taken: Taken, asked: int) -> None:
+    def moved_by(self, taken: ClaimResult, asked: int) -> None:
         """A look came to this. It is moved back too, if a sweep found older jobs.
 
         Lanes before the last one that gave a job are empty; all are if fewer came than asked for.
         """
-        if taken.at is None:
+        if taken.looked_at is None:
             return
-        limit = taken.at - self._margin
+        limit = taken.looked_at - self._margin
         if len(taken.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES
             return

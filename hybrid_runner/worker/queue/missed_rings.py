@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.events import Search
+from hybrid_runner.model.events import LookMade
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.missed_rings import SETTLED, Proof, Sleeper, is_suspect, missed
-from hybrid_runner.storage import worker_calls as statements
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue.members import Members
@@ -54,7 +54,7 @@ class MissedRings:
         self._rung_at = time.monotonic()
         self._inserts_heard += insert
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """A look ended: if a fallback poll caused it, what it found may have been missed."""
         if search.asleep_since is None or not search.claims or search.way != _SWEEP:
             return
@@ -68,7 +68,7 @@ class MissedRings:
     async def _examine(self, suspects: list[int], *, alone: bool) -> None:
         inserts_heard = self._inserts_heard
         try:
-            bell_open, inserted_as_due = await statements.find_unannounced(self._courtesies, self._queue, suspects)
+            bell_open, inserted_as_due = await worker_calls.find_unannounced(self._courtesies, self._queue, suspects)
         except RunnerError:
             return  # Postgres has other troubles now
         await asyncio.sleep(SETTLED)

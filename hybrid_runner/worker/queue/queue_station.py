@@ -156,5 +156,5 @@ class QueueStation:
             busy=self.claimer.busy,
             missed=missed.count,
             missed_ago=missed.ago,
-            last_minute=seen.lately.seen(time.monotonic()),
+            last_minute=seen.last_minute.seen(time.monotonic()),
         )

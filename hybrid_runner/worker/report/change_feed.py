@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.events import Search, Writing
-from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.model.outcomes import Settlement
-from hybrid_runner.storage import stream_calls as standings
+from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.connections import Fetches
 
 PAUSE = 0.04
@@ -27,7 +27,7 @@ MOST_IDS = 380
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
-class Publisher:
+class ChangeFeed:
     """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited for."""
 
     def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -51,15 +51,15 @@ class Publisher:
     async def look(self, on: Fetches) -> None:
         """Whoever comes new has not heard who reads."""
         with contextlib.suppress(RunnerError):
-            left = await standings.readers_left(on)
+            left = await stream_calls.readers_left(on)
             self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
 
-    def searched(self, search: Search) -> None:
+    def searched(self, search: LookMade) -> None:
         """Its jobs run now."""
         if search.claims:
             self.note(search.claims)
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Jobs have ended, or are queued again."""
         if self.lit:
             self.note([settlement.claim for settlement in (*writing.settled, *writing.stale)])

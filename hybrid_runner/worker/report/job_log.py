@@ -14,13 +14,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
 
-from hybrid_runner.model.events import Writing
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import decode
+from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
-from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
+from hybrid_runner.telemetry.logs.job_fields import about
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -69,7 +69,7 @@ class _Page:
         """The highest among the lines that were held back."""
 
 
-class Chronicle:
+class JobLog:
     """An observer; `run` belongs among the worker's loops, `summarise` to its end."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Chronicle:
         self.since = time.monotonic()
         """When the last summary was made."""
 
-    def wrote(self, writing: Writing) -> None:
+    def wrote(self, writing: BatchSettled) -> None:
         """Postgres has them."""
         is_each_told = log.isEnabledFor(logging.DEBUG)
         for queue, settled in groupby(writing.settled, _QUEUE):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from hybrid_runner.telemetry.metrics.values import Figures
-from hybrid_runner.worker.station import Station
+from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.worker.report.status import Vitals, WorkerStatus
+from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tally import Tally
 
 
-def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Sequence[str], figures: Figures) -> WorkerStatus:
+def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Sequence[str], figures: MetricValues) -> WorkerStatus:
     """From any thread: nothing here waits."""
     membership, listener, executor, settler = station.membership, station.listener, station.executor, station.settler
     depths = membership.upkeep.duties.queue_depths
@@ -27,9 +27,9 @@ def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Seq
 
 
 def _vitals(station: Station) -> Vitals:
-    membership, listener, contact = station.membership, station.listener, station.links.contact
+    membership, listener, reachability = station.membership, station.listener, station.links.reachability
     return Vitals(
         heartbeat_age=time.monotonic() - station.identity.confirmed_at, heartbeat_every=membership.pause, deaf=listener.deaf,
-        doubted=listener.doubted, away=contact.away, complaint=contact.complaint, loop_lag=membership.watchdog.lag,
+        doubted=listener.doubted, away=reachability.away, complaint=reachability.complaint, loop_lag=membership.watchdog.lag,
         pinned=membership.upkeep.duties.growth.pinned,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hybrid_runner.policy.last_minute import QUIET, LastMinute
-from hybrid_runner.telemetry.metrics.values import Figures
+from hybrid_runner.telemetry.metrics.values import MetricValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class WorkerStatus:
     queues: tuple[QueueStatus, ...]
     listeners_lost: int = 0
     """Connections that listened and were lost."""
-    figures: Figures = field(default_factory=dict)
+    figures: MetricValues = field(default_factory=dict)
     """What was counted, and what this worker measured for all: see telemetry/metrics/instruments.py."""
     vitals: Vitals = Vitals()
     waiting: int = 0

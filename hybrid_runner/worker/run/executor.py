@@ -15,20 +15,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.handlers.registry import JobKind, Registry, explain
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped, outcome_of_exception
 from hybrid_runner.policy.settlement import decide, error_text
-from hybrid_runner.handlers.registry import JobKind, Registry, explain
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import about
 from hybrid_runner.telemetry.tracing.current import current_claim
-from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 from hybrid_runner.telemetry.tracing.tracing import Tracing
-from hybrid_runner.worker.run.pools import Callers
-from hybrid_runner.worker.run.deadlines import Deadlines
-from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.liveness.watchdog import Stall
+from hybrid_runner.worker.queue.slots import Slots
+from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.pools import HandlerPools
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -72,10 +72,10 @@ class Executor:
     """All attempts that run in this worker."""
 
     def __init__(
-        self, registry: Registry, callers: Callers, settle: Callable[[Settlement], None], report: Report, tracing: Tracing
+        self, registry: Registry, callers: HandlerPools, settle: Callable[[Settlement], None], report: Report, tracing: Tracing
     ) -> None:
         self._registry = registry
-        self._callers = callers
+        self._pools = callers
         self._settle = settle
         self._report = report
         self._tracing = tracing
@@ -113,7 +113,7 @@ class Executor:
             kind = self._registry[claim.kind]
             job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
             attempt = Attempt(claim, kind, job, slots)
-            self._running[claim.id, claim.claim] = attempt
+            self._running[claim.id, claim.number] = attempt
             attempt.task = create_task(self._run(attempt), context=self._context.copy())
 
     def stop(self, job_id: int, why: Stopped) -> bool:
@@ -171,7 +171,7 @@ class Executor:
     async def close(self) -> None:
         """Nothing will run any more: no time-outs are left, and processes end."""
         self._deadlines.close()
-        await self._callers.close()
+        await self._pools.close()
 
     async def _run(self, attempt: Attempt) -> None:
         claim = attempt.claim
@@ -196,19 +196,19 @@ class Executor:
             self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
-        self._running.pop((attempt.claim.id, attempt.claim.claim), None)
+        self._running.pop((attempt.claim.id, attempt.claim.number), None)
         attempt.ended = True
         if attempt.limited:
             self._deadlines.ended()
-        lingering = self._callers.lingering(attempt.claim.id)
-        if lingering is None:
+        surviving_thread = self._pools.surviving_thread(attempt.claim.id)
+        if surviving_thread is None:
             attempt.slots.release()
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
             log.warning(
                 "its thread goes on after the attempt ended; the slot stays taken until it returns",
                 extra=log_event("job.thread_goes_on"),
             )
-            lingering.add_done_callback(lambda _: attempt.slots.release())
+            surviving_thread.add_done_callback(lambda _: attempt.slots.release())
         if not self._running:
             self._idle.set()
 
@@ -251,7 +251,7 @@ class Executor:
         """Waiting for a thread or a process is no part of the attempt's time."""
         kind, claim = attempt.kind, attempt.claim
         attempt.waits = True
-        async with self._callers.place(kind, claim):
+        async with self._pools.place(kind, claim):
             attempt.waits = False
             claim.began = time.monotonic()
             if (late := _too_late(claim)) is not None:
@@ -262,7 +262,7 @@ class Executor:
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
         claim = attempt.claim
-        seconds = claim.seconds
+        seconds = claim.timeout_seconds
         if claim.finish_by is not None:
             left = (claim.finish_by - datetime.now(UTC)).total_seconds()
             seconds = left if seconds is None else min(seconds, left)
@@ -271,9 +271,9 @@ class Executor:
             attempt.due_at = time.monotonic() + seconds
             self._deadlines.add(seconds, attempt)
         if claim.trace is None or (span := self._tracing.running(claim)) is None:
-            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+            return await self._pools.call(attempt.kind, payload, attempt.job, claim)
         with span as attempt.span:
-            return await self._callers.call(attempt.kind, payload, attempt.job, claim)
+            return await self._pools.call(attempt.kind, payload, attempt.job, claim)
 
 
 def _uncancel(task: asyncio.Task[Any] | None) -> None:
@@ -290,7 +290,7 @@ def _too_late(claim: Claim) -> Fail | None:
 def _out_of_time(claim: Claim) -> Raised | Fail:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
         return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
-    return Raised("TimeoutError", f"ran longer than its time-out of {claim.seconds or 0:g} s")
+    return Raised("TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s")
 
 
 def _outcome_of(error: BaseException) -> Outcome:

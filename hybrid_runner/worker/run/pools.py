@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.model.claims import Claim
 from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.model.claims import Claim
 from hybrid_runner.worker.run.processes import ProcessPool
 
 
-class Callers:
+class HandlerPools:
     """The thread and process pools; each starts with its first job."""
 
     def __init__(self, *, threads: int, processes: int, report: Report) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
         self._free_threads = asyncio.Semaphore(threads)
         self._processes = ProcessPool(processes, report)
-        self._lingering: dict[int, asyncio.Future[Any]] = {}
+        self._surviving: dict[int, asyncio.Future[Any]] = {}
 
     @asynccontextmanager
     async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
@@ -35,11 +35,11 @@ class Callers:
         try:
             yield
         finally:
-            lingering = self._lingering.get(claim.id)
-            if lingering is None:
+            surviving_thread = self._surviving.get(claim.id)
+            if surviving_thread is None:
                 self._free_threads.release()
             else:
-                lingering.add_done_callback(lambda _: self._free_threads.release())
+                surviving_thread.add_done_callback(lambda _: self._free_threads.release())
 
     async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
         """What the handler says: its return value, or from a process its Outcome."""
@@ -52,9 +52,9 @@ class Callers:
             case "process":
                 return await self._processes.run(kind, claim)
 
-    def lingering(self, job_id: int) -> asyncio.Future[Any] | None:
+    def surviving_thread(self, job_id: int) -> asyncio.Future[Any] | None:
         """The future of a thread that outlived its attempt."""
-        return self._lingering.pop(job_id, None) if self._lingering else None
+        return self._surviving.pop(job_id, None) if self._surviving else None
 
     async def close(self) -> None:
         """End the processes; threads that still run are left to themselves."""
@@ -75,7 +75,7 @@ class Callers:
             value, error = await asyncio.wrap_future(thread)
         except asyncio.CancelledError:
             if thread.running():
-                self._lingering[job_id] = asyncio.wrap_future(thread)
+                self._surviving[job_id] = asyncio.wrap_future(thread)
             raise
         if error is None:
             return value

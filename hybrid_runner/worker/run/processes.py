@@ -17,11 +17,11 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.handlers.registry import JobKind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import Fail, Outcome, Raised, outcome_of_exception
-from hybrid_runner.handlers.registry import JobKind
-from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.logs.setup import Logs, configure_logs, configured_logs
+from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.tracing.publish_span import carried_on, current_traceparent
 from hybrid_runner.worker.run.progress import stored_elsewhere
 

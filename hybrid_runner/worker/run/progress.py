@@ -63,7 +63,7 @@ class ProgressWriter:
             latest, self._latest = self._latest, {}
             waiters, self._waiters = self._waiters, []
             try:
-                await self._write([(claim.id, claim.claim, said) for claim, said in latest.values()])
+                await self._write([(claim.id, claim.number, said) for claim, said in latest.values()])
                 self._written([claim for claim, _ in latest.values()])
                 self._outage.over()
             except RunnerError as error:  # progress is a courtesy: what was said is dropped, the handler goes on

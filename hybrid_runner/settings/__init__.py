@@ -1,0 +1,29 @@
+"""Every setting, its default and its reason; from arguments first, then from the environment."""
+
+from hybrid_runner.settings.load import PREFIX, Settings, unknown_variables
+from hybrid_runner.settings.options import SettingOptions
+from hybrid_runner.settings.sections import (
+    SECTIONS,
+    Database,
+    Logs,
+    Pages,
+    Polling,
+    Retention,
+    Work,
+)
+from hybrid_runner.settings.tuning import Tuning
+
+__all__ = [
+    "PREFIX",
+    "SECTIONS",
+    "Database",
+    "Logs",
+    "Pages",
+    "Polling",
+    "Retention",
+    "SettingOptions",
+    "Settings",
+    "Tuning",
+    "Work",
+    "unknown_variables",
+]

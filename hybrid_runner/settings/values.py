@@ -1,0 +1,48 @@
+"""How the values of settings are read, and what every section has in common."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from hybrid_runner.durations import parse_duration
+from hybrid_runner.errors import ConfigurationError
+
+
+class Section(BaseModel):
+    """A frozen group of settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _read_duration(value: object) -> timedelta:
+    try:
+        return parse_duration(value)  # type: ignore[arg-type]  # whatever a person wrote
+    except (ConfigurationError, AttributeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def lower_case(value: object) -> object:
+    """Words may be written in any case."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def check_token(token: SecretStr | None) -> SecretStr | None:
+    """A token travels in an HTTP header, so it may hold only what a header may hold."""
+    if token is not None:
+        text = token.get_secret_value()
+        if not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,512}", text):
+            raise ValueError("must be 16 to 512 letters, digits and . _ ~ + / = -")
+    return token
+
+
+def check_order(section: Section, shorter: str, longer: str) -> None:
+    """Of a pair of durations the first may not be longer."""
+    if getattr(section, shorter) > getattr(section, longer):
+        raise ValueError(f"{shorter} must not be longer than {longer}")
+
+
+Duration = Annotated[timedelta, BeforeValidator(_read_duration), Field(gt=timedelta(0))]
