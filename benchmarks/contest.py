@@ -1,4 +1,6 @@
-"""Ours and others, on one server, in one run, in turns: `python -m benchmarks.contest [--quick] [--output FOLDER]`."""
+"""Ours and others, on one server, in one run, in turns: `python -m benchmarks.contest [--quick]
+[--output FOLDER]`.
+"""
 
 from __future__ import annotations
 
@@ -63,24 +65,45 @@ async def pickup(place: Place, contestant: Contestant, sizes: Sizes) -> dict[str
 
 
 async def paced(place: Place, contestant: Contestant, sizes: Sizes, rate: int) -> dict[str, Any]:
-    """From INSERT to handler at a rate; what could not be handled soon after is left out, and counted."""
+    """From INSERT to handler at a rate; what could not be handled soon after is left out, and
+    counted.
+    """
     await contestant.clear(place)
-    command, insert = module("producer", str(sizes.paced_connections)), {INSERT_VARIABLE: contestant.insert}
-    async with contestant.started(place) as worker, started("the producer", command, place.dsn, insert) as producer:
+    command, insert = (
+        module("producer", str(sizes.paced_connections)),
+        {INSERT_VARIABLE: contestant.insert},
+    )
+    async with (
+        contestant.started(place) as worker,
+        started("the producer", command, place.dsn, insert) as producer,
+    ):
         await _warm_up(place, contestant, worker)
         before, begun = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic()
         sent = await producer.ask(f"pace {rate} {sizes.paced_seconds}")
         answer = await worker.ask(f"expect stamp {sent['sent']} {PATIENCE}")
-        after, took = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic() - begun
+        after, took = (
+            (processor.seconds_of(worker.pid), place.server_seconds()),
+            time.monotonic() - begun,
+        )
     p50, p99 = p50_p99(answer["latencies"]) if answer["latencies"] else (None, None)
-    shares = [None if b is None or a is None else (a - b) / took for b, a in zip(before, after, strict=True)]
+    shares = [
+        None if b is None or a is None else (a - b) / took
+        for b, a in zip(before, after, strict=True)
+    ]
     return {
-        "rate": rate, "reached": sent["sent"] / sent["seconds"], "handled": answer["handled"] / max(1, sent["sent"]), "p50_ms": p50,
-        "p99_ms": p99, "worker_cpu": shares[0], "server_cpu": shares[1],
-    }  # fmt: skip
+        "rate": rate,
+        "reached": sent["sent"] / sent["seconds"],
+        "handled": answer["handled"] / max(1, sent["sent"]),
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "worker_cpu": shares[0],
+        "server_cpu": shares[1],
+    }
 
 
-async def producers(place: Place, contestant: Contestant, sizes: Sizes, clients: int) -> dict[str, Any]:
+async def producers(
+    place: Place, contestant: Contestant, sizes: Sizes, clients: int
+) -> dict[str, Any]:
     """Single-row INSERTs a second, while its worker runs what arrives."""
     await contestant.clear(place)
     insert = contestant.insert.replace("$1::text", "'0'").replace("$1", "'0'")
@@ -97,13 +120,18 @@ async def hold(place: Place, sizes: Sizes, wanted: Sequence[str], only: str) -> 
         results["drain"] = await _in_turns(place, everyone, sizes, drain)
     if "pickup" in wanted:
         results["pickup"] = await _in_turns(place, everyone, sizes, pickup)
-    for name, measure, cases in (("paced", paced, sizes.paced_rates), ("producers", producers, sizes.producer_clients)):
+    for name, measure, cases in (
+        ("paced", paced, sizes.paced_rates),
+        ("producers", producers, sizes.producer_clients),
+    ):
         if name not in wanted:
             continue
         for flush, case in itertools.product((False, True), cases):
             words = f"{case:,}{'/s' if name == 'paced' else ' clients'}{', 1 ms flush' if flush else ''}"
             async with place.flush(imitated=flush):
-                results[name][words] = await _in_turns(place, everyone, replace(sizes, rounds=1), _with(measure, case), words)
+                results[name][words] = await _in_turns(
+                    place, everyone, replace(sizes, rounds=1), _with(measure, case), words
+                )
     return results
 
 
@@ -116,7 +144,9 @@ def _with(measure: Any, case: int) -> Measure:
     return measured
 
 
-async def _in_turns(place: Place, everyone: list[Contestant], sizes: Sizes, measure: Measure, words: str = "") -> dict[str, Any]:
+async def _in_turns(
+    place: Place, everyone: list[Contestant], sizes: Sizes, measure: Measure, words: str = ""
+) -> dict[str, Any]:
     rounds: dict[str, list[dict[str, Any]]] = {contestant.name: [] for contestant in everyone}
     for number, contestant in itertools.product(range(sizes.rounds), everyone):
         begun = time.monotonic()
@@ -126,7 +156,8 @@ async def _in_turns(place: Place, everyone: list[Contestant], sizes: Sizes, meas
             rounds[contestant.name].append({"error": str(error)})
         said = rounds[contestant.name][-1].get("error", "done")
         print(
-            f"{measure.__name__} {words} round {number + 1}, {contestant.name}: {said}, {time.monotonic() - begun:.1f} s",
+            f"{measure.__name__} {words} round {number + 1}, {contestant.name}: {said},"
+            f" {time.monotonic() - begun:.1f} s",
             file=sys.stderr,
             flush=True,
         )
@@ -139,7 +170,10 @@ def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
         return {"error": errors[0]}
     summary = dict(answers[0])
     if "rate" in summary and len(answers) > 1:
-        summary |= {"rate": median([answer["rate"] for answer in answers]), "rounds": [answer["rate"] for answer in answers]}
+        summary |= {
+            "rate": median([answer["rate"] for answer in answers]),
+            "rounds": [answer["rate"] for answer in answers],
+        }
     if "latencies" in summary:
         latencies = [latency for answer in answers for latency in answer["latencies"]]
         p50, p99 = p50_p99(latencies)
@@ -148,7 +182,9 @@ def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def _warm_up(place: Place, contestant: Contestant, worker: Child) -> None:
-    """Until it listens and has run something; the first ones may wait for its poll, or for its start."""
+    """Until it listens and has run something; the first ones may wait for its poll, or for its
+    start.
+    """
     for _ in range(_WARM_UP):
         await place.connection.execute(contestant.insert, str(time.monotonic_ns()))
         await asyncio.sleep(_PAUSE)
@@ -169,22 +205,41 @@ async def _must_be_empty(place: Place, contestant: Contestant) -> None:
 def main() -> int:
     """Measure, write, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="drain, pickup, paced, producers (default: all)")
+    parser.add_argument(
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help="drain, pickup, paced, producers (default: all)",
+    )
     parser.add_argument("--quick", action="store_true", help="to see that it runs, not for figures")
-    parser.add_argument("--only", default="", metavar="NAME", help="contestants whose name has this in it")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write peers.json there, and pictures")
+    parser.add_argument(
+        "--only", default="", metavar="NAME", help="contestants whose name has this in it"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="write peers.json there, and pictures"
+    )
     arguments = parser.parse_args()
     configure_logs("error", "console")
-    wanted = [name for name in ("drain", "pickup", "paced", "producers") if name in (arguments.scenarios or name)]
+    wanted = [
+        name
+        for name in ("drain", "pickup", "paced", "producers")
+        if name in (arguments.scenarios or name)
+    ]
     results = asyncio.run(_run(QUICK if arguments.quick else FULL, wanted, arguments.only))
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        (arguments.output / "peers.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        (arguments.output / "peers.json").write_text(
+            json.dumps(results, indent=2) + "\n", encoding="utf-8"
+        )
         print(ADVICE if not can_draw() else "", end="", file=sys.stderr)
         if can_draw():
             draw_all(results, arguments.output)
     for row in (HEADERS, *rows_of(results)):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, (38, 30, 26, 26, 8), strict=True)).rstrip())
+        print(
+            "  ".join(
+                cell.ljust(width) for cell, width in zip(row, (38, 30, 26, 26, 8), strict=True)
+            ).rstrip()
+        )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""Who is compared, each at the settings that its own documentation gives: how to start it, put jobs in, and count what is left."""
+"""Who is compared, each at the settings that its own documentation gives: how to start it, put jobs
+in, and count what is left.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,10 @@ def ours() -> Contestant:
         "hybrid_runner",
         (sys.executable, "-m", "hybrid_runner.bench.worker"),
         insert=text("insert_stamp"),
-        fill="INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'bench', 'noop' FROM generate_series(1, $1::int8)",
+        fill=(
+            "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'bench', 'noop' FROM"
+            " generate_series(1, $1::int8)"
+        ),
         left="SELECT count(*) FROM hybrid_runner.jobs",
         empty="TRUNCATE hybrid_runner.jobs, hybrid_runner.archive",
         tables="hybrid_runner.jobs",
@@ -86,7 +91,11 @@ async def pgqueuer(place: Place) -> list[Contestant]:
     def enqueued(kind: str, payload: str, count: str) -> str:
         """Its own statement, with arrays of so many in place of the parameters."""
         values = ("0", f"'{kind}'::text", payload, "'0'::interval", "NULL::text", "NULL::text")
-        return re.sub(r"\$(\d)::", lambda found: f"array_fill({values[int(found[1]) - 1]}, ARRAY[{count}])::", enqueue)
+        return re.sub(
+            r"\$(\d)::",
+            lambda found: f"array_fill({values[int(found[1]) - 1]}, ARRAY[{count}])::",
+            enqueue,
+        )
 
     def made(batch: int, words: str, share: float) -> Contestant:
         return Contestant(
@@ -117,9 +126,14 @@ async def procrastinate(place: Place) -> list[Contestant]:
             f"procrastinate{words}",
             (*program, "work", str(concurrency)),
             insert=defer.format(row.format("stamp", "jsonb_build_object('sent', $1::text)")),
-            fill=f"SELECT procrastinate_defer_jobs_v1(array_fill({row.format('noop', nothing)}, ARRAY[$1::int8::int]))",
+            fill=(
+                f"SELECT procrastinate_defer_jobs_v1(array_fill({row.format('noop', nothing)},"
+                " ARRAY[$1::int8::int]))"
+            ),
             left="SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
-            empty="TRUNCATE procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers",
+            empty=(
+                "TRUNCATE procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers"
+            ),
             tables="procrastinate_jobs",
             share=0.1,
             variables=_STOPWATCH,
@@ -133,13 +147,20 @@ async def graphile(place: Place) -> list[Contestant]:
     program = (str(NODE), str(FOLDER / "peers" / "graphile_worker.mjs"))
     await _installed("graphile-worker", (*program, "install"), place)
     plain = {"concurrentJobs": 24, "maxPoolSize": 25}
-    batching = plain | {"localQueue": {"size": 500}, "completeJobBatchDelay": 0, "failJobBatchDelay": 0}
+    batching = plain | {
+        "localQueue": {"size": 500},
+        "completeJobBatchDelay": 0,
+        "failJobBatchDelay": 0,
+    }
 
     def made(options: Mapping[str, object], words: str, share: float) -> Contestant:
         return Contestant(
             f"graphile-worker{words}",
             (*program, "work", json.dumps({"preset": options})),
-            insert="SELECT count(graphile_worker.add_job('stamp', json_build_object('sent', $1::text)))",
+            insert=(
+                "SELECT count(graphile_worker.add_job('stamp', json_build_object('sent',"
+                " $1::text)))"
+            ),
             fill=(
                 "SELECT count(*) FROM graphile_worker.add_jobs((SELECT array_agg("
                 'json_populate_record(NULL::graphile_worker.job_spec, \'{"identifier": "noop"}\')) '

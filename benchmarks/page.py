@@ -1,6 +1,8 @@
-"""Fills the tables of docs/performance.md and its pictures: `python -m benchmarks.page FOLDER`, where the results are.
+"""Fills the tables of docs/performance.md and its pictures: `python -m benchmarks.page FOLDER`,
+where the results are.
 
-A block of the page begins with `<!-- results: NAME -->` and ends with `<!-- end -->`; NAME is that of a file in FOLDER.
+A block of the page begins with `<!-- results: NAME -->` and ends with `<!-- end -->`; NAME is that
+of a file in FOLDER.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def filled(page: str, results: dict[str, dict[str, Any]], pictures: list[str]) -
             return found[0]
         prefix = "peers_" if name == "peers" else ""
         shown = [f"{prefix}{scenario}" for scenario in results[name]["scenarios"]]
-        images = "".join(f"\n![{picture}](pictures/{picture}.png)\n" for picture in shown if picture in pictures)
+        images = "".join(
+            f"\n![{picture}](pictures/{picture}.png)\n" for picture in shown if picture in pictures
+        )
         return f"{found[1]}\n{_TABLES[name](results[name])}{images}\n{found[3]}"
 
     return _BLOCK.sub(block, page)
@@ -38,11 +42,17 @@ def filled(page: str, results: dict[str, dict[str, Any]], pictures: list[str]) -
 
 def main() -> int:
     """Read the folder, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     found = {name: folder / f"{name}.json" for name in _TABLES}
-    results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in found.items() if path.exists()}
+    results = {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in found.items()
+        if path.exists()
+    }
     if not results:
         print(f"there is neither results.json nor peers.json in {folder}", file=sys.stderr)
         return 1
@@ -51,7 +61,10 @@ def main() -> int:
     for picture in pictures:
         shutil.copy(picture, DOCS / "pictures")
     page = DOCS / "performance.md"
-    page.write_text(filled(page.read_text(encoding="utf-8"), results, [path.stem for path in pictures]), encoding="utf-8")
+    page.write_text(
+        filled(page.read_text(encoding="utf-8"), results, [path.stem for path in pictures]),
+        encoding="utf-8",
+    )
     return 0
 
 

@@ -7,7 +7,12 @@ from typing import Any
 
 from hybrid_runner.bench.table import number
 
-_COLOURS = {"hybrid_runner": "#2563eb", "pgqueuer": "#ea580c", "procrastinate": "#16a34a", "graphile-worker": "#9333ea"}
+_COLOURS = {
+    "hybrid_runner": "#2563eb",
+    "pgqueuer": "#ea580c",
+    "procrastinate": "#16a34a",
+    "graphile-worker": "#9333ea",
+}
 
 
 def draw_all(results: dict[str, Any], folder: Path) -> None:
@@ -30,7 +35,9 @@ def draw_all(results: dict[str, Any], folder: Path) -> None:
 
 def _bars(scenario: dict[str, Any], axes: Any, key: str) -> None:
     shown = {name: found[key] for name, found in scenario.items() if key in found}
-    axes.barh([*shown][::-1], [*shown.values()][::-1], color=[_colour(name) for name in shown][::-1])
+    axes.barh(
+        [*shown][::-1], [*shown.values()][::-1], color=[_colour(name) for name in shown][::-1]
+    )
     axes.set_xlabel("jobs a second" if key == "rate" else "from INSERT to handler, p50, ms")
     for place, value in enumerate([*shown.values()][::-1]):
         axes.text(value, place, f" {number(value)}", va="center", fontsize=8)
@@ -42,10 +49,22 @@ def _lines(scenario: dict[str, Any], axes: Any, key: str) -> None:
     for name in names:
         style = "-" if "," not in name else "--"
         for flush in (False, True):  # two lines: from one to the other there is nothing in between
-            cases = {words: case.get(name, {}).get(key) for words, case in scenario.items() if ("flush" in words) is flush}
-            axes.plot([*cases], [*cases.values()], f"o{style}", label=None if flush else name, color=_colour(name))
+            cases = {
+                words: case.get(name, {}).get(key)
+                for words, case in scenario.items()
+                if ("flush" in words) is flush
+            }
+            axes.plot(
+                [*cases],
+                [*cases.values()],
+                f"o{style}",
+                label=None if flush else name,
+                color=_colour(name),
+            )
     axes.set_yscale("log")
-    axes.set_ylabel("single-row INSERTs a second" if key == "rate" else "from INSERT to handler, p50, ms")
+    axes.set_ylabel(
+        "single-row INSERTs a second" if key == "rate" else "from INSERT to handler, p50, ms"
+    )
     axes.tick_params(axis="x", labelrotation=20, labelsize=8)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 

@@ -13,7 +13,9 @@ Row = tuple[str, str, str, str, str]
 
 
 def rows_of(results: dict[str, Any]) -> list[Row]:
-    """One row for each contestant in each case; the last cell compares ours with it, and more than 1 is better."""
+    """One row for each contestant in each case; the last cell compares ours with it, and more than
+    1 is better.
+    """
     rows: list[Row] = []
     for name, scenario in results["scenarios"].items():
         cases = {"": scenario} if name in {"drain", "pickup"} else scenario
@@ -25,7 +27,10 @@ def rows_of(results: dict[str, Any]) -> list[Row]:
 def markdown(results: dict[str, Any]) -> str:
     """The same as a table of a page, and below it where that was."""
     lines = [HEADERS, ("---",) * len(HEADERS), *rows_of(results)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{described(results['about'])}\n"
+    return (
+        "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        + f"\n{described(results['about'])}\n"
+    )
 
 
 def _rows_of_case(case: str, contestants: dict[str, dict[str, Any]]) -> Iterator[Row]:
@@ -34,10 +39,25 @@ def _rows_of_case(case: str, contestants: dict[str, dict[str, Any]]) -> Iterator
         if "error" in found:
             yield case, runner, "not measured", found["error"], ""
         elif "p50_ms" in found:
-            p50, p99 = (f"{number(found[key])} ms" if found[key] is not None else "-" for key in ("p50_ms", "p99_ms"))
-            yield case, runner, f"p50 {p50}, p99 {p99}", _load(found), _better(found.get("p50_ms"), ours.get("p50_ms"))
+            p50, p99 = (
+                f"{number(found[key])} ms" if found[key] is not None else "-"
+                for key in ("p50_ms", "p99_ms")
+            )
+            yield (
+                case,
+                runner,
+                f"p50 {p50}, p99 {p99}",
+                _load(found),
+                _better(found.get("p50_ms"), ours.get("p50_ms")),
+            )
         else:
-            yield case, runner, f"{number(found['rate'])}/s", "", _better(ours.get("rate"), found["rate"])
+            yield (
+                case,
+                runner,
+                f"{number(found['rate'])}/s",
+                "",
+                _better(ours.get("rate"), found["rate"]),
+            )
 
 
 def _load(found: dict[str, Any]) -> str:
@@ -45,7 +65,11 @@ def _load(found: dict[str, Any]) -> str:
     if "reached" not in found:
         return ""
     late = "" if found["handled"] == 1 else f", {found['handled']:.0%} handled"
-    cpu = "" if found["worker_cpu"] is None else f", {number(found['worker_cpu'])} + {number(found['server_cpu'])} cores"
+    cpu = (
+        ""
+        if found["worker_cpu"] is None
+        else f", {number(found['worker_cpu'])} + {number(found['server_cpu'])} cores"
+    )
     return f"{number(found['reached'])}/s{late}{cpu}"
 
 

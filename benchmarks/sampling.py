@@ -1,9 +1,12 @@
-"""Where a worker's processor time goes for each job of a drain, sampled by py-spy (`pip install py-spy`; Linux, as root).
+"""Where a worker's processor time goes for each job of a drain, sampled by py-spy (`pip install
+py-spy`; Linux, as root).
 
-    python -m benchmarks.sampling take after.json --jobs 100000       # in the checkout that is to be sampled
+    python -m benchmarks.sampling take after.json --jobs 100000       # in the checkout that is to
+    be sampled
     python -m benchmarks.sampling draw before.json after.json --output docs/pictures/profile.png
 
-`take` speaks to the package only through what has been there from the start, so that it also runs against an old one:
+`take` speaks to the package only through what has been there from the start, so that it also runs
+against an old one:
 `PYTHONPATH=old/checkout python benchmarks/sampling.py take before.json`.
 """
 
@@ -35,9 +38,15 @@ GROUPS = (  # the innermost frame that one of these fits says whose time it is
     ("pydantic, orjson", r"pydantic|orjson|json/"),
     ("OpenTelemetry", r"opentelemetry|telemetry/tracing"),
     ("logging", r"logging/|telemetry/logs"),
-    ("hybrid_runner: claims, records", r"hybrid_runner/storage|hybrid_runner/models|worker/claimer|worker/frontier"),
+    (
+        "hybrid_runner: claims, records",
+        r"hybrid_runner/storage|hybrid_runner/models|worker/claimer|worker/frontier",
+    ),
     ("hybrid_runner: settling", r"worker/settler|policy/settling|outcomes"),
-    ("hybrid_runner: running attempts", r"hybrid_runner/(worker|registry|job|runner)|contextlib|random"),
+    (
+        "hybrid_runner: running attempts",
+        r"hybrid_runner/(worker|registry|job|runner)|contextlib|random",
+    ),
 )
 
 
@@ -46,7 +55,9 @@ async def drain(dsn: str, jobs: int, sampled: Path) -> float:
     await Runner(dsn).migrate()
     connection = await connect(dsn)
     await connection.execute(
-        "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'profile', 'noop' FROM generate_series(1, $1::int)", jobs
+        "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'profile', 'noop' FROM"
+        " generate_series(1, $1::int)",
+        jobs,
     )
     await connection.execute("VACUUM ANALYZE hybrid_runner.jobs")
     await connection.close()
@@ -55,8 +66,20 @@ async def drain(dsn: str, jobs: int, sampled: Path) -> float:
     @app.job("noop")
     async def noop(_payload: Any) -> None: ...
 
-    command = ["py-spy", "record", "--native", "--format", "raw", "--rate", str(SAMPLES_A_SECOND), "--duration", "600"]
-    spy = await asyncio.create_subprocess_exec(*command, "--output", sampled, "--pid", str(os.getpid()), stdout=DEVNULL)
+    command = [
+        "py-spy",
+        "record",
+        "--native",
+        "--format",
+        "raw",
+        "--rate",
+        str(SAMPLES_A_SECOND),
+        "--duration",
+        "600",
+    ]
+    spy = await asyncio.create_subprocess_exec(
+        *command, "--output", sampled, "--pid", str(os.getpid()), stdout=DEVNULL
+    )
     await asyncio.sleep(3)  # until it has read the symbols
     async with app, app.worker({"profile": app.settings.work.slots}) as worker:
         begun = time.process_time()
@@ -72,7 +95,11 @@ def grouped(sampled: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for line in sampled.splitlines():
         stack, _, count = line.rpartition(" ")
-        if "profile" not in stack and "run_until_complete" not in stack and "run_forever" not in stack:
+        if (
+            "profile" not in stack
+            and "run_until_complete" not in stack
+            and "run_forever" not in stack
+        ):
             continue  # another thread
         found[_owner(stack.split(";"))] += int(count)
     return found
@@ -99,7 +126,11 @@ def take(file: Path, jobs: int, keep: Path | None) -> None:
         keep.write_text(sampled)
     found = grouped(sampled)
     each = seconds / jobs * 1e6 / found.total()
-    result = {"jobs": jobs, "samples": found.total(), "microseconds": {name: found[name] * each for name in found}}
+    result = {
+        "jobs": jobs,
+        "samples": found.total(),
+        "microseconds": {name: found[name] * each for name in found},
+    }
     file.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
@@ -118,7 +149,9 @@ def draw(files: list[Path], output: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     shown = {path.stem: json.loads(path.read_text())["microseconds"] for path in files}
-    names = [name for name, _ in GROUPS if any(name in found for found in shown.values())] + [ABOVE_ALL]
+    names = [name for name, _ in GROUPS if any(name in found for found in shown.values())] + [
+        ABOVE_ALL
+    ]
     figure = Figure(figsize=(8.5, 4.8), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -127,10 +160,18 @@ def draw(files: list[Path], output: Path) -> None:
         values = [found.get(name, 0.0) for name in names]
         rows = [-row - height * place for row in range(len(names))]
         colour = COLOURS[place - len(shown)]
-        axes.barh(rows, values, height * 0.9, color=colour, label=f"{stem}: {sum(found.values()):.1f} µs a job")
+        axes.barh(
+            rows,
+            values,
+            height * 0.9,
+            color=colour,
+            label=f"{stem}: {sum(found.values()):.1f} µs a job",
+        )
         for row, value in zip(rows, values, strict=True):
             axes.text(value, row, f" {value:.1f}", va="center", fontsize=7)
-    axes.set_yticks([-row - height * (len(shown) - 1) / 2 for row in range(len(names))], names, fontsize=8)
+    axes.set_yticks(
+        [-row - height * (len(shown) - 1) / 2 for row in range(len(names))], names, fontsize=8
+    )
     axes.set_xlabel("processor time of the worker, µs for each job of a drain")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, loc="lower right")
@@ -139,7 +180,9 @@ def draw(files: list[Path], output: Path) -> None:
 
 def main() -> None:
     """Take or draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(required=True, dest="command")
     taking = commands.add_parser("take", help="sample one drain")
     taking.add_argument("file", type=Path)

@@ -1,4 +1,5 @@
-"""The whole path in one process: a handler, a worker, a job and its result. Run it: python examples/thumbnail.py
+"""The whole path in one process: a handler, a worker, a job and its result. Run it: python
+examples/thumbnail.py
 
 Needs: nothing but hybrid-runner[embedded]; or HYBRID_RUNNER_DSN, a Postgres of yours.
 """
@@ -26,7 +27,9 @@ async def thumbnail(payload: Thumbnail, job: Job) -> dict[str, int]:
 async def main() -> None:
     await app.migrate()
     async with app, app.worker({"images": 10}):
-        handle = await app.enqueue(thumbnail, Thumbnail(url="https://example.com/cat.jpg"), key="thumb:42", priority=3)
+        handle = await app.enqueue(
+            thumbnail, Thumbnail(url="https://example.com/cat.jpg"), key="thumb:42", priority=3
+        )
         print(f"job {handle.id} is {handle.enqueued}")
         print(await handle.wait(timeout=10))
 

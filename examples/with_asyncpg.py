@@ -1,6 +1,8 @@
-"""Enqueue in your own asyncpg transaction: the order and its job are committed together, or neither is.
+"""Enqueue in your own asyncpg transaction: the order and its job are committed together, or neither
+is.
 
-Needs: nothing but hybrid-runner[embedded]; or HYBRID_RUNNER_DSN, a Postgres of yours. It makes a table `orders`.
+Needs: nothing but hybrid-runner[embedded]; or HYBRID_RUNNER_DSN, a Postgres of yours. It makes a
+table `orders`.
 """
 
 import asyncio
@@ -19,7 +21,9 @@ class CardRefused(Exception):
 async def place_order(connection: asyncpg.Connection, *, refused: bool = False) -> tuple[int, int]:
     async with connection.transaction():
         number = await connection.fetchval("INSERT INTO orders DEFAULT VALUES RETURNING number")
-        handle = await app.enqueue("receipt", {"order": number}, key=f"receipt:{number}", connection=connection)
+        handle = await app.enqueue(
+            "receipt", {"order": number}, key=f"receipt:{number}", connection=connection
+        )
         if refused:
             raise CardRefused(f"order {number}")
         return number, handle.id
@@ -30,7 +34,9 @@ async def main() -> None:
     async with app:
         connection = await asyncpg.connect(app.dsn)
         try:
-            await connection.execute("CREATE TABLE IF NOT EXISTS orders (number serial PRIMARY KEY)")
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS orders (number serial PRIMARY KEY)"
+            )
             number, job_id = await place_order(connection)
             print(f"order {number} has job {job_id}")
             try:

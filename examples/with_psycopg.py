@@ -1,6 +1,8 @@
-"""Enqueue in your own psycopg transaction: the order and its job are committed together, or neither is.
+"""Enqueue in your own psycopg transaction: the order and its job are committed together, or neither
+is.
 
-Needs: pip install "psycopg[binary]", and HYBRID_RUNNER_DSN, a Postgres after `hybrid-runner migrate`. It makes a table `orders`.
+Needs: pip install "psycopg[binary]", and HYBRID_RUNNER_DSN, a Postgres after `hybrid-runner
+migrate`. It makes a table `orders`.
 """
 
 import os
@@ -16,9 +18,12 @@ class CardRefused(Exception):
 
 def place_order(connection: psycopg.Connection, *, refused: bool = False) -> tuple[int, int]:
     with connection.transaction():
-        [number] = connection.execute("INSERT INTO orders DEFAULT VALUES RETURNING number").fetchone()
+        [number] = connection.execute(
+            "INSERT INTO orders DEFAULT VALUES RETURNING number"
+        ).fetchone()
         [job_id] = connection.execute(
-            "SELECT hybrid_runner.enqueue('receipt', %s, key => %s)", (Jsonb({"order": number}), f"receipt:{number}")
+            "SELECT hybrid_runner.enqueue('receipt', %s, key => %s)",
+            (Jsonb({"order": number}), f"receipt:{number}"),
         ).fetchone()
         if refused:
             raise CardRefused(f"order {number}")

@@ -1,19 +1,32 @@
 """Enqueue in your own SQLAlchemy transaction, with Core and with a Session.
 
-Needs: pip install sqlalchemy "psycopg[binary]", and HYBRID_RUNNER_DSN, a Postgres after `hybrid-runner migrate`. It makes a
+Needs: pip install sqlalchemy "psycopg[binary]", and HYBRID_RUNNER_DSN, a Postgres after
+`hybrid-runner migrate`. It makes a
 table `orders`.
 """
 
 import os
 import sys
 
-from sqlalchemy import JSON, Connection, Engine, bindparam, create_engine, func, insert, make_url, select, text, type_coerce
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Engine,
+    bindparam,
+    create_engine,
+    func,
+    insert,
+    make_url,
+    select,
+    text,
+    type_coerce,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-ENQUEUE = text("SELECT hybrid_runner.enqueue('receipt', CAST(:payload AS jsonb), key => :key)").bindparams(
-    bindparam("payload", type_=JSON)
-)
+ENQUEUE = text(
+    "SELECT hybrid_runner.enqueue('receipt', CAST(:payload AS jsonb), key => :key)"
+).bindparams(bindparam("payload", type_=JSON))
 
 
 class Base(DeclarativeBase):
@@ -31,7 +44,9 @@ class CardRefused(Exception):
 
 def place_order_with_core(connection: Connection) -> tuple[int, int]:
     number = connection.execute(insert(Order).returning(Order.number)).scalar_one()
-    job_id = connection.execute(ENQUEUE, {"payload": {"order": number}, "key": f"receipt:{number}"}).scalar_one()
+    job_id = connection.execute(
+        ENQUEUE, {"payload": {"order": number}, "key": f"receipt:{number}"}
+    ).scalar_one()
     return number, job_id
 
 

@@ -36,14 +36,48 @@ if TYPE_CHECKING:
     from hybrid_runner.worker.worker import Worker
 
 __all__ = [
-    "AmendAnswer", "Cancel", "CancelAnswer", "ConfigurationError", "DatabaseError",
-    "DatabaseUnavailable", "EnqueueAnswer", "EnqueueError", "EnqueueManyOptions",
-    "EnqueueOptions", "Enqueued", "Fail", "Job", "JobCancelled", "JobFailed", "JobHandle",
-    "JobKind", "JobNotFound", "JobStatus", "JobView", "KeyTaken", "NewJob", "OpenInAnotherLoop",
-    "QueueStatus", "Retry", "RetryAnswer", "RetryPolicy", "Runner", "RunnerError",
-    "SchemaMissing", "SchemaTooNew", "SchemaUnreleased", "SettingOptions", "Settings", "Snooze", "StaleClaim",
-    "State", "WaitTimeout", "Worker", "WorkerStatus", "__version__",
-]  # fmt: skip
+    "AmendAnswer",
+    "Cancel",
+    "CancelAnswer",
+    "ConfigurationError",
+    "DatabaseError",
+    "DatabaseUnavailable",
+    "EnqueueAnswer",
+    "EnqueueError",
+    "EnqueueManyOptions",
+    "EnqueueOptions",
+    "Enqueued",
+    "Fail",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobHandle",
+    "JobKind",
+    "JobNotFound",
+    "JobStatus",
+    "JobView",
+    "KeyTaken",
+    "NewJob",
+    "OpenInAnotherLoop",
+    "QueueStatus",
+    "Retry",
+    "RetryAnswer",
+    "RetryPolicy",
+    "Runner",
+    "RunnerError",
+    "SchemaMissing",
+    "SchemaTooNew",
+    "SchemaUnreleased",
+    "SettingOptions",
+    "Settings",
+    "Snooze",
+    "StaleClaim",
+    "State",
+    "WaitTimeout",
+    "Worker",
+    "WorkerStatus",
+    "__version__",
+]
 
 _MODULES = {
     "hybrid_runner.model.answers": (
@@ -84,7 +118,8 @@ _MODULES = {
         "WorkerStatus",
     ),
 }
-"""Where the public names are that are not errors. A module is imported when a name of it is first asked for: together they
+"""Where the public names are that are not errors. A module is imported when a name of it is first
+asked for: together they
 take a quarter of a second, and the command line seldom needs all."""
 
 if not TYPE_CHECKING:  # type checkers would take any name for one of ours
@@ -98,7 +133,10 @@ if not TYPE_CHECKING:  # type checkers would take any name for one of ours
         if name == "__version__":
             value = import_module("hybrid_runner.version").VERSION
         else:
-            module = next((module for module, names in _MODULES.items() if name in names), "hybrid_runner.errors")
+            module = next(
+                (module for module, names in _MODULES.items() if name in names),
+                "hybrid_runner.errors",
+            )
             value = getattr(import_module(module), name)
         globals()[name] = value
         return value

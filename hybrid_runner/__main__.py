@@ -1,4 +1,6 @@
-"""`hybrid-runner` and `python -m hybrid_runner`. From here on Ctrl-C ends the process with 130 and without a traceback."""
+"""`hybrid-runner` and `python -m hybrid_runner`. From here on Ctrl-C ends the process with 130 and
+without a traceback.
+"""
 
 import _signal  # type: ignore[import-not-found]  # what `signal` is made of, without the moment that its import takes
 import os
@@ -9,7 +11,9 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Run one command; its exit code."""
-    if _signal.getsignal(_signal.SIGINT) is _signal.SIG_IGN:  # a shell's job in the background: Ctrl-C is not for it
+    if (
+        _signal.getsignal(_signal.SIGINT) is _signal.SIG_IGN
+    ):  # a shell's job in the background: Ctrl-C is not for it
         from hybrid_runner.cli import main as run_command  # noqa: PLC0415  # as below
 
         return run_command()
@@ -21,12 +25,16 @@ def main() -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
-        if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # the command has not taken it for itself
+        if (
+            _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+        ):  # the command has not taken it for itself
             _signal.signal(_signal.SIGINT, _end_at_once)  # the interpreter takes a moment to end
 
 
 def _end_at_once(_number: int, _frame: object) -> None:
-    """While modules are imported, an exception might be caught by whoever tries an import, or be printed."""
+    """While modules are imported, an exception might be caught by whoever tries an import, or be
+    printed.
+    """
     os._exit(_INTERRUPTED)
 
 

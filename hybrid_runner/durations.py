@@ -17,7 +17,9 @@ _LONGEST = timedelta(days=3650)
 
 
 def parse_duration(value: Duration) -> timedelta:
-    """Turn what a person wrote into a timedelta between zero and ten years; anything else is a ConfigurationError."""
+    """Turn what a person wrote into a timedelta between zero and ten years; anything else is a
+    ConfigurationError.
+    """
     duration = _parse(value)
     if not timedelta(0) <= duration <= _LONGEST:
         raise ConfigurationError(f"duration {value!r} is out of range: use zero to ten years")
@@ -28,18 +30,24 @@ def _parse(value: Duration) -> timedelta:
     if isinstance(value, timedelta):
         return value
     if isinstance(value, bool):
-        raise ConfigurationError(f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta")
+        raise ConfigurationError(
+            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+        )
     if isinstance(value, (int, float)):
         return _from_seconds(float(value))
     if not isinstance(value, str):
-        raise ConfigurationError(f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta")
+        raise ConfigurationError(
+            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+        )
     text = value.strip()
     try:
         return _from_seconds(float(text))
     except ValueError:
         pass
     if not _WHOLE.fullmatch(text):
-        raise ConfigurationError(f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta")
+        raise ConfigurationError(
+            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+        )
     return _from_seconds(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
 
 

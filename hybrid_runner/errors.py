@@ -2,7 +2,8 @@
 
 RunnerError
 ├── ConfigurationError      settings, handler targets, names: fix the call or the environment
-│   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each, or close it there
+│   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each, or
+close it there
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
 │   ├── ValueRefused        this value cannot be stored, whoever asks
 │   ├── SchemaMissing       run `hybrid-runner migrate`
@@ -36,7 +37,8 @@ class OpenInAnotherLoop(ConfigurationError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this Runner is open in another event loop: use it there, close it there first, or make a Runner for each loop"
+            "this Runner is open in another event loop: use it there, close it there first, or make"
+            " a Runner for each loop"
         )
 
 
@@ -57,7 +59,9 @@ class SchemaTooNew(DatabaseError):
 
 
 class SchemaUnreleased(DatabaseError):
-    """The database was migrated by a checkout that was never released, so there is no way from there to here."""
+    """The database was migrated by a checkout that was never released, so there is no way from
+    there to here.
+    """
 
 
 class DatabaseUnavailable(RunnerError):
@@ -65,7 +69,9 @@ class DatabaseUnavailable(RunnerError):
 
 
 class NoAnswer(DatabaseUnavailable):
-    """Neither an answer nor a refusal came in time; connections of the same age may be dead as well."""
+    """Neither an answer nor a refusal came in time; connections of the same age may be dead as
+    well.
+    """
 
 
 class RowLocked(DatabaseUnavailable):
@@ -87,7 +93,9 @@ class JobNotFound(RunnerError):
 class JobFailed(RunnerError):
     """The awaited job ended as failed; the fields say how its last attempt did."""
 
-    def __init__(self, job_id: int, kind: str, error_type: str, message: str, attempts: int) -> None:
+    def __init__(
+        self, job_id: int, kind: str, error_type: str, message: str, attempts: int
+    ) -> None:
         super().__init__(job_id, kind, error_type, message, attempts)
         self.job_id = job_id
         self.kind = kind

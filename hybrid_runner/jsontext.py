@@ -27,7 +27,9 @@ def encode(value: Any, what: str) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(f"{what} cannot be written as JSON: {error}") from None
     if b"null" in text and _holds_no_number(value):
-        raise NotStorable(f"{what} contains NaN or infinity, which JSON cannot hold: use None or a string")
+        raise NotStorable(
+            f"{what} contains NaN or infinity, which JSON cannot hold: use None or a string"
+        )
     return check(text, what)
 
 
@@ -35,15 +37,21 @@ def check(text: bytes, what: str) -> str:
     """The JSON text as `str` when Postgres will take it, otherwise NotStorable."""
     if len(text) > LARGEST:
         raise NotStorable(
-            f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere and keep a reference"
+            f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere"
+            " and keep a reference"
         )
     if b"\\u0000" in text and _NUL.search(text):
-        raise NotStorable(f"{what} contains a NUL character, which Postgres cannot store in JSON: remove or escape it")
+        raise NotStorable(
+            f"{what} contains a NUL character, which Postgres cannot store in JSON: remove or"
+            " escape it"
+        )
     return text.decode()
 
 
 def decode(text: str | None) -> Any:
-    """The value of a JSON text from Postgres; None stays None. What no parser here can hold stays text: others wrote it by SQL."""
+    """The value of a JSON text from Postgres; None stays None. What no parser here can hold stays
+    text: others wrote it by SQL.
+    """
     if text is None:
         return None
     try:

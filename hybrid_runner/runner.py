@@ -1,4 +1,6 @@
-"""The composition root: settings, registry, client and worker are put together here, and nothing else happens here."""
+"""The composition root: settings, registry, client and worker are put together here, and nothing
+else happens here.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,26 @@ from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
-from hybrid_runner.handlers.registry import Executor, JobDecorator, JobKind, Registry, check_queue, make_kind
+from hybrid_runner.handlers.registry import (
+    Executor,
+    JobDecorator,
+    JobKind,
+    Registry,
+    check_queue,
+    make_kind,
+)
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
 from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
-from hybrid_runner.storage.connections.connections import Connection, LazyConnection, Pool, connect, open_pool
+from hybrid_runner.storage.connections.connections import (
+    Connection,
+    LazyConnection,
+    Pool,
+    connect,
+    open_pool,
+)
 from hybrid_runner.storage.migrations import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
@@ -63,9 +78,13 @@ class Runner:
         self._client = Client(self._sessions, self.registry)
 
     def use(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:
-        """Replace settings of a runner that is not open yet; another `dsn` also forgets the `listen_dsn` of the old one."""
+        """Replace settings of a runner that is not open yet; another `dsn` also forgets the
+        `listen_dsn` of the old one.
+        """
         if self._sessions.is_open or self.embedded is not None:
-            raise ConfigurationError("the runner is open already: its settings can no longer be replaced")
+            raise ConfigurationError(
+                "the runner is open already: its settings can no longer be replaced"
+            )
         self.settings = self.settings.replaced(dsn=dsn, **settings)
         self._dsn = self.settings.database.dsn
 
@@ -84,11 +103,20 @@ class Runner:
         keep_failed: Duration | None = None,
         keep_cancelled: Duration | None = None,
     ) -> JobDecorator:
-        """Make a function the handler of a kind. `timeout=None` lets it run for ever; `keep_…`: how long ended jobs are kept."""
+        """Make a function the handler of a kind. `timeout=None` lets it run for ever; `keep_…`: how
+        long ended jobs are kept.
+        """
         if not isinstance(name, str):
-            raise ConfigurationError('the kind is missing: write @app.job("name") above the handler')
+            raise ConfigurationError(
+                'the kind is missing: write @app.job("name") above the handler'
+            )
         limit = None if timeout is None else parse_duration(timeout)
-        keep = Keep(*(None if each is None else parse_duration(each) for each in (keep_completed, keep_failed, keep_cancelled)))
+        keep = Keep(
+            *(
+                None if each is None else parse_duration(each)
+                for each in (keep_completed, keep_failed, keep_cancelled)
+            )
+        )
 
         def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
             kind = make_kind(
@@ -109,16 +137,21 @@ class Runner:
     # --- putting jobs in
 
     @overload
-    async def enqueue(self, kind: JobKind[P, R], payload: P, **options: Unpack[EnqueueOptions]) -> JobHandle[R]: ...
+    async def enqueue(
+        self, kind: JobKind[P, R], payload: P, **options: Unpack[EnqueueOptions]
+    ) -> JobHandle[R]: ...
     @overload
-    async def enqueue(self, kind: str, payload: Any = ..., **options: Unpack[EnqueueOptions]) -> JobHandle[Any]: ...
+    async def enqueue(
+        self, kind: str, payload: Any = ..., **options: Unpack[EnqueueOptions]
+    ) -> JobHandle[Any]: ...
     async def enqueue(
         self,
         kind: JobKind[Any, Any] | str,
         payload: Any = None,
         **options: Unpack[EnqueueOptions],
     ) -> JobHandle[Any]:
-        """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what became of its key.
+        """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what
+        became of its key.
 
         The options are explained in `EnqueueOptions` and docs/enqueue.md.
         """
@@ -152,7 +185,8 @@ class Runner:
     ) -> list[Enqueued]:
         """Store many jobs in one statement, all or none; `key` makes each job's key of its payload.
 
-        A `NewJob` among the payloads has its own kind and key. The options count for it too, and where it says
+        A `NewJob` among the payloads has its own kind and key. The options count for it too, and
+        where it says
         something else itself the call is refused.
         """
         return await self._client.enqueue_many(kind, payloads, key, options)
@@ -164,7 +198,9 @@ class Runner:
     @overload
     def handle(self, job_id: int) -> JobHandle[Any]: ...
     def handle(self, job_id: int, kind: JobKind[Any, Any] | None = None) -> JobHandle[Any]:
-        """A handle on a job that somebody else enqueued; with its handler, `wait` knows the type of its result."""
+        """A handle on a job that somebody else enqueued; with its handler, `wait` knows the type of
+        its result.
+        """
         return JobHandle(self._client, job_id, "exists", kind)
 
     async def get(self, job_id: int) -> JobView | None:
@@ -172,10 +208,17 @@ class Runner:
         return await self._client.get(job_id)
 
     async def list_jobs(
-        self, *, state: State | str | None = None, queue: str | None = None, kind: str | None = None, most: int = 50
+        self,
+        *,
+        state: State | str | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        most: int = 50,
     ) -> Sequence[JobView]:
         """The newest jobs that match."""
-        return await self._client.list_jobs(None if state is None else State(state), queue, kind, most)
+        return await self._client.list_jobs(
+            None if state is None else State(state), queue, kind, most
+        )
 
     async def cancel(self, job_id: int, reason: str | None = None) -> CancelAnswer:
         """cancelled, requested (it runs and was told), finished or unknown."""
@@ -221,11 +264,15 @@ class Runner:
     def dsn(self) -> str:
         """The Postgres in use; known once the runner is open."""
         if self._dsn is None:
-            raise ConfigurationError("the embedded Postgres is not started yet: `await app.open()` first")
+            raise ConfigurationError(
+                "the embedded Postgres is not started yet: `await app.open()` first"
+            )
         return self._dsn
 
     async def open(self, wait: Duration | None = None) -> None:
-        """Start the embedded Postgres if there is no DSN, make sure that the server answers; with `wait`, for so long."""
+        """Start the embedded Postgres if there is no DSN, make sure that the server answers; with
+        `wait`, for so long.
+        """
         await self._sessions.pool(wait)
 
     async def connect(self, wait: Duration | None = None) -> Connection:
@@ -261,24 +308,42 @@ class Runner:
 
     # --- working
 
-    def worker(self, queues: Mapping[str, int] | None = None, *, worker_id: str | None = None) -> Worker:
-        """A worker for these queues (all of this app's, and `default`, unless given); the runner must be open."""
+    def worker(
+        self, queues: Mapping[str, int] | None = None, *, worker_id: str | None = None
+    ) -> Worker:
+        """A worker for these queues (all of this app's, and `default`, unless given); the runner
+        must be open.
+        """
         if not len(self.registry):
-            raise ConfigurationError("this app has no handlers: write one with @app.job(…) before starting a worker")
+            raise ConfigurationError(
+                "this app has no handlers: write one with @app.job(…) before starting a worker"
+            )
         slots = (
-            dict(queues) if queues
-            else {queue: self.usual_slots(queue) for queue in ["default", *(k.queue for k in self.registry)]}
-        )  # fmt: skip
+            dict(queues)
+            if queues
+            else {
+                queue: self.usual_slots(queue)
+                for queue in ["default", *(k.queue for k in self.registry)]
+            }
+        )
         for queue, count in slots.items():
             check_queue(queue)
             if not 1 <= count <= 100_000:
                 raise ConfigurationError(f"queue {queue!r}: slots must be 1 to 100000, not {count}")
-        return Worker(self.dsn, self.settings, self.registry, slots, worker_id or self.settings.make_worker_id())
+        return Worker(
+            self.dsn,
+            self.settings,
+            self.registry,
+            slots,
+            worker_id or self.settings.make_worker_id(),
+        )
 
     def usual_slots(self, queue: str) -> int:
-        """The slots of a queue for which none are given; where no handler is `async`, no more than can run.
+        """The slots of a queue for which none are given; where no handler is `async`, no more than
+        can run.
 
-        What was claimed beyond that would only wait here, while another worker may have a thread for it.
+        What was claimed beyond that would only wait here, while another worker may have a thread
+        for it.
         """
         settings = self.settings
         kinds = [kind for kind in self.registry if kind.queue == queue] or list(self.registry)
@@ -291,7 +356,9 @@ class Runner:
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
-        async with PageServer(self.settings.pages.http_host, self.settings.pages.http_port, jobs=self.page_database()) as pages:
+        async with PageServer(
+            self.settings.pages.http_host, self.settings.pages.http_port, jobs=self.page_database()
+        ) as pages:
             await self.work(queues, pages.show, _stop_on_signals)
 
     def page_database(self) -> PageDatabase:
@@ -304,13 +371,18 @@ class Runner:
         show: Callable[[Callable[[], WorkerStatus]], None],
         stop_on_signals: Callable[[], asyncio.Event],
     ) -> None:
-        """`run_worker` without its pages and signals: `show` is given the worker's snapshots once it has started."""
+        """`run_worker` without its pages and signals: `show` is given the worker's snapshots once
+        it has started.
+        """
         await self.open(wait=self.settings.database.start_timeout)
         try:
             pool = await self._sessions.pool()
             await _patiently(lambda: require_schema(pool), self.settings.database.start_timeout)
             worker = self.worker(queues)
-            async with exporting(worker.id), exporting_metrics(worker.id, lambda: figures_of(worker.status())):
+            async with (
+                exporting(worker.id),
+                exporting_metrics(worker.id, lambda: figures_of(worker.status())),
+            ):
                 await _patiently(
                     worker.start, self.settings.database.start_timeout
                 )  # one connection may work and the next be refused
@@ -366,7 +438,9 @@ async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) ->
             pause = OUTAGE.outage(failures, 0).total_seconds()
             if time.monotonic() + pause > deadline:
                 raise
-            log.warning("%s; trying again in %.0f s", error, pause, extra=log_event("postgres.unavailable"))
+            log.warning(
+                "%s; trying again in %.0f s", error, pause, extra=log_event("postgres.unavailable")
+            )
             await asyncio.sleep(pause)
 
 

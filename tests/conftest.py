@@ -1,4 +1,6 @@
-"""Every test that touches SQL gets a real Postgres and a database of its own, a copy of one that was migrated once."""
+"""Every test that touches SQL gets a real Postgres and a database of its own, a copy of one that
+was migrated once.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITH
 def pytest_configure(config: pytest.Config) -> None:
     """Forget the developer's own settings, and choose a server."""
     for name in list(os.environ):
-        if name == "WORKER_ID" or (name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)):
+        if name == "WORKER_ID" or (
+            name.startswith(("OTEL_", "HYBRID_RUNNER_")) and not name.startswith(KEPT)
+        ):
             del os.environ[name]
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: what we start would inherit that
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a shell's job in the background: what we start would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _heed_sigterm()
-    os.environ["HYBRID_RUNNER_HTTP_PORT"] = "0"  # many workers at once; a test that asks for pages says where
+    os.environ["HYBRID_RUNNER_HTTP_PORT"] = (
+        "0"  # many workers at once; a test that asks for pages says where
+    )
     config.stash[CHOICE] = choose_server()
 
 
@@ -43,7 +51,9 @@ def pytest_runtest_setup() -> None:
 
 
 def _heed_sigterm() -> None:
-    """On SIGTERM, too, fixtures end what they started, and processes that run tests for this one end."""
+    """On SIGTERM, too, fixtures end what they started, and processes that run tests for this one
+    end.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 

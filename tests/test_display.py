@@ -7,7 +7,13 @@ from hybrid_runner.display import bytes_text, percentile, progress_bar
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 kB"), (1_500_000, "1.4 MB"), (5 * 2**30, "5.0 GB")],
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1.0 kB"),
+        (1_500_000, "1.4 MB"),
+        (5 * 2**30, "5.0 GB"),
+    ],
 )
 def test_bytes_have_a_unit_that_a_person_can_read(count: int, text: str) -> None:
     assert bytes_text(count) == text

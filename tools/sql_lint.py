@@ -1,4 +1,6 @@
-"""Checks every SQL file: `python -m tools.sql_lint`. What a file must look like is the list of rules below."""
+"""Checks every SQL file: `python -m tools.sql_lint`. What a file must look like is the list of
+rules below.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,112 @@ STORAGE = ROOT / "hybrid_runner" / "storage"
 DUMP = "schema.sql"
 
 KEYWORDS = frozenset(
-    """
-    add after all alter always and any as asc before begin between by cascade case check commit conflict constraint continue
-    create cross declare default definer delete desc distinct do drop each else elsif end enum exception execute exists exit for
-    foreach from function generated grant group having identity if in index inner insert into is join language lateral like limit
-    lock locked loop materialized not notice nothing null offset on or order outer perform primary raise references
-    referencing returning returns revoke rollback schema security select sequence set skip slice statement stored strict table
-    then to union unique update using values view when where with
-    """.split()  # noqa: SIM905 - words read best as words
+    [
+        "add",
+        "after",
+        "all",
+        "alter",
+        "always",
+        "and",
+        "any",
+        "as",
+        "asc",
+        "before",
+        "begin",
+        "between",
+        "by",
+        "cascade",
+        "case",
+        "check",
+        "commit",
+        "conflict",
+        "constraint",
+        "continue",
+        "create",
+        "cross",
+        "declare",
+        "default",
+        "definer",
+        "delete",
+        "desc",
+        "distinct",
+        "do",
+        "drop",
+        "each",
+        "else",
+        "elsif",
+        "end",
+        "enum",
+        "exception",
+        "execute",
+        "exists",
+        "exit",
+        "for",
+        "foreach",
+        "from",
+        "function",
+        "generated",
+        "grant",
+        "group",
+        "having",
+        "identity",
+        "if",
+        "in",
+        "index",
+        "inner",
+        "insert",
+        "into",
+        "is",
+        "join",
+        "language",
+        "lateral",
+        "like",
+        "limit",
+        "lock",
+        "locked",
+        "loop",
+        "materialized",
+        "not",
+        "notice",
+        "nothing",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "outer",
+        "perform",
+        "primary",
+        "raise",
+        "references",
+        "referencing",
+        "returning",
+        "returns",
+        "revoke",
+        "rollback",
+        "schema",
+        "security",
+        "select",
+        "sequence",
+        "set",
+        "skip",
+        "slice",
+        "statement",
+        "stored",
+        "strict",
+        "table",
+        "then",
+        "to",
+        "union",
+        "unique",
+        "update",
+        "using",
+        "values",
+        "view",
+        "when",
+        "where",
+        "with",
+    ]
 )
 """Words that are never names here, so they are upper case."""
 
@@ -64,7 +164,10 @@ def read_header(path: Path) -> Header:
         for part in line.rstrip(",").split(", "):
             found = _HEADER_PARAMETER.fullmatch(part)
             if found is None or int(found[1]) != len(parameters) + 1:
-                raise ValueError(f'parameter {len(parameters) + 1} is written "${len(parameters) + 1} type name", not "{part}"')
+                raise ValueError(
+                    f'parameter {len(parameters) + 1} is written "${len(parameters) + 1} type'
+                    f' name", not "{part}"'
+                )
             parameters.append((found[2], found[3]))
     return Header(first[1], first[2], parameters)
 
@@ -72,7 +175,9 @@ def read_header(path: Path) -> Header:
 def check_everything() -> list[Complaint]:
     """All complaints about all files, in order."""
     files = sorted(path for path in SQL.rglob("*.sql") if path != SQL / DUMP)
-    return [complaint for path in files for complaint in check_file(path)] + list(_unused_and_missing())
+    return [complaint for path in files for complaint in check_file(path)] + list(
+        _unused_and_missing()
+    )
 
 
 def check_file(path: Path) -> Iterator[Complaint]:
@@ -117,12 +222,18 @@ def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
         yield Complaint(path, 1, f"the header names {header.name}, the file {path.stem}")
     for line, comment in enumerate(_leading_comments(text)[1:], start=2):
         if not comment.startswith(("$", "odd: ")):
-            yield Complaint(path, line, 'after the first line come "-- $1 type name, …" and "-- odd: …" only')
+            yield Complaint(
+                path, line, 'after the first line come "-- $1 type name, …" and "-- odd: …" only'
+            )
     code = _without_comments_and_literals(text)
     used = {int(number) for number in re.findall(r"\$(\d+)", code)}
     declared = set(range(1, len(header.parameters) + 1))
     if used != declared:
-        yield Complaint(path, 1, f"the header declares {_numbers(declared)}, the statement uses {_numbers(used)}")
+        yield Complaint(
+            path,
+            1,
+            f"the header declares {_numbers(declared)}, the statement uses {_numbers(used)}",
+        )
     if ";" in code:
         yield Complaint(path, text.count("\n"), "one statement, no semicolon")
 
@@ -146,12 +257,18 @@ def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
     if made != [f"hybrid_runner.{path.stem}"] or "\nCREATE OR REPLACE FUNCTION " not in text:
         yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION hybrid_runner.{path.stem}")
     if not text.endswith("\n$$;\n"):
-        yield Complaint(path, text.count("\n"), 'nothing comes after the function, which ends with "$$;"')
+        yield Complaint(
+            path, text.count("\n"), 'nothing comes after the function, which ends with "$$;"'
+        )
 
 
 def _unused_and_missing() -> Iterator[Complaint]:
     files = {path.stem: path for path in (SQL / "queries").glob("*.sql")}
-    uses = {name: (path, line) for path in sorted(STORAGE.glob("*.py")) for name, line in _names_asked_for(path)}
+    uses = {
+        name: (path, line)
+        for path in sorted(STORAGE.glob("*.py"))
+        for name, line in _names_asked_for(path)
+    }
     for name in sorted(files.keys() - uses.keys()):
         yield Complaint(files[name], 1, "no storage call uses this query")
     for name in sorted(uses.keys() - files.keys()):
@@ -160,7 +277,11 @@ def _unused_and_missing() -> Iterator[Complaint]:
 
 def _names_asked_for(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLERS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in _CALLERS
+        ):
             place = _CALLERS[node.func.id]
             argument = node.args[place] if len(node.args) > place else None
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):

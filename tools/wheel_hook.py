@@ -1,4 +1,6 @@
-"""Build hook: a wheel carries sql/ inside the package; an editable install reads the checkout, so it must have no copy."""
+"""Build hook: a wheel carries sql/ inside the package; an editable install reads the checkout, so
+it must have no copy.
+"""
 
 from __future__ import annotations
 

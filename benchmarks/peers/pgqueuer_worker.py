@@ -1,4 +1,6 @@
-"""pgqueuer, whose handlers note when they were called: `install`, or `work BATCH_SIZE`; `install` prints its enqueue statement."""
+"""pgqueuer, whose handlers note when they were called: `install`, or `work BATCH_SIZE`; `install`
+prints its enqueue statement.
+"""
 
 from __future__ import annotations
 

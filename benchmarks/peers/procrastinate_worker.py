@@ -45,7 +45,9 @@ async def work() -> None:
 
     async with app.open_async():
         working = asyncio.create_task(
-            app.run_worker_async(queues=["bench"], concurrency=int(sys.argv[2]), install_signal_handlers=False)
+            app.run_worker_async(
+                queues=["bench"], concurrency=int(sys.argv[2]), install_signal_handlers=False
+            )
         )
         say({"ready": True})
         await obey({"expect": expect, "clear": clear})

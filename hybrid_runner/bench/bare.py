@@ -1,4 +1,5 @@
-"""The shortest loop that claims, runs and archives: no retries, no leases, no traces. `python -m hybrid_runner.bench.bare [plain]`.
+"""The shortest loop that claims, runs and archives: no retries, no leases, no traces. `python -m
+hybrid_runner.bench.bare [plain]`.
 
 Commands: `expect KIND N`, `clear`, as worker.py has them.
 """
@@ -21,15 +22,27 @@ from hybrid_runner.storage.connections.connections import connect
 
 BATCH = 200
 POLL = 0.5
-AT_BEST = ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_bitmapscan = off", "synchronous_commit = off")
-"""Of the session that claims, unless it is plain: it plans once, by the index, and waits for no flush."""
+AT_BEST = (
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "synchronous_commit = off",
+)
+"""Of the session that claims, unless it is plain: it plans once, by the index, and waits for no
+flush.
+"""
 
 
 async def main() -> None:
-    """Claim a batch, run a task for each job, archive them, and again; when there are none, wait for a ring."""
+    """Claim a batch, run a task for each job, archive them, and again; when there are none, wait
+    for a ring.
+    """
     watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
     plain = sys.argv[1:] == ["plain"]
-    claims, settles, ear = [await (asyncpg.connect if plain else connect)(os.environ["HYBRID_RUNNER_DSN"]) for _ in range(3)]
+    claims, settles, ear = [
+        await (asyncpg.connect if plain else connect)(os.environ["HYBRID_RUNNER_DSN"])
+        for _ in range(3)
+    ]
     for setting in () if plain else AT_BEST:
         await claims.execute(f"SET {setting}")
     rung = asyncio.Event()
@@ -38,13 +51,20 @@ async def main() -> None:
         watches[kind].note(orjson.loads(payload) if kind == "stamp" else None)
 
     async def work() -> None:
-        claim, archive = await claims.prepare(text("bare_claim")), await settles.prepare(text("bare_archive"))
+        claim, archive = (
+            await claims.prepare(text("bare_claim")),
+            await settles.prepare(text("bare_archive")),
+        )
         while True:
             rung.clear()
             while rows := await claim.fetch(QUEUE, BATCH):
-                await asyncio.gather(*(asyncio.create_task(handle(row["kind"], row["payload"])) for row in rows))
+                await asyncio.gather(
+                    *(asyncio.create_task(handle(row["kind"], row["payload"])) for row in rows)
+                )
                 await archive.fetch([row["id"] for row in rows])
-            with contextlib.suppress(TimeoutError):  # nobody rings while a mute lasts that a worker has left
+            with contextlib.suppress(
+                TimeoutError
+            ):  # nobody rings while a mute lasts that a worker has left
                 async with asyncio.timeout(POLL):
                     await rung.wait()
 

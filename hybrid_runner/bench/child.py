@@ -1,4 +1,6 @@
-"""A program in a process of its own: it is sent lines, and answers some of them with a line of JSON."""
+"""A program in a process of its own: it is sent lines, and answers some of them with a line of
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,18 @@ class Child:
         self.tell(line)
         return await self.answer(patience, line)
 
-    async def answer(self, patience: float = PATIENCE, asked: str = "to be ready") -> dict[str, Any]:
+    async def answer(
+        self, patience: float = PATIENCE, asked: str = "to be ready"
+    ) -> dict[str, Any]:
         """The next thing that it says."""
         assert self._process.stdout is not None  # noqa: S101  # it is a pipe
         try:
             async with asyncio.timeout(patience):
                 line = await self._process.stdout.readline()
         except TimeoutError:
-            raise BenchError(f"{self.name} did not answer within {patience:.0f} s (asked: {asked})") from None
+            raise BenchError(
+                f"{self.name} did not answer within {patience:.0f} s (asked: {asked})"
+            ) from None
         if not line:
             raise BenchError(f"{self.name} has ended (asked: {asked}): {self._last_words()}")
         said: dict[str, Any] = json.loads(line)
@@ -61,7 +67,10 @@ class Child:
     def _last_words(self) -> str:
         """Of what it wrote to stderr."""
         self._complaints.seek(0)
-        return next((line.strip() for line in reversed(self._complaints.readlines()) if line.strip()), "without a word")
+        return next(
+            (line.strip() for line in reversed(self._complaints.readlines()) if line.strip()),
+            "without a word",
+        )
 
     async def end(self) -> None:
         """Close its input, which ends it; kill it if that does not."""
@@ -77,11 +86,20 @@ class Child:
 
 @asynccontextmanager
 async def started(
-    name: str, command: Sequence[str], dsn: str, variables: Mapping[str, str] = {}, *, first_words: bool = True
+    name: str,
+    command: Sequence[str],
+    dsn: str,
+    variables: Mapping[str, str] = {},
+    *,
+    first_words: bool = True,
 ) -> AsyncIterator[Child]:
-    """Run a program until the block ends; it finds the database in HYBRID_RUNNER_DSN, and no other setting of ours."""
+    """Run a program until the block ends; it finds the database in HYBRID_RUNNER_DSN, and no other
+    setting of ours.
+    """
     kept = {
-        key: value for key, value in os.environ.items() if not key.startswith(("HYBRID_RUNNER_", "OTEL_")) and key != "WORKER_ID"
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("HYBRID_RUNNER_", "OTEL_")) and key != "WORKER_ID"
     }
     with tempfile.TemporaryFile("w+", errors="replace") as complaints:
         process = await asyncio.create_subprocess_exec(
@@ -90,7 +108,11 @@ async def started(
             stdout=asyncio.subprocess.PIPE,
             stderr=complaints,
             limit=_LONGEST_LINE,
-            env={**kept, **variables, "HYBRID_RUNNER_DSN": dsn},  # not an argument: a password would show in the process list
+            env={
+                **kept,
+                **variables,
+                "HYBRID_RUNNER_DSN": dsn,
+            },  # not an argument: a password would show in the process list
             start_new_session=True,  # Ctrl-C is for us
         )
         child = Child(name, process, complaints)

@@ -1,4 +1,6 @@
-"""Takes spans over HTTP and forgets them: what a worker's tracing costs is the worker's share alone."""
+"""Takes spans over HTTP and forgets them: what a worker's tracing costs is the worker's share
+alone.
+"""
 
 from __future__ import annotations
 

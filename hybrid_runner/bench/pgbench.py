@@ -1,4 +1,6 @@
-"""Single-row INSERTs as fast as so many clients can, by Postgres's own load generator: it leaves us the processors."""
+"""Single-row INSERTs as fast as so many clients can, by Postgres's own load generator: it leaves us
+the processors.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,33 @@ def find_pgbench() -> str | None:
 async def inserts_per_second(dsn: str, insert: str, clients: int, seconds: float) -> float:
     """How often the statement was run, by all clients together."""
     if (program := find_pgbench()) is None:
-        raise BenchError("there is no pgbench: install PostgreSQL's client programs, or hybrid-runner[embedded]")
+        raise BenchError(
+            "there is no pgbench: install PostgreSQL's client programs, or hybrid-runner[embedded]"
+        )
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-bench-") as folder:
         script = Path(folder) / "insert.sql"
         script.write_text(f"{insert};\n", encoding="utf-8")
         # Seconds are whole there; the count of transactions is not.
-        command = [program, "-n", "-M", "prepared", "-f", str(script), "-c", str(clients), "-j", str(min(clients, _THREADS))]
+        command = [
+            program,
+            "-n",
+            "-M",
+            "prepared",
+            "-f",
+            str(script),
+            "-c",
+            str(clients),
+            "-j",
+            str(min(clients, _THREADS)),
+        ]
         process = await asyncio.create_subprocess_exec(
-            *command, "-T", str(max(1, round(seconds))),
+            *command,
+            "-T",
+            str(max(1, round(seconds))),
             env=os.environ | {"PGDATABASE": dsn},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        )
         output = (await process.communicate())[0].decode(errors="replace")
     found = re.search(r"tps = ([\d.]+)", output)
     if process.returncode or found is None:

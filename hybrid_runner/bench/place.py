@@ -25,9 +25,13 @@ SERVER_SETTINGS = {
 }
 """Of a server of our own. All that makes commits safe stays on."""
 AT_REST = {"pg_stat_statements.track": "none"}
-"""Until statements are to be counted. Not given to the server when it starts: what is cannot be altered."""
+"""Until statements are to be counted. Not given to the server when it starts: what is cannot be
+altered.
+"""
 FLUSH = {"commit_delay": "1000", "commit_siblings": "0"}
-"""Every commit waits for a millisecond, as if its flush went to a real disk or a synchronous standby."""
+"""Every commit waits for a millisecond, as if its flush went to a real disk or a synchronous
+standby.
+"""
 _LONG = 600.0
 _DISK = Path("/var/tmp")  # noqa: S108  # the folder made there is private; unlike the usual one it is never memory
 
@@ -42,7 +46,9 @@ class Place:
 
     async def clear(self) -> None:
         """Leave no job, and nothing half written."""
-        await self.connection.execute("TRUNCATE hybrid_runner.jobs, hybrid_runner.archive", timeout=_LONG)
+        await self.connection.execute(
+            "TRUNCATE hybrid_runner.jobs, hybrid_runner.archive", timeout=_LONG
+        )
         await self.settle()
 
     async def settle(self) -> None:
@@ -51,25 +57,35 @@ class Place:
         if self.superuser:
             await self.connection.execute("CHECKPOINT", timeout=_LONG)
 
-    async def fill(self, kind: str, jobs: int, *, priority: int = 5, delay: timedelta = timedelta()) -> None:
+    async def fill(
+        self, kind: str, jobs: int, *, priority: int = 5, delay: timedelta = timedelta()
+    ) -> None:
         """Queue jobs in one statement."""
         await self.connection.execute(text("fill"), kind, priority, delay, jobs, timeout=_LONG)
 
     async def left(self) -> int:
         """Jobs that have not ended."""
-        return int(await self.connection.fetchval("SELECT count(*) FROM hybrid_runner.jobs", timeout=_LONG))
+        return int(
+            await self.connection.fetchval("SELECT count(*) FROM hybrid_runner.jobs", timeout=_LONG)
+        )
 
     async def must_be_empty(self, name: str) -> None:
-        """BenchError unless every job has ended within a moment: what was handled is soon archived."""
+        """BenchError unless every job has ended within a moment: what was handled is soon
+        archived.
+        """
         for _ in range(200):
             if not (left := await self.left()):
                 return
             await asyncio.sleep(0.05)
         raise BenchError(f"{name} left {left} jobs behind")
 
-    def worker(self, slots: int = 0, workers: int = 1, variables: Mapping[str, str] = {}) -> AbstractAsyncContextManager[Child]:
+    def worker(
+        self, slots: int = 0, workers: int = 1, variables: Mapping[str, str] = {}
+    ) -> AbstractAsyncContextManager[Child]:
         """A worker process; without slots, with the default ones."""
-        return started("the worker", module("worker", str(slots), str(workers)), self.dsn, variables)
+        return started(
+            "the worker", module("worker", str(slots), str(workers)), self.dsn, variables
+        )
 
     def collector(self) -> AbstractAsyncContextManager[Child]:
         """A process that takes spans and forgets them."""
@@ -83,10 +99,14 @@ class Place:
         """The same with sessions as asyncpg opens them."""
         return started("the plain loop", module("bare", "plain"), self.dsn)
 
-    def producer(self, connections: int, insert: str | None = None) -> AbstractAsyncContextManager[Child]:
+    def producer(
+        self, connections: int, insert: str | None = None
+    ) -> AbstractAsyncContextManager[Child]:
         """A process that inserts at a pace."""
         command = module("producer", str(connections))
-        return started("the producer", command, self.dsn, {INSERT_VARIABLE: insert or text("insert_stamp")})
+        return started(
+            "the producer", command, self.dsn, {INSERT_VARIABLE: insert or text("insert_stamp")}
+        )
 
     @asynccontextmanager
     async def flush(self, *, imitated: bool) -> AsyncIterator[None]:
@@ -104,11 +124,15 @@ class Place:
     @asynccontextmanager
     async def counting_statements(self) -> AsyncIterator[bool]:
         """Let pg_stat_statements count; False where it is not loaded."""
-        loaded = "pg_stat_statements" in await self.connection.fetchval("SHOW shared_preload_libraries")
+        loaded = "pg_stat_statements" in await self.connection.fetchval(
+            "SHOW shared_preload_libraries"
+        )
         if not (loaded and self.superuser):
             yield False
             return
-        made = not await self.connection.fetchval("SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')")
+        made = not await self.connection.fetchval(
+            "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')"
+        )
         if made:
             await self.connection.execute("CREATE EXTENSION pg_stat_statements")
         before = await self._altered("pg_stat_statements.track")
@@ -138,7 +162,9 @@ class Place:
         """What ALTER SYSTEM has said so far of these settings; None: nothing."""
         names = names or tuple(FLUSH)
         rows = await self.connection.fetch(
-            "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf' AND name = ANY ($1)", names
+            "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE"
+            " '%postgresql.auto.conf' AND name = ANY ($1)",
+            names,
         )
         return dict.fromkeys(names) | {row["name"]: row["setting"] for row in rows}
 
@@ -155,8 +181,12 @@ class Place:
 async def own_place() -> AsyncIterator[Place]:
     """A server of our own, with fsync, that is gone afterwards."""
     disk = str(_DISK) if os.access(_DISK, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="hybrid-runner-bench-", dir=disk, ignore_cleanup_errors=True) as folder:
-        server = await asyncio.to_thread(use_embedded, Path(folder) / "postgres", settings=SERVER_SETTINGS)
+    with tempfile.TemporaryDirectory(
+        prefix="hybrid-runner-bench-", dir=disk, ignore_cleanup_errors=True
+    ) as folder:
+        server = await asyncio.to_thread(
+            use_embedded, Path(folder) / "postgres", settings=SERVER_SETTINGS
+        )
         try:
             async with _connected(server.dsn) as connection:
                 await migrate(connection)
@@ -173,13 +203,20 @@ async def given_place(dsn: str) -> AsyncIterator[Place]:
     async with _connected(dsn) as connection:
         ours = await connection.fetchval("SELECT to_regnamespace('hybrid_runner') IS NULL")
         await (migrate(connection) if ours else require_schema(connection))
-        if not ours and await connection.fetchval("SELECT EXISTS (SELECT FROM hybrid_runner.all_jobs)"):
-            raise BenchError("there are jobs in this database, and bench would delete them: give it an empty one, or none")
+        if not ours and await connection.fetchval(
+            "SELECT EXISTS (SELECT FROM hybrid_runner.all_jobs)"
+        ):
+            raise BenchError(
+                "there are jobs in this database, and bench would delete them: give it an empty"
+                " one, or none"
+            )
         superuser = await connection.fetchval("SELECT current_setting('is_superuser')::boolean")
         try:
             yield Place(dsn, connection, superuser=superuser)
         finally:
-            await connection.execute(text("drop_everything") if ours else text("drop_our_jobs"), timeout=_LONG)
+            await connection.execute(
+                text("drop_everything") if ours else text("drop_our_jobs"), timeout=_LONG
+            )
 
 
 @asynccontextmanager

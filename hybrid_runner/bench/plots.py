@@ -23,7 +23,11 @@ def can_draw() -> bool:
 
 def draw_all(results: dict[str, Any], folder: Path) -> list[Path]:
     """One PNG for each scenario that has something to show."""
-    return [draw(name, scenario, folder) for name, scenario in results["scenarios"].items() if scenario["figures"]]
+    return [
+        draw(name, scenario, folder)
+        for name, scenario in results["scenarios"].items()
+        if scenario["figures"]
+    ]
 
 
 def draw(name: str, scenario: dict[str, Any], folder: Path) -> Path:
@@ -47,9 +51,18 @@ def _bars(scenario: dict[str, Any], axes: Axes) -> None:
     compared = [figure for figure in scenario["figures"] if figure["ratio"] is not None]
     shown = compared or scenario["figures"]
     places = range(len(shown), 0, -1)
-    axes.barh(list(places), [figure["ratio"] if compared else figure["value"] for figure in shown], color=_OURS, height=0.6)
+    axes.barh(
+        list(places),
+        [figure["ratio"] if compared else figure["value"] for figure in shown],
+        color=_OURS,
+        height=0.6,
+    )
     axes.set_yticks(
-        list(places), [f"{figure['case']}\nbeside {figure['against']}" if compared else figure["case"] for figure in shown]
+        list(places),
+        [
+            f"{figure['case']}\nbeside {figure['against']}" if compared else figure["case"]
+            for figure in shown
+        ],
     )
     for place, figure in zip(places, shown, strict=True):
         label = f" {number(figure['value'])} {figure['unit']}"
@@ -66,9 +79,26 @@ def _paced(scenario: dict[str, Any], axes: Axes) -> None:
         if points:
             words = "1 ms flush" if flush else "plain commits"
             rates = [f"{point['rate']:,}" for point in points]
-            axes.plot(rates, [point["p50_ms"] for point in points], "o-", color=colour, label=f"p50, {words}")
-            axes.plot(rates, [point["p99_ms"] for point in points], "o:", color=colour, label=f"p99, {words}")
-            axes.axhline(points[0]["floor_p50_ms"], color=colour, alpha=0.35, label=f"idle floor p50, {words}")
+            axes.plot(
+                rates,
+                [point["p50_ms"] for point in points],
+                "o-",
+                color=colour,
+                label=f"p50, {words}",
+            )
+            axes.plot(
+                rates,
+                [point["p99_ms"] for point in points],
+                "o:",
+                color=colour,
+                label=f"p99, {words}",
+            )
+            axes.axhline(
+                points[0]["floor_p50_ms"],
+                color=colour,
+                alpha=0.35,
+                label=f"idle floor p50, {words}",
+            )
     axes.set_ylim(bottom=0)
     axes.set_xlabel("single-row INSERTs a second")
     axes.set_ylabel("from INSERT to handler, ms")
@@ -76,7 +106,9 @@ def _paced(scenario: dict[str, Any], axes: Axes) -> None:
 
 
 def _horizon(scenario: dict[str, Any], axes: Axes) -> None:
-    for (name, rates), colour in zip(scenario["details"]["rates"].items(), (_OURS, _BESIDE), strict=False):
+    for (name, rates), colour in zip(
+        scenario["details"]["rates"].items(), (_OURS, _BESIDE), strict=False
+    ):
         jobs = [scenario["details"]["jobs"] * (part + 1) / len(rates) for part in range(len(rates))]
         axes.plot(jobs, rates, "o-", color=colour, label=name)
     axes.set_ylim(bottom=0)
@@ -100,10 +132,16 @@ def _producers(scenario: dict[str, Any], axes: Axes) -> None:
             label=words,
             color=colour,
         )
-    labels = [f"{point['clients']} clients{', 1 ms flush' if point['flush'] else ''}" for point in points]
+    labels = [
+        f"{point['clients']} clients{', 1 ms flush' if point['flush'] else ''}" for point in points
+    ]
     axes.set_xticks(range(len(points)), labels, fontsize=8)
     axes.set_ylabel("single-row INSERTs a second")
     axes.legend(fontsize=8)
 
 
-_OWN: dict[str, Callable[[dict[str, Any], Axes], None]] = {"paced": _paced, "horizon": _horizon, "producers": _producers}
+_OWN: dict[str, Callable[[dict[str, Any], Axes], None]] = {
+    "paced": _paced,
+    "horizon": _horizon,
+    "producers": _producers,
+}

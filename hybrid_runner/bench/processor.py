@@ -11,13 +11,20 @@ PROC = Path("/proc")
 def seconds_of(pid: int) -> float | None:
     """Processor seconds that a process has used so far."""
     fields = _stat(pid)
-    return None if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (
+        None if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    )
 
 
 def seconds_of_threads(pid: int) -> float | None:
-    """The same of the threads that live now, to the nanosecond where the kernel counts them: for one that does next to nothing."""
+    """The same of the threads that live now, to the nanosecond where the kernel counts them: for
+    one that does next to nothing.
+    """
     try:
-        counts = [path.read_text(encoding="utf-8").split() for path in (PROC / str(pid) / "task").glob("*/schedstat")]
+        counts = [
+            path.read_text(encoding="utf-8").split()
+            for path in (PROC / str(pid) / "task").glob("*/schedstat")
+        ]
     except OSError:
         counts = []
     precise = sum(int(count[0]) for count in counts) / 1e9
@@ -27,7 +34,9 @@ def seconds_of_threads(pid: int) -> float | None:
 def seconds_of_server(backend: int) -> float | None:
     """Of the whole Postgres that this backend belongs to, also of its backends that have ended."""
     fields = _stat(backend)
-    if fields is None or not _is_postgres(backend):  # it runs elsewhere, and here the number is somebody else's
+    if fields is None or not _is_postgres(
+        backend
+    ):  # it runs elsewhere, and here the number is somebody else's
         return None
     parent = int(fields[1])
     postmaster = _stat(parent)

@@ -1,6 +1,8 @@
-"""Single-row INSERTs at a pace, each carrying when it was sent: `python -m hybrid_runner.bench.producer CONNECTIONS`.
+"""Single-row INSERTs at a pace, each carrying when it was sent: `python -m
+hybrid_runner.bench.producer CONNECTIONS`.
 
-The statement is in BENCH_INSERT; its $1 is the clock's nanoseconds as text. Commands: `pace RATE SECONDS`.
+The statement is in BENCH_INSERT; its $1 is the clock's nanoseconds as text. Commands: `pace RATE
+SECONDS`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ async def main() -> None:
             for number in numbers:
                 due = start + number / rate
                 now = time.monotonic()
-                if max(due, now) >= start + seconds:  # when it cannot keep up, what was reached is reported
+                if (
+                    max(due, now) >= start + seconds
+                ):  # when it cannot keep up, what was reached is reported
                     return
                 if due > now:
                     await asyncio.sleep(due - now)

@@ -19,8 +19,12 @@ Progress = Callable[[str, float, str], None]
 """Takes the scenario, the share of it that is done, and what comes next."""
 
 
-async def run(names: Sequence[str], sizes: Sizes, dsn: str | None, progress: Progress) -> dict[str, Any]:
-    """The results of these scenarios and where they were measured; one that fails has its error in place of figures."""
+async def run(
+    names: Sequence[str], sizes: Sizes, dsn: str | None, progress: Progress
+) -> dict[str, Any]:
+    """The results of these scenarios and where they were measured; one that fails has its error in
+    place of figures.
+    """
     opened: AbstractAsyncContextManager[Place] = own_place() if dsn is None else given_place(dsn)
     scenarios: dict[str, Any] = {}
     async with opened as place:

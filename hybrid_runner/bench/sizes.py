@@ -1,4 +1,6 @@
-"""How many of everything: full sizes for figures that mean something, quick ones to see that it runs."""
+"""How many of everything: full sizes for figures that mean something, quick ones to see that it
+runs.
+"""
 
 from __future__ import annotations
 

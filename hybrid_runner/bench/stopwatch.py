@@ -1,4 +1,6 @@
-"""What a program under measurement notes of its handlers, and how it is asked for it (see child.py)."""
+"""What a program under measurement notes of its handlers, and how it is asked for it (see
+child.py).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Stopwatch:
         self._reached = asyncio.Event()
 
     def note(self, sent: int | None = None) -> None:
-        """A handler was called; `sent` is when its job was put in, by the clock that all processes share."""
+        """A handler was called; `sent` is when its job was put in, by the clock that all processes
+        share.
+        """
         now = time.monotonic_ns()
         self.at.append(now)
         if sent is not None:
@@ -62,7 +66,9 @@ def say(answer: dict[str, Any]) -> None:
 
 
 async def obey(commands: dict[str, Command]) -> None:
-    """Do what the lines on stdin say until there are no more; a command runs to its end before the next."""
+    """Do what the lines on stdin say until there are no more; a command runs to its end before the
+    next.
+    """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -20,7 +20,9 @@ def rows_of(results: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
 def markdown(results: dict[str, Any]) -> str:
     """The same as a table of a page, and below it where that was."""
     lines = [HEADERS, ("---",) * len(HEADERS), *rows_of(results)]
-    table = "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
+    table = "".join(
+        f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines
+    )
     return f"{table}\n{described(results['about'])}\n"
 
 
@@ -44,6 +46,8 @@ def number(value: float) -> str:
 
 def _cells(figure: dict[str, Any]) -> tuple[str, str, str, str]:
     unit = figure["unit"]
-    beside = f"{number(figure['reference'])} {unit} ({figure['against']})" if figure["against"] else ""
+    beside = (
+        f"{number(figure['reference'])} {unit} ({figure['against']})" if figure["against"] else ""
+    )
     ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
     return figure["case"], f"{number(figure['value'])} {unit}", beside, ratio

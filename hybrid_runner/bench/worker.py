@@ -1,6 +1,8 @@
-"""A worker as users run it, whose handlers note when they were called: `python -m hybrid_runner.bench.worker SLOTS [WORKERS]`.
+"""A worker as users run it, whose handlers note when they were called: `python -m
+hybrid_runner.bench.worker SLOTS [WORKERS]`.
 
-Commands: `expect KIND N [SECONDS]`, `clear`, `looks`, `release` (let the handlers of `wait` return).
+Commands: `expect KIND N [SECONDS]`, `clear`, `looks`, `release` (let the handlers of `wait`
+return).
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
     return app
 
 
-def commands(watches: dict[str, Stopwatch], released: asyncio.Event, workers: list[Worker]) -> dict[str, Any]:
+def commands(
+    watches: dict[str, Stopwatch], released: asyncio.Event, workers: list[Worker]
+) -> dict[str, Any]:
     """What can be asked."""
 
     async def expect(words: list[str]) -> dict[str, Any]:

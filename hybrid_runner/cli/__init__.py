@@ -1,6 +1,7 @@
 """The command line. It ends with one of EXIT_CODES; there is never a traceback.
 
-Each command is a module with `configure(parser)`, which declares the arguments and sets `run`; only the module of the
+Each command is a module with `configure(parser)`, which declares the arguments and sets `run`; only
+the module of the
 command that was asked for is imported.
 """
 
@@ -43,13 +44,16 @@ EXIT_CODES = {
 }
 """What the process ends with."""
 
-_EPILOG = "Without --dsn and HYBRID_RUNNER_DSN, an embedded Postgres in your data folder is used.\n\nexit codes:\n" + "".join(
-    f"  {code:<9} {text}\n" for code, text in EXIT_CODES.items()
+_EPILOG = (
+    "Without --dsn and HYBRID_RUNNER_DSN, an embedded Postgres in your data folder is used.\n\nexit"
+    " codes:\n" + "".join(f"  {code:<9} {text}\n" for code, text in EXIT_CODES.items())
 )
 
 
 def main(argv: Sequence[str] | None = None, *, ready: Callable[[], None] = lambda: None) -> int:
-    """Run one command; its exit code. `ready` is called between the last import and the command itself."""
+    """Run one command; its exit code. `ready` is called between the last import and the command
+    itself.
+    """
     prepare_streams()
     try:
         code = _run(sys.argv[1:] if argv is None else list(argv), ready)
@@ -92,7 +96,9 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    version = import_module("hybrid_runner.version").VERSION if "--version" in wanted else ""  # it takes 20 ms to know
+    version = (
+        import_module("hybrid_runner.version").VERSION if "--version" in wanted else ""
+    )  # it takes 20 ms to know
     parser.add_argument("--version", action="version", version=f"hybrid-runner {version}")
     commands = parser.add_commands()
     for name, text in COMMANDS.items():
@@ -104,7 +110,10 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
 
 def _unexpected(error: Exception) -> int:
     log.debug("the command failed", exc_info=error, extra=log_event("command.failed"))
-    return _complain(f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please report it)")
+    return _complain(
+        f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please"
+        " report it)"
+    )
 
 
 def _complain(message: str) -> int:

@@ -8,7 +8,18 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from hybrid_runner.cli.output import STATE_COLOURS, ago, as_text, counted, harmless, in_colour, one_line, paint, print_table, span
+from hybrid_runner.cli.output import (
+    STATE_COLOURS,
+    ago,
+    as_text,
+    counted,
+    harmless,
+    in_colour,
+    one_line,
+    paint,
+    print_table,
+    span,
+)
 from hybrid_runner.model.jobs import JobView, State
 
 _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
@@ -20,9 +31,17 @@ def print_jobs(jobs: Sequence[JobView]) -> None:
         print("no jobs")
         return
     rows = [
-        (str(job.id), job.state.value, job.queue, job.kind, _attempts(job), _when(job), one_line(_note(job)))
+        (
+            str(job.id),
+            job.state.value,
+            job.queue,
+            job.kind,
+            _attempts(job),
+            _when(job),
+            one_line(_note(job)),
+        )
         for job in jobs
-    ]  # fmt: skip
+    ]
     print_table(_LIST, rows, [STATE_COLOURS[job.state] for job in jobs])
 
 
@@ -48,7 +67,10 @@ def _print_error(error: Any, *, coloured: bool) -> None:
         return
     head = f"attempt {error.get('attempt')} at {error.get('at')}"
     what = f"{error.get('type')}: {error.get('message')}"
-    print(f"\n{paint(one_line(head), 'dim', on=coloured)}  {paint(one_line(what), 'red', on=coloured)}")
+    print(
+        f"\n{paint(one_line(head), 'dim', on=coloured)} "
+        f" {paint(one_line(what), 'red', on=coloured)}"
+    )
     for line in _lines(error.get("traceback")):
         print(f"    {line}")
 

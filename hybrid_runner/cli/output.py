@@ -12,8 +12,22 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-STATE_COLOURS = {"queued": "blue", "running": "yellow", "completed": "green", "failed": "red", "cancelled": "dim"}
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "cyan": "36",
+}
+STATE_COLOURS = {
+    "queued": "blue",
+    "running": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "dim",
+}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -53,22 +67,37 @@ def as_text(value: Any) -> str:
     return harmless(json.dumps(value, ensure_ascii=False, default=_jsonable))
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]) -> None:
-    """Aligned columns; the last one takes what is left of a terminal's width. One colour a row, for its second column."""
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]
+) -> None:
+    """Aligned columns; the last one takes what is left of a terminal's width. One colour a row, for
+    its second column.
+    """
     coloured = in_colour(sys.stdout)
     widths = [max(len(row[at]) for row in [headers, *rows]) for at in range(len(headers) - 1)]
-    left = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths) if sys.stdout.isatty() else 10_000
+    left = (
+        shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
+        if sys.stdout.isatty()
+        else 10_000
+    )
     print(paint(_aligned(headers, widths, left), "dim", on=coloured))
     for row, colour in zip(rows, colours, strict=True):
         line = _aligned(row, widths, left)
         if coloured:
             start = widths[0] + 2
-            line = line[:start] + paint(line[start : start + widths[1]], colour) + line[start + widths[1] :]
+            line = (
+                line[:start]
+                + paint(line[start : start + widths[1]], colour)
+                + line[start + widths[1] :]
+            )
         print(line)
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int], left: int) -> str:
-    cells = [row[0].rjust(widths[0]), *(text.ljust(width) for text, width in zip(row[1:-1], widths[1:], strict=True))]
+    cells = [
+        row[0].rjust(widths[0]),
+        *(text.ljust(width) for text, width in zip(row[1:-1], widths[1:], strict=True)),
+    ]
     return "  ".join([*cells, clip(row[-1], max(8, left))]).rstrip()
 
 
@@ -93,7 +122,12 @@ def counted(number: int, what: str, many: str | None = None) -> str:
 def span(length: timedelta) -> str:
     """A length of time, in its largest fitting unit."""
     seconds = length.total_seconds()
-    for limit, size, unit in ((1, 0.001, "ms"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+    for limit, size, unit in (
+        (1, 0.001, "ms"),
+        (120, 1, "s"),
+        (7200, 60, "min"),
+        (172_800, 3600, "h"),
+    ):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} d"
@@ -105,5 +139,7 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}  # asdict would copy deeply
+        return {
+            field.name: getattr(value, field.name) for field in fields(value)
+        }  # asdict would copy deeply
     return str(value)

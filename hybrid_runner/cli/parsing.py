@@ -1,4 +1,6 @@
-"""What a command line may say: one line for what is wrong, and the words that several commands share."""
+"""What a command line may say: one line for what is wrong, and the words that several commands
+share.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
-        self._negative_number_matcher = re.compile(r"-\.?\d")  # -5s is a value too, and its type says what is wrong with it
+        self._negative_number_matcher = re.compile(
+            r"-\.?\d"
+        )  # -5s is a value too, and its type says what is wrong with it
         self._commands: argparse._SubParsersAction[Parser] | None = None
 
     def add_commands(self) -> argparse._SubParsersAction[Parser]:
@@ -74,7 +78,9 @@ class Parser(argparse.ArgumentParser):
             names = [str(choice) for choice in action.choices]
             what = f"command {value!r}" if action.metavar == "COMMAND" else repr(value)
             guess = did_you_mean(str(value), names) or f" (there are: {', '.join(names)})"
-            raise argparse.ArgumentError(None if action.metavar == "COMMAND" else action, f"there is no {what}{guess}")
+            raise argparse.ArgumentError(
+                None if action.metavar == "COMMAND" else action, f"there is no {what}{guess}"
+            )
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
@@ -88,18 +94,28 @@ LOGS_OF_SHORT_COMMANDS = "HYBRID_RUNNER_LOG_LEVEL, else error"
 LOGS_OF_LONG_COMMANDS = "HYBRID_RUNNER_LOG_LEVEL, else info"
 
 
-def add_common(parser: Parser, *, json_help: str = JSON_HELP, logs: str = LOGS_OF_SHORT_COMMANDS) -> None:
+def add_common(
+    parser: Parser, *, json_help: str = JSON_HELP, logs: str = LOGS_OF_SHORT_COMMANDS
+) -> None:
     """What every command takes."""
-    parser.add_argument("--dsn", type=_dsn, help="Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one)")
+    parser.add_argument(
+        "--dsn",
+        type=_dsn,
+        help="Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one)",
+    )
     parser.add_argument("--json", action="store_true", help=json_help)
     parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), help=f"what to log to stderr (default: {logs})"
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        help=f"what to log to stderr (default: {logs})",
     )
     parser.add_argument(
         "--log-format",
         choices=("auto", "console", "json", "app"),
-        help="how to log it; app: as the application has set up logging; auto: that if it has, else console "
-        "(default: HYBRID_RUNNER_LOG_FORMAT, else auto)",
+        help=(
+            "how to log it; app: as the application has set up logging; auto: that if it has, else"
+            " console (default: HYBRID_RUNNER_LOG_FORMAT, else auto)"
+        ),
     )
 
 
@@ -161,7 +177,8 @@ def moment(text: str) -> datetime:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
         raise ValueError(
-            f"{text[:60]!r} is not a date and time: write it like 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
+            f"{text[:60]!r} is not a date and time: write it like 2030-01-31T08:00 or"
+            " 2030-01-31T08:00+01:00"
         ) from None
 
 

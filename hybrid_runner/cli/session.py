@@ -14,7 +14,9 @@ from hybrid_runner.telemetry.logs.setup import configure_logs
 
 
 def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:
-    """Log as the arguments say, else as the settings do; a quiet command logs errors only, unless a level was asked for."""
+    """Log as the arguments say, else as the settings do; a quiet command logs errors only, unless a
+    level was asked for.
+    """
     usual = "error" if quiet and not settings.is_given("log_level") else settings.logs.log_level
     configure_logs(
         arguments.log_level or usual,

@@ -35,7 +35,9 @@ def _open_if_closed(number: int) -> None:
 
 
 def is_of_writing(error: OSError) -> bool:
-    """Whether it says that something printed could not be written; an error of a file would name it."""
+    """Whether it says that something printed could not be written; an error of a file would name
+    it.
+    """
     return error.filename is None and error.errno in _OF_WRITING
 
 

@@ -22,7 +22,10 @@ def split_target(text: str) -> tuple[str, str]:
     """Module and attribute; ValueError says what the text lacks."""
     module, colon, attribute = text.partition(":")
     if not colon:
-        raise ValueError(f"{text!r} has no colon: write MODULE:APP, like {module.removesuffix('.py') or 'tasks'}:app")
+        raise ValueError(
+            f"{text!r} has no colon: write MODULE:APP, like"
+            f" {module.removesuffix('.py') or 'tasks'}:app"
+        )
     if module.endswith(".py") or "/" in module:
         dotted = module.removesuffix(".py").strip("./").replace("/", ".")
         raise ValueError(f"{module!r} is a file: write its module, {dotted}:{attribute}")
@@ -42,9 +45,14 @@ def load_app(module_name: str, attribute: str) -> Runner:
     except AttributeError:
         known = [name for name in vars(module) if not name.startswith("_")]
         guess = "" if _runners(module) else did_you_mean(attribute, known)
-        raise ConfigurationError(f"module {module_name!r} has no {attribute!r}{guess}{_found(module)}") from None
+        raise ConfigurationError(
+            f"module {module_name!r} has no {attribute!r}{guess}{_found(module)}"
+        ) from None
     if not isinstance(app, Runner):
-        raise ConfigurationError(f"{module_name}:{attribute} is of type {type(app).__name__}, not a Runner{_found(module)}")
+        raise ConfigurationError(
+            f"{module_name}:{attribute} is of type {type(app).__name__}, not a"
+            f" Runner{_found(module)}"
+        )
     return app
 
 
@@ -54,22 +62,39 @@ def _import(name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module may raise anything, SystemExit too
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and f"{name}.".startswith(f"{error.name}.")
+        ):
             there = sorted(path.stem for path in Path.cwd().glob("*.py"))
             raise ConfigurationError(
-                f"there is no module {error.name!r} in {Path.cwd()} or on the Python path{did_you_mean(name, there)}"
+                f"there is no module {error.name!r} in {Path.cwd()} or on the Python"
+                f" path{did_you_mean(name, there)}"
             ) from None
         log.debug("importing %s failed", name, exc_info=True, extra=log_event("command.failed"))
-        raise ConfigurationError(f"importing {name!r} raised {type(error).__name__}: {error}{_place(error)}") from None
+        raise ConfigurationError(
+            f"importing {name!r} raised {type(error).__name__}: {error}{_place(error)}"
+        ) from None
 
 
 def _place(error: BaseException) -> str:
-    """File and line: of a syntax error, else the deepest in the user's own folder, else the deepest."""
+    """File and line: of a syntax error, else the deepest in the user's own folder, else the
+    deepest.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return ""  # str(error) says it already
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen ")
+    ]
     frames = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd()) and "site-packages" not in frame.filename]
+    ours = [
+        frame
+        for frame in frames
+        if Path(frame.filename).is_relative_to(Path.cwd()) and "site-packages" not in frame.filename
+    ]
     if not frames:
         return ""
     deepest = (ours or frames)[-1]
@@ -82,4 +107,8 @@ def _runners(module: ModuleType) -> list[str]:
 
 def _found(module: ModuleType) -> str:
     names = [f"{module.__name__}:{name}" for name in _runners(module)]
-    return f"; there is {' and '.join(names)}" if names else "; there is no Runner in it: app = Runner()"
+    return (
+        f"; there is {' and '.join(names)}"
+        if names
+        else "; there is no Runner in it: app = Runner()"
+    )

@@ -20,7 +20,9 @@ def waiting(stream: TextIO, seen: list[JobStatus]) -> Iterator[Callable[[JobStat
     def show(status: JobStatus) -> None:
         seen[:] = [status]
         if on_terminal and not status.state.final:
-            stream.write("\r" + clip(describe(status), shutil.get_terminal_size().columns - 1) + "\x1b[K")
+            stream.write(
+                "\r" + clip(describe(status), shutil.get_terminal_size().columns - 1) + "\x1b[K"
+            )
             stream.flush()
 
     try:

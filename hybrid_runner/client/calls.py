@@ -38,7 +38,9 @@ class Client:
         self._sessions = sessions
         self.registry = registry
 
-    async def enqueue(self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]) -> JobHandle[R]:
+    async def enqueue(
+        self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]
+    ) -> JobHandle[R]:
         """Store one job, in the caller's transaction when a connection is given."""
         said = given(options)
         on_conflict, connection = _taken_out(said)
@@ -50,7 +52,13 @@ class Client:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_calls.enqueue_job(on, job, on_conflict)
             publish.became([enqueued.id], enqueued.enqueued)
-        log.debug("enqueued %s in %s: %s", job.kind, queue, enqueued.enqueued, extra=log_event("job.enqueued", job=enqueued.id))
+        log.debug(
+            "enqueued %s in %s: %s",
+            job.kind,
+            queue,
+            enqueued.enqueued,
+            extra=log_event("job.enqueued", job=enqueued.id),
+        )
         return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(
@@ -82,7 +90,9 @@ class Client:
         """One job, live or archived."""
         return await client_calls.get_job(await self._sessions.pool(), job_id)
 
-    async def list_jobs(self, state: State | None, queue: str | None, kind: str | None, most: int) -> Sequence[JobView]:
+    async def list_jobs(
+        self, state: State | None, queue: str | None, kind: str | None, most: int
+    ) -> Sequence[JobView]:
         """The newest jobs that match."""
         on = await self._sessions.pool()
         return await client_calls.list_jobs(on, state, queue, kind, most)
@@ -107,12 +117,15 @@ class Client:
         """Change a queued job if it is still at this version."""
         try:
             texts = [
-                None if value is None else encode(value, what) for value, what in ((payload, "the payload"), (data, "the data"))
+                None if value is None else encode(value, what)
+                for value, what in ((payload, "the payload"), (data, "the data"))
             ]
         except NotStorable as error:
             raise ConfigurationError(f"job {job_id}: {error}") from None
         on = await self._sessions.pool()
-        return await client_calls.amend_job(on, job_id, version, texts[0], priority, run_at, texts[1])
+        return await client_calls.amend_job(
+            on, job_id, version, texts[0], priority, run_at, texts[1]
+        )
 
     async def pause(self, queue: str) -> bool:
         """Stop claims from a queue."""
@@ -124,7 +137,9 @@ class Client:
         check_queue(queue)
         return await client_calls.resume_queue(await self._sessions.pool(), queue)
 
-    async def wait_ended(self, job_id: int, timeout: Duration | None, on_status: OnStatus | None) -> JobStatus:
+    async def wait_ended(
+        self, job_id: int, timeout: Duration | None, on_status: OnStatus | None
+    ) -> JobStatus:
         """The status of the job once it has ended."""
         session = self._sessions.here()
         try:
@@ -137,7 +152,9 @@ def _taken_out(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
     """What is no property of the job."""
     on_conflict = options.pop("on_conflict", "exists")
     if on_conflict not in ("exists", "replace", "error"):
-        raise ConfigurationError(f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}")
+        raise ConfigurationError(
+            f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}"
+        )
     return on_conflict, options.pop("connection", None)
 
 

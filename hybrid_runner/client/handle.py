@@ -21,7 +21,9 @@ R = TypeVar("R")
 class JobHandle(Generic[R]):
     """One job: wait for its result, look at it, cancel it."""
 
-    def __init__(self, client: Client, job_id: int, enqueued: EnqueueAnswer, kind: JobKind[Any, R] | None) -> None:
+    def __init__(
+        self, client: Client, job_id: int, enqueued: EnqueueAnswer, kind: JobKind[Any, R] | None
+    ) -> None:
         self.id = job_id
         self.enqueued: EnqueueAnswer = enqueued
         """`inserted`; or what became of the key: `exists` (nothing was stored) or `replaced`."""
@@ -31,14 +33,18 @@ class JobHandle(Generic[R]):
     def __repr__(self) -> str:
         return f"JobHandle(id={self.id}, enqueued={self.enqueued!r})"
 
-    async def wait(self, timeout: Duration | None = None, *, on_status: OnStatus | None = None) -> R:
+    async def wait(
+        self, timeout: Duration | None = None, *, on_status: OnStatus | None = None
+    ) -> R:
         """The job's result once it has ended; JobFailed, JobCancelled or WaitTimeout otherwise.
 
         An outage of Postgres does not end the wait. Without a `timeout` it waits for ever.
         """
         status = await self._client.wait_ended(self.id, timeout, on_status)
         if status.state is State.FAILED:
-            raise JobFailed(self.id, status.kind, status.error_type, status.error_message, status.attempt)
+            raise JobFailed(
+                self.id, status.kind, status.error_type, status.error_message, status.attempt
+            )
         if status.state is State.CANCELLED:
             raise JobCancelled(self.id, status.kind, status.error_message or status.error_type)
         kind = self._kind or self._client.registry.get(status.kind)

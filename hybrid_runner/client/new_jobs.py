@@ -31,7 +31,9 @@ _DEFAULTS = {field.name: field.default for field in fields_of(NewJob)}
 _WHEN = {"run_at": "delay", "delay": "run_at"}
 
 
-def new_job(registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]) -> NewJob:
+def new_job(
+    registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
+) -> NewJob:
     """One job."""
     known, name = _known(registry, kind)
     fields = _as_stored(known, name, options)
@@ -51,9 +53,13 @@ def new_jobs(
     """Many jobs in their order, those that are alike together."""
     given = list(payloads)
     if len(given) > MOST_AT_ONCE:
-        raise EnqueueError(f"{len(given):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call")
+        raise EnqueueError(
+            f"{len(given):,} jobs at once are too many: send at most {MOST_AT_ONCE:,} a call"
+        )
     if key is not None and not callable(key):
-        raise ConfigurationError("enqueue_many takes as `key` a function that makes one of a payload")
+        raise ConfigurationError(
+            "enqueue_many takes as `key` a function that makes one of a payload"
+        )
     known, name = _known(registry, kind)
     fields = _as_stored(known, name, options)
     pattern = NewJob(name, **fields)
@@ -63,7 +69,11 @@ def new_jobs(
     for ready, together in groupby(given, _is_ready):
         items = list(together)
         if ready:
-            asked = fields if options.get("queue") else {k: v for k, v in fields.items() if k != "queue"}
+            asked = (
+                fields
+                if options.get("queue")
+                else {k: v for k, v in fields.items() if k != "queue"}
+            )
             groups += _completed(registry, known, items, asked, start)
         else:
             texts = _located_texts(known, name, items, start)
@@ -92,12 +102,16 @@ def _known(registry: Registry, kind: object) -> tuple[JobKind[Any, Any] | None, 
     if isinstance(kind, JobKind):
         return kind, kind.name
     if not isinstance(kind, str):
-        raise ConfigurationError(f"enqueue takes a kind's name or a handler of @app.job(…), not {type(kind).__name__}")
+        raise ConfigurationError(
+            f"enqueue takes a kind's name or a handler of @app.job(…), not {type(kind).__name__}"
+        )
     _check_kind(kind)
     return registry.get(kind), kind
 
 
-def _as_stored(known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _as_stored(
+    known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
     """The options as fields of a NewJob; its queue is the handler's unless another one is given."""
     stored = {"queue": known.queue if known else "default", **options}
     for what in ("delay", "timeout"):
@@ -118,7 +132,9 @@ def _completed(
     options: Mapping[str, Any],
     start: int,
 ) -> list[Alike]:
-    """NewJobs as they were given, with the options and the handler's queue where they say nothing themselves."""
+    """NewJobs as they were given, with the options and the handler's queue where they say nothing
+    themselves.
+    """
     groups = []
     for pattern, payloads, keys in alike(jobs):
         try:
@@ -175,7 +191,9 @@ def _check_texts(payloads: Sequence[object], start: int) -> None:
             raise ConfigurationError(f"{_where(place, None)}: {said}")
 
 
-def _located_texts(known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int) -> list[str]:
+def _located_texts(
+    known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int
+) -> list[str]:
     try:
         return _texts(known, name, payloads)
     except ConfigurationError:
@@ -227,9 +245,14 @@ def _not_storable(payload: str) -> str | None:
 
 
 def _check_size(groups: Sequence[Alike]) -> None:
-    size = sum(sum(map(_bytes, group.payloads)) + _bytes(group.pattern.data or "") for group in groups)
+    size = sum(
+        sum(map(_bytes, group.payloads)) + _bytes(group.pattern.data or "") for group in groups
+    )
     if size > MOST_BYTES_AT_ONCE:
-        raise EnqueueError(f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,} a call")
+        raise EnqueueError(
+            f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,}"
+            " a call"
+        )
 
 
 def _bytes(text: str) -> int:
@@ -261,7 +284,9 @@ def _check_names(kind: str, queue: str) -> None:
 
 def _check_kind(kind: str) -> None:
     if not NAME.fullmatch(kind):
-        raise ConfigurationError(f"{kind[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+        raise ConfigurationError(
+            f"{kind[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
+        )
 
 
 def _check_key(key: object) -> None:
@@ -276,9 +301,13 @@ def _check_number(what: str, number: object, low: int, high: int) -> None:
 
 def _check_type(what: str, value: object, wanted: type) -> None:
     if value is not None and not isinstance(value, wanted):
-        raise ConfigurationError(f"{what} of a NewJob is a {wanted.__name__}, not {type(value).__name__}")
+        raise ConfigurationError(
+            f"{what} of a NewJob is a {wanted.__name__}, not {type(value).__name__}"
+        )
 
 
 def _check_moment(what: str, moment: object) -> None:
     if moment is not None and not (isinstance(moment, datetime) and moment.tzinfo is not None):
-        raise ConfigurationError(f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()")
+        raise ConfigurationError(
+            f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()"
+        )

@@ -1,4 +1,6 @@
-"""What may be said of a job beside its kind and its payload: one list for Python, the command line and docs/enqueue.md."""
+"""What may be said of a job beside its kind and its payload: one list for Python, the command line
+and docs/enqueue.md.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,24 @@ class EnqueueManyOptions(TypedDict, total=False):
 
     queue: Annotated[
         str | None,
-        "the queue it waits in (default: that of the kind's handler where its code is at hand, else `default`)",
+        "the queue it waits in (default: that of the kind's handler where its code is at hand, else"
+        " `default`)",
     ]
     priority: Annotated[int | None, "0 (first) to 9 (default: 5)"]
-    run_at: Annotated[datetime | None, "not before this time, such as 2030-01-31T08:00+01:00; instead of `delay`"]
-    delay: Annotated[Duration | None, "not before so long from now, such as 30s, 5m or 1h; by the server's clock"]
+    run_at: Annotated[
+        datetime | None, "not before this time, such as 2030-01-31T08:00+01:00; instead of `delay`"
+    ]
+    delay: Annotated[
+        Duration | None, "not before so long from now, such as 30s, 5m or 1h; by the server's clock"
+    ]
     max_attempts: Annotated[int | None, "how often it may be tried (default: as its handler says)"]
-    timeout: Annotated[Duration | None, "how long one attempt may take (default: as its handler says)"]
+    timeout: Annotated[
+        Duration | None, "how long one attempt may take (default: as its handler says)"
+    ]
     finish_by: Annotated[
         datetime | None,
-        "an attempt that runs then is stopped, none starts after it, and no retry or snooze goes past it: the job fails",
+        "an attempt that runs then is stopped, none starts after it, and no retry or snooze goes"
+        " past it: the job fails",
     ]
     data: Annotated[Any, "its first memory, `job.data`: whatever JSON can hold"]
     connection: Annotated[Fetches | None, "an asyncpg connection: the job joins its transaction"]

@@ -1,4 +1,6 @@
-"""What a runner has open, and in which event loop: connections and tasks live in one loop and die with it."""
+"""What a runner has open, and in which event loop: connections and tasks live in one loop and die
+with it.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ class Watcher:
         """Whether nobody waits."""
         return not self._waiters
 
-    async def ended(self, job_id: int, timeout: Duration | None, on_status: OnStatus | None) -> JobStatus:
+    async def ended(
+        self, job_id: int, timeout: Duration | None, on_status: OnStatus | None
+    ) -> JobStatus:
         """The status of the job once it has ended; an outage of Postgres does not end the wait."""
         limit = None if timeout is None else parse_duration(timeout).total_seconds()
         waiter = _Waiter(asyncio.get_running_loop().create_future(), on_status)
@@ -105,7 +107,12 @@ class Watcher:
 
     async def _outlast(self, error: DatabaseUnavailable, failures: int) -> None:
         if self._outage is None:
-            log.warning("%s; still waiting for %d jobs", error, len(self._waiters), extra=log_event("postgres.unavailable"))
+            log.warning(
+                "%s; still waiting for %d jobs",
+                error,
+                len(self._waiters),
+                extra=log_event("postgres.unavailable"),
+            )
         self._outage = error
         await asyncio.sleep(OUTAGE.outage(failures, random.random()).total_seconds())
 
@@ -123,7 +130,11 @@ class Watcher:
             if future.done():
                 continue
             if status is None:
-                future.set_exception(JobNotFound(f"there is no job {job_id}: it was never committed, or is pruned already"))
+                future.set_exception(
+                    JobNotFound(
+                        f"there is no job {job_id}: it was never committed, or is pruned already"
+                    )
+                )
                 continue
             if on_status is not None and seen.get(job_id) != status:
                 try:

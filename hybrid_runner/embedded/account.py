@@ -1,6 +1,7 @@
 """Postgres refuses to run as root: which user it runs as instead.
 
-The standard library only: the file is also run as a script, to try namespaces in a process of its own.
+The standard library only: the file is also run as a script, to try namespaces in a process of its
+own.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def become(account: Account) -> None:
 
 
 def die_with_parent(parent: int, number: signal.Signals) -> None:
-    """Get `number` when `parent` dies; after `become`, for a change of user clears it. Linux only."""
+    """Get `number` when `parent` dies; after `become`, for a change of user clears it. Linux
+    only.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:  # it died before the call
@@ -72,7 +75,9 @@ def accepted_account() -> Account:
 
 
 def allows(account: Account, question: Callable[[], bool]) -> bool:
-    """The answer of `question` when that account asks it. Forks: only for a process without threads."""
+    """The answer of `question` when that account asks it. Forks: only for a process without
+    threads.
+    """
     child = os.fork()
     if child == 0:
         answer = False
@@ -89,7 +94,12 @@ def _namespaces_work() -> bool:
         return False
     # A script, not a fork: the caller may have threads.
     command = [sys.executable, "-I", "-S", __file__]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 if __name__ == "__main__":

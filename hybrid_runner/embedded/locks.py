@@ -20,7 +20,9 @@ def open_lock(path: Path) -> int:
 
 
 def hold(path: Path, *, deadline: float, shared: bool = False) -> int | None:
-    """The descriptor that holds the lock, or None when others kept it until `deadline` (monotonic)."""
+    """The descriptor that holds the lock, or None when others kept it until `deadline`
+    (monotonic).
+    """
     descriptor = open_lock(path)
     while True:
         try:

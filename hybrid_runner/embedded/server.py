@@ -33,17 +33,23 @@ class Server:
     sockets: Path
     settings: Mapping[str, str]
     pid: int | None = field(default=None, init=False)
-    """None before the start and once its end was seen: never signal a number somebody else may have."""
+    """None before the start and once its end was seen: never signal a number somebody else may
+    have.
+    """
 
     def start(self) -> None:
         """Start Postgres once everything of an earlier one is gone."""
         lock = wait_for_earlier_server(self.folder)
         self._remove_stale_pid_files()
-        self.pid = spawn(self._command(), self.account, log=self.folder, lock=lock, at_our_death=signal.SIGINT)
+        self.pid = spawn(
+            self._command(), self.account, log=self.folder, lock=lock, at_our_death=signal.SIGINT
+        )
         os.close(lock)
 
     def wait_until_ready(self, deadline: float) -> None:
-        """Return when a session works; raise when Postgres ends, or the deadline passes, before that."""
+        """Return when a session works; raise when Postgres ends, or the deadline passes, before
+        that.
+        """
         while not answers(self.sockets):
             if self._has_ended():
                 raise self.folder.complaint("Postgres did not start")
@@ -78,12 +84,21 @@ class Server:
             "unix_socket_directories": str(self.sockets),
             "unix_socket_permissions": "0700",
         }
-        options = [f"{name}={value}" for name, value in {**_DEFAULTS, **self.settings, **ours}.items()]
-        return [self.binaries.postgres, "-D", str(self.folder.data), *(part for o in options for part in ("-c", o))]
+        options = [
+            f"{name}={value}" for name, value in {**_DEFAULTS, **self.settings, **ours}.items()
+        ]
+        return [
+            self.binaries.postgres,
+            "-D",
+            str(self.folder.data),
+            *(part for o in options for part in ("-c", o)),
+        ]
 
     def _remove_stale_pid_files(self) -> None:
-        # The pid in them may belong to anyone by now (always so in a restarted container) and would stop
-        # Postgres. server.lock says that none of ours is left; somebody may have started one by hand.
+        # The pid in them may belong to anyone by now (always so in a restarted container) and would
+        # stop
+        # Postgres. server.lock says that none of ours is left; somebody may have started one by
+        # hand.
         if _recorded_postmaster(self.folder) is None:
             (self.folder.data / "postmaster.pid").unlink(missing_ok=True)
             (self.sockets / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
@@ -95,18 +110,34 @@ def wait_for_earlier_server(folder: Folder) -> int:
     lock = locks.hold(path, deadline=time.monotonic() + _DYING_WITHIN)
     if lock is None and (pid := _recorded_postmaster(folder)):
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)  # it outlived its keeper: there is no PDEATHSIG outside Linux
+            os.kill(
+                pid, signal.SIGINT
+            )  # it outlived its keeper: there is no PDEATHSIG outside Linux
     if lock is None:
         lock = locks.hold(path, deadline=time.monotonic() + _LEAVE_WITHIN)
     if lock is None:
-        raise EmbeddedError(f"processes of an earlier Postgres do not end: look with `fuser {path}`, and end them")
+        raise EmbeddedError(
+            f"processes of an earlier Postgres do not end: look with `fuser {path}`, and end them"
+        )
     return lock
 
 
-def spawn(command: list[str], account: Account, *, log: Folder, lock: int, at_our_death: signal.Signals, text: str = "") -> int:
-    """Start a program as `account`, logging to the folder's log, holding the server lock; its pid."""
+def spawn(
+    command: list[str],
+    account: Account,
+    *,
+    log: Folder,
+    lock: int,
+    at_our_death: signal.Signals,
+    text: str = "",
+) -> int:
+    """Start a program as `account`, logging to the folder's log, holding the server lock; its
+    pid.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    environment["LC_ALL"] = "C"  # macOS: otherwise the locale makes Postgres multithreaded and it refuses
+    environment["LC_ALL"] = (
+        "C"  # macOS: otherwise the locale makes Postgres multithreaded and it refuses
+    )
     parent = os.getpid()
     reader, writer = os.pipe()
     os.write(writer, text.encode())  # a few lines; a pipe holds 64 KiB
@@ -122,7 +153,10 @@ def spawn(command: list[str], account: Account, *, log: Folder, lock: int, at_ou
             os.dup2(output, 2)
             os.set_inheritable(lock, True)
             os.umask(0o077)
-            for number in (signal.SIGINT, signal.SIGPIPE):  # a background job inherits an ignored SIGINT
+            for number in (
+                signal.SIGINT,
+                signal.SIGPIPE,
+            ):  # a background job inherits an ignored SIGINT
                 signal.signal(number, signal.SIG_DFL)
             os.execve(command[0], command, environment)  # noqa: S606 - a shell is not wanted
         except BaseException as error:
@@ -135,7 +169,9 @@ def spawn(command: list[str], account: Account, *, log: Folder, lock: int, at_ou
 
 
 def _recorded_postmaster(folder: Folder) -> int | None:
-    """The pid in postmaster.pid, when that process is (as far as can be told) a server on this data directory."""
+    """The pid in postmaster.pid, when that process is (as far as can be told) a server on this data
+    directory.
+    """
     try:
         pid = int((folder.data / "postmaster.pid").read_text().split("\n", 1)[0])
         if Path("/proc/self/cwd").exists():

@@ -14,11 +14,19 @@ from urllib.parse import quote
 import hybrid_runner
 from hybrid_runner.embedded import locks
 from hybrid_runner.embedded.binaries import psql_command
-from hybrid_runner.embedded.folder import PORT, STARTING, EmbeddedError, Folder, default_data_directory
+from hybrid_runner.embedded.folder import (
+    PORT,
+    STARTING,
+    EmbeddedError,
+    Folder,
+    default_data_directory,
+)
 from hybrid_runner.embedded.probe import NAME, answers
 
 READY, TAKEN = "ready", "taken"
-"""What a keeper reports when it serves, and when another one does; anything else is an error for a person."""
+"""What a keeper reports when it serves, and when another one does; anything else is an error for a
+person.
+"""
 START_WITHIN = 60.0
 
 
@@ -42,8 +50,12 @@ class EmbeddedPostgres:
             os.close(share)  # without unlocking: a forked child keeps its share
 
 
-def use_embedded(directory: Path | None = None, *, settings: Mapping[str, str] = {}) -> EmbeddedPostgres:
-    """The Postgres of this folder, started if need be, with `settings` if it is this call that starts it."""
+def use_embedded(
+    directory: Path | None = None, *, settings: Mapping[str, str] = {}
+) -> EmbeddedPostgres:
+    """The Postgres of this folder, started if need be, with `settings` if it is this call that
+    starts it.
+    """
     if sys.platform == "win32":
         raise EmbeddedError("the embedded Postgres does not run on Windows: set HYBRID_RUNNER_DSN")
     folder = Folder((directory or default_data_directory()).expanduser().resolve())
@@ -61,7 +73,10 @@ def use_embedded(directory: Path | None = None, *, settings: Mapping[str, str] =
         finally:
             locks.release(start)
     except OSError as error:
-        raise EmbeddedError(f"cannot use {folder.directory}: {error}; set HYBRID_RUNNER_DATA_DIR or HYBRID_RUNNER_DSN") from error
+        raise EmbeddedError(
+            f"cannot use {folder.directory}: {error}; set HYBRID_RUNNER_DATA_DIR or"
+            " HYBRID_RUNNER_DSN"
+        ) from error
     dsn = f"postgresql://{NAME}@/{NAME}?host={quote(str(sockets))}&port={PORT}"
     return EmbeddedPostgres(folder.directory, dsn, f'{psql_command()} "{dsn}"', started, share)
 
@@ -97,11 +112,19 @@ def _start_keeper(folder: Folder, settings: Mapping[str, str]) -> bool:
         os.write(log, f"{STARTING}\n".encode())
         options = [f"--setting={name}={value}" for name, value in settings.items()]
         process = subprocess.Popen(
-            [sys.executable, "-m", "hybrid_runner.embedded.keeper", str(folder.directory), *options],
+            [
+                sys.executable,
+                "-m",
+                "hybrid_runner.embedded.keeper",
+                str(folder.directory),
+                *options,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            cwd=Path(hybrid_runner.__file__).parent.parent,  # -m looks there: a checkout needs no install
+            cwd=Path(
+                hybrid_runner.__file__
+            ).parent.parent,  # -m looks there: a checkout needs no install
             start_new_session=True,  # Ctrl-C in our terminal is not for it
         )
     finally:
@@ -114,4 +137,8 @@ def _start_keeper(folder: Folder, settings: Mapping[str, str]) -> bool:
             raise folder.complaint("the keeper of the embedded Postgres says nothing") from None
     if report in (READY, TAKEN):
         return report == READY
-    raise EmbeddedError(report) if report else folder.complaint("the keeper of the embedded Postgres died")
+    raise (
+        EmbeddedError(report)
+        if report
+        else folder.complaint("the keeper of the embedded Postgres died")
+    )

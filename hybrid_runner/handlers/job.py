@@ -30,7 +30,9 @@ class Job:
         self._encode_result = encode_result
         self._data: Any = None
         self.cancel_requested = False
-        """True once somebody wants this attempt to stop; for handlers that cannot be cancelled from outside."""
+        """True once somebody wants this attempt to stop; for handlers that cannot be cancelled from
+        outside.
+        """
 
     @property
     def id(self) -> int:
@@ -84,15 +86,24 @@ class Job:
             self._data = decode(self._claim.data)
         return self._data
 
-    def progress(self, fraction: float | None = None, message: str | None = None) -> Awaitable[None]:
-        """Say how far the work is, 0 to 1; awaiting it waits until it is stored, in threads and processes it goes by itself."""
+    def progress(
+        self, fraction: float | None = None, message: str | None = None
+    ) -> Awaitable[None]:
+        """Say how far the work is, 0 to 1; awaiting it waits until it is stored, in threads and
+        processes it goes by itself.
+        """
         if fraction is not None and not 0 <= fraction <= 1:
             raise ConfigurationError(f"progress must be between 0 and 1, not {fraction!r}")
-        said = {"fraction": fraction, "message": None if message is None else printable(message, 1000)}
+        said = {
+            "fraction": fraction,
+            "message": None if message is None else printable(message, 1000),
+        }
         return self._report(self._claim, orjson.dumps(said).decode())
 
     async def complete(self, result: Any = None, *, connection: Fetches) -> None:
-        """Complete the job within the caller's transaction: the work and its completion commit together."""
+        """Complete the job within the caller's transaction: the work and its completion commit
+        together.
+        """
         try:
             text = self._encode_result(result)
         except NotStorable as error:

@@ -51,7 +51,9 @@ class JobKind(Generic[P, R]):
     result: TypeAdapter[Any] | None
     keep: Keep
     plain: bool = field(default=False)  # the payload needs no validation: any JSON will do
-    fitting: frozenset[type] = frozenset()  # results of these types fit the annotation without a look at them
+    fitting: frozenset[type] = (
+        frozenset()
+    )  # results of these types fit the annotation without a look at them
     returns: str = "Any"  # the return annotation, without outcomes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,7 +77,9 @@ class JobKind(Generic[P, R]):
             validate, dump = self.payload.validator.validate_python, self.payload.serializer.to_json
             return [check(dump(validate(value)), "the payload") for value in values]
         except ValidationError as error:
-            raise ConfigurationError(f"the payload does not fit {self.name}: {explain(error)}") from None
+            raise ConfigurationError(
+                f"the payload does not fit {self.name}: {explain(error)}"
+            ) from None
         except (NotStorable, ValueError, TypeError) as error:
             raise ConfigurationError(f"{self.name}: {error}") from None
 
@@ -91,7 +95,9 @@ class JobKind(Generic[P, R]):
             return Fail(str(error))
 
     def encode_result(self, value: Any) -> str:
-        """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the return annotation."""
+        """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the
+        return annotation.
+        """
         text = "null" if value is None else encode(value, "the result")
         if self.result is None or type(value) in self.fitting:
             return text
@@ -99,7 +105,8 @@ class JobKind(Generic[P, R]):
             self.result.validator.validate_json(text)  # as whoever waits for the job will read it
         except ValidationError as error:
             raise NotStorable(
-                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, '')}"
+                f"the result of {self.name} does not fit its return annotation -> {self.returns}:"
+                f" {explain(error, '')}"
             ) from None
         return text
 
@@ -111,17 +118,24 @@ class JobKind(Generic[P, R]):
             return self.result.validate_json(text)
         except ValidationError as error:
             raise ConfigurationError(
-                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, '')}"
+                f"the stored result does not fit the return annotation of {self.name} ->"
+                f" {self.returns}: {explain(error, '')}"
             ) from None
 
 
 class JobDecorator(Protocol):
-    """What `Runner.job(...)` returns: takes (payload) or (payload, job), `async def` or `def`; outcomes are no part of R."""
+    """What `Runner.job(...)` returns: takes (payload) or (payload, job), `async def` or `def`;
+    outcomes are no part of R.
+    """
 
     @overload
-    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R | HandlerOutcome]], /) -> JobKind[P, R]: ...
+    def __call__(
+        self, function: Callable[[P], Coroutine[Any, Any, R | HandlerOutcome]], /
+    ) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], Coroutine[Any, Any, R | HandlerOutcome]], /) -> JobKind[P, R]: ...
+    def __call__(
+        self, function: Callable[[P, Job], Coroutine[Any, Any, R | HandlerOutcome]], /
+    ) -> JobKind[P, R]: ...
     @overload
     def __call__(self, function: Callable[[P], R | HandlerOutcome], /) -> JobKind[P, R]: ...
     @overload
@@ -137,7 +151,9 @@ class Registry:
     def add(self, kind: JobKind[Any, Any]) -> None:
         """Make a kind known; each name once."""
         if kind.name in self._kinds:
-            raise ConfigurationError(f"kind {kind.name!r} has two handlers: give one of them another name")
+            raise ConfigurationError(
+                f"kind {kind.name!r} has two handlers: give one of them another name"
+            )
         self._kinds[kind.name] = kind
 
     def __getitem__(self, name: str) -> JobKind[Any, Any]:
@@ -154,7 +170,9 @@ class Registry:
         return len(self._kinds)
 
     def keeps(self, usual: Keep) -> list[tuple[State, str, timedelta]]:
-        """How long ended jobs are kept, as (state, kind, how long): what is usual, and what kinds have of their own."""
+        """How long ended jobs are kept, as (state, kind, how long): what is usual, and what kinds
+        have of their own.
+        """
         return [*usual.rules(""), *(rule for kind in self for rule in kind.keep.rules(kind.name))]
 
 
@@ -171,10 +189,14 @@ def make_kind(
 ) -> JobKind[Any, Any]:
     """Read the handler's signature and check everything that can be wrong before a job arrives."""
     if not NAME.fullmatch(name):
-        raise ConfigurationError(f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
+        raise ConfigurationError(
+            f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
+        )
     check_queue(queue)
     if not 1 <= max_attempts <= 1000:
-        raise ConfigurationError(f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}")
+        raise ConfigurationError(
+            f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}"
+        )
     if timeout is not None and timeout <= timedelta(0):
         raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
     for state, _, how_long in keep.rules(name):
@@ -183,30 +205,50 @@ def make_kind(
     is_async = inspect.iscoroutinefunction(function)
     executor = executor or ("async" if is_async else "thread")
     if executor not in ("async", "thread", "process"):
-        raise ConfigurationError(f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}")
+        raise ConfigurationError(
+            f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}"
+        )
     _check_place(function, name, executor)
     if is_async != (executor == "async"):
         wanted = "async def" if executor == "async" else "plain def"
-        raise ConfigurationError(f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}")
+        raise ConfigurationError(
+            f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}"
+        )
     payload, result, wants_job = _signature(function, name)
     return JobKind(
-        name=name, function=function, queue=queue, executor=executor, max_attempts=max_attempts, timeout=timeout,
-        retry=retry, keep=keep, wants_job=wants_job, payload=_adapter(payload, name, "payload"),
+        name=name,
+        function=function,
+        queue=queue,
+        executor=executor,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        retry=retry,
+        keep=keep,
+        wants_job=wants_job,
+        payload=_adapter(payload, name, "payload"),
         result=None if result is Any or result is object else _adapter(result, name, "result"),
-        plain=payload is Any or payload is object, fitting=_fitting(result),
+        plain=payload is Any or payload is object,
+        fitting=_fitting(result),
         returns="None" if result is type(None) else inspect.formatannotation(result),
-    )  # fmt: skip
+    )
 
 
 def check_queue(queue: str) -> None:
     """ConfigurationError unless it is a queue's name."""
     if not QUEUE.fullmatch(queue):
-        raise ConfigurationError(f"{queue[:60]!r} is not a queue: use 1 to 48 letters, digits and . _ : / -")
+        raise ConfigurationError(
+            f"{queue[:60]!r} is not a queue: use 1 to 48 letters, digits and . _ : / -"
+        )
 
 
 def explain(error: ValidationError, whole: str = "payload") -> str:
-    """All that does not fit, in one line; what does not fit as a whole is called `whole`, or not at all."""
-    said = [(".".join(map(str, e["loc"])) or whole, e["msg"]) for e in error.errors(include_input=False)[:5]]
+    """All that does not fit, in one line; what does not fit as a whole is called `whole`, or not at
+    all.
+    """
+    said = [
+        (".".join(map(str, e["loc"])) or whole, e["msg"])
+        for e in error.errors(include_input=False)[:5]
+    ]
     parts = [f"{where}: {why}" if where else why for where, why in said]
     more = error.error_count() - len(parts)
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
@@ -216,36 +258,54 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:
-        raise ConfigurationError(f"kind {name!r}: its annotations cannot be read: {error}") from error
+        raise ConfigurationError(
+            f"kind {name!r}: its annotations cannot be read: {error}"
+        ) from error
     signature = inspect.signature(function).parameters.values()
     parameters = [
-        p for p in signature
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and (p.default is p.empty or p.name == "job")
-    ]  # fmt: skip
+        p
+        for p in signature
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        and (p.default is p.empty or p.name == "job")
+    ]
     named = [p.name for p in signature if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
     if not 1 <= len(parameters) <= 2 or named:
         raise ConfigurationError(f"kind {name!r}: a handler takes (payload) or (payload, job)")
-    return hints.get(parameters[0].name, Any), _without_outcomes(hints.get("return", Any)), len(parameters) == 2
+    return (
+        hints.get(parameters[0].name, Any),
+        _without_outcomes(hints.get("return", Any)),
+        len(parameters) == 2,
+    )
 
 
 def _check_place(function: Callable[..., Any], name: str, executor: Executor) -> None:
-    """A method has no `self` when a worker calls it, and a process can only run what it can import."""
+    """A method has no `self` when a worker calls it, and a process can only run what it can
+    import.
+    """
     path = getattr(function, "__qualname__", "").split(".")
     first = next(iter(inspect.signature(function).parameters), "")
     if len(path) > 1 and path[-2] != "<locals>" and first in ("self", "cls"):
         raise ConfigurationError(
-            f"kind {name!r}: {'.'.join(path[-2:])} is a method, and a worker has no {first} to call it with: "
-            "use a function outside the class, or a staticmethod"
+            f"kind {name!r}: {'.'.join(path[-2:])} is a method, and a worker has no {first} to call"
+            " it with: use a function outside the class, or a staticmethod"
         )
     if executor != "process":
         return
     what = (
-        "has no name" if not path[-1]
-        else "is a lambda" if path[-1] == "<lambda>"
-        else "is defined inside a function" if "<locals>" in path
-        else "is in a program without a file" if _is_without_file(function)
-        else ""
-    )  # fmt: skip
+        "has no name"
+        if not path[-1]
+        else (
+            "is a lambda"
+            if path[-1] == "<lambda>"
+            else (
+                "is defined inside a function"
+                if "<locals>" in path
+                else "is in a program without a file"
+                if _is_without_file(function)
+                else ""
+            )
+        )
+    )
     if what:
         raise ConfigurationError(
             f'kind {name!r}: its handler {what}, and executor="process" imports handlers by name: '
@@ -259,9 +319,15 @@ def _is_without_file(function: Callable[..., Any]) -> bool:
 
 def _fitting(result: Any) -> frozenset[type]:
     """The plain types among those of a return annotation."""
-    parts = typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
+    parts = (
+        typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
+    )
     known = {part for part in parts if isinstance(part, type) and part in _PLAIN}
-    known |= {typing.get_origin(part) for part in parts if part in (list[Any], dict[Any, Any], dict[str, Any])}
+    known |= {
+        typing.get_origin(part)
+        for part in parts
+        if part in (list[Any], dict[Any, Any], dict[str, Any])
+    }
     return frozenset(known)
 
 

@@ -1,4 +1,6 @@
-"""What Postgres answers to the calls that store and change jobs. Match them all; `assert_never` guards the rest."""
+"""What Postgres answers to the calls that store and change jobs. Match them all; `assert_never`
+guards the rest.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ CancelAnswer = Literal["cancelled", "requested", "finished", "unknown"]
 """requested: the job runs, and its worker was told to stop it; finished: it had ended before."""
 
 RetryAnswer = Literal["queued", "running", "key_taken", "unknown"]
-"""queued: it runs again, or now if it was waiting; running: cancel it first; key_taken: another live job has its key."""
+"""queued: it runs again, or now if it was waiting; running: cancel it first; key_taken: another
+live job has its key.
+"""
 
 AmendAnswer = Literal["amended", "stale", "running", "finished", "unknown"]
 """stale: somebody changed the job since that version."""

@@ -21,7 +21,9 @@ class JobTrace(NamedTuple):
 
 @dataclass(slots=True)
 class Claim:
-    """The right to run one attempt of one job. Columns in the order of sql/queries/claim_jobs.sql."""
+    """The right to run one attempt of one job. Columns in the order of
+    sql/queries/claim_jobs.sql.
+    """
 
     id: int
     queue: str
@@ -41,9 +43,13 @@ class Claim:
     created_at: datetime | None = None
     snoozes: int = 0
     completed_by_handler: bool = False
-    """Written by the handler: it completed the job in its own transaction, so finding it gone is no surprise."""
+    """Written by the handler: it completed the job in its own transaction, so finding it gone is no
+    surprise.
+    """
     began: float = 0.0
-    """Written by the executor: when the attempt was started, by the monotonic clock; 0: it never was."""
+    """Written by the executor: when the attempt was started, by the monotonic clock; 0: it never
+    was.
+    """
     ended: float = 0.0
     """Written by the executor: when its outcome was known."""
     trace: JobTrace | None = None

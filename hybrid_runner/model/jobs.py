@@ -19,7 +19,9 @@ _LONGEST_ID = len(str(LARGEST_ID))
 
 
 def parse_job_id(text: str) -> int | None:
-    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the question."""
+    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the
+    question.
+    """
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
         return None
     number = int(text)
@@ -27,7 +29,9 @@ def parse_job_id(text: str) -> int | None:
 
 
 class State(StrEnum):
-    """Where a job stands: queued → running → completed, failed or cancelled; running → queued to try again."""
+    """Where a job stands: queued → running → completed, failed or cancelled; running → queued to
+    try again.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -85,7 +89,11 @@ class Keep:
 
     def rules(self, kind: str) -> list[tuple[State, str, timedelta]]:
         """What is said here, as (state, kind, how long)."""
-        said = ((State.COMPLETED, self.completed), (State.FAILED, self.failed), (State.CANCELLED, self.cancelled))
+        said = (
+            (State.COMPLETED, self.completed),
+            (State.FAILED, self.failed),
+            (State.CANCELLED, self.cancelled),
+        )
         return [(state, kind, keep) for state, keep in said if keep is not None]
 
 
@@ -121,7 +129,9 @@ class JobView:
 
 
 class JobSnapshot(NamedTuple):
-    """Where one job stands, and nothing of what it carries. Columns in the order of sql/queries/job_snapshots.sql."""
+    """Where one job stands, and nothing of what it carries. Columns in the order of
+    sql/queries/job_snapshots.sql.
+    """
 
     id: int
     queue: str

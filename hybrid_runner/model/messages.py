@@ -115,7 +115,16 @@ class CancelAsked:
         return f"cancel {self.job_id}"
 
 
-QueueMessage = JobDue | JobLater | HelpWanted | QueueResumed | WorkerCame | WorkerLeft | RingPassedOn | CancelAsked
+QueueMessage = (
+    JobDue
+    | JobLater
+    | HelpWanted
+    | QueueResumed
+    | WorkerCame
+    | WorkerLeft
+    | RingPassedOn
+    | CancelAsked
+)
 
 
 def _queue_message(text: str) -> QueueMessage | None:
@@ -147,7 +156,11 @@ def _passed_on(rest: str) -> RingPassedOn | None:
     if len(words) != 3:
         return None
     ringer, place = _number(words[1], _LARGEST_PID), _number(words[2], _LARGEST_PLACE)
-    return None if ringer is None or place is None else RingPassedOn(words[0] == "later", ringer, place)
+    return (
+        None
+        if ringer is None or place is None
+        else RingPassedOn(words[0] == "later", ringer, place)
+    )
 
 
 # --- on other channels

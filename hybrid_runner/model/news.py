@@ -1,4 +1,6 @@
-"""What a heartbeat's answer can say. Each type is one word of sql/queries/beat.sql: its own name."""
+"""What a heartbeat's answer can say. Each type is one word of sql/queries/beat.sql: its own
+name.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ class JobHung:
 
 @dataclass(frozen=True, slots=True)
 class RowGone:
-    """A job runs here and has no running row under this claim: it was deleted, taken away, or completed by its handler."""
+    """A job runs here and has no running row under this claim: it was deleted, taken away, or
+    completed by its handler.
+    """
 
     job_id: int
     claim: int

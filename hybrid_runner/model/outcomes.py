@@ -1,6 +1,8 @@
-"""What a handler can say when it ends, and what is written down for it. Frozen values, matched exhaustively.
+"""What a handler can say when it ends, and what is written down for it. Frozen values, matched
+exhaustively.
 
-A new class goes into one of the unions below; type checkers then name every place that must know of it.
+A new class goes into one of the unions below; type checkers then name every place that must know of
+it.
 
 Those that every job passes through are tuples: they are made in a third of the time.
 """
@@ -36,19 +38,24 @@ T = TypeVar("T")
 class _Raisable(Exception):
     """Makes an outcome one that can be raised from wherever the handler has got to."""
 
-    _set_by_python: ClassVar = frozenset({"__cause__", "__context__", "__notes__", "__suppress_context__", "__traceback__"})
+    _set_by_python: ClassVar = frozenset(
+        {"__cause__", "__context__", "__notes__", "__suppress_context__", "__traceback__"}
+    )
 
     def __str__(self) -> str:
         return repr(self)
 
     def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
-        # Exceptions are copied and pickled by their positional arguments, which leave out named ones.
+        # Exceptions are copied and pickled by their positional arguments, which leave out named
+        # ones.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]  # each is one
 
 
 @dataclass_transform(frozen_default=True)
 def _outcome(cls: type[T]) -> type[T]:
-    """A frozen dataclass on which may still be noted where it was raised: contextlib does so, by assignment."""
+    """A frozen dataclass on which may still be noted where it was raised: contextlib does so, by
+    assignment.
+    """
     made: Any = dataclass(frozen=True)(cls)
     refuse = made.__setattr__
 
@@ -64,7 +71,9 @@ def _outcome(cls: type[T]) -> type[T]:
 
 @_outcome
 class Snooze(_Raisable):
-    """The same job again after a delay, or at a time; the attempt is not charged. `data` replaces the job's memory."""
+    """The same job again after a delay, or at a time; the attempt is not charged. `data` replaces
+    the job's memory.
+    """
 
     delay: Duration | None
     data: Any
@@ -74,10 +83,17 @@ class Snooze(_Raisable):
     def __init__(self, delay: Duration | datetime, data: Any = None) -> None: ...
     @overload
     def __init__(self, *, data: Any = None, until: datetime) -> None: ...
-    def __init__(self, delay: Duration | datetime | None = None, data: Any = None, until: datetime | None = None) -> None:
+    def __init__(
+        self,
+        delay: Duration | datetime | None = None,
+        data: Any = None,
+        until: datetime | None = None,
+    ) -> None:
         """`Snooze("5m")`, or with the time: `Snooze(until=tomorrow)`, `Snooze(tomorrow)`."""
         if (delay is None) == (until is None):
-            raise ConfigurationError('Snooze takes a delay or a time: Snooze("5m") or Snooze(until=…)')
+            raise ConfigurationError(
+                'Snooze takes a delay or a time: Snooze("5m") or Snooze(until=…)'
+            )
         if isinstance(delay, datetime):
             delay, until = None, delay
         if delay is not None:
@@ -91,7 +107,10 @@ def _check_time(until: object) -> None:
     if not isinstance(until, datetime):
         raise ConfigurationError(f"Snooze(until=…) takes a datetime, not {until!r}")
     if until.utcoffset() is None:
-        raise ConfigurationError(f"Snooze: {until.isoformat()} has no time zone: use datetime.now(UTC) or datetime(…, tzinfo=…)")
+        raise ConfigurationError(
+            f"Snooze: {until.isoformat()} has no time zone: use datetime.now(UTC) or datetime(…,"
+            " tzinfo=…)"
+        )
 
 
 @_outcome
@@ -144,11 +163,17 @@ class Raised:
     """The exception itself; None if it was raised in another process."""
 
     def __reduce__(self) -> tuple[type[Raised], tuple[str, str, str]]:
-        return Raised, (self.kind, self.message, self.traceback)  # not every exception can be pickled
+        return Raised, (
+            self.kind,
+            self.message,
+            self.traceback,
+        )  # not every exception can be pickled
 
 
 class Stopped(Enum):
-    """The attempt was stopped from outside: the job goes back uncharged, ends as cancelled, or was deleted."""
+    """The attempt was stopped from outside: the job goes back uncharged, ends as cancelled, or was
+    deleted.
+    """
 
     SHUTDOWN = "shutdown"
     CANCEL = "cancel"
@@ -159,7 +184,9 @@ Outcome = HandlerOutcome | Completed | Raised | Stopped
 
 
 def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:
-    """What an exception of a handler means: an outcome that was raised is that outcome, alone in a group too."""
+    """What an exception of a handler means: an outcome that was raised is that outcome, alone in a
+    group too.
+    """
     said = error
     while isinstance(said, BaseExceptionGroup) and len(said.exceptions) == 1:  # as of a TaskGroup
         said = said.exceptions[0]
@@ -172,7 +199,9 @@ def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:
 # --- written down by the settler
 
 RequeueReason = Literal["retry", "snooze", "release"]
-"""Why a job was put back: it failed and is tried again, it asked for later, or its worker gave it back."""
+"""Why a job was put back: it failed and is tried again, it asked for later, or its worker gave it
+back.
+"""
 
 
 FinalState = Literal[State.COMPLETED, State.FAILED, State.CANCELLED]

@@ -1,21 +1,31 @@
-"""When a worker looks into a queue and when it may sleep: interrupts while idle, polling under load, as network drivers do it.
+"""When a worker looks into a queue and when it may sleep: interrupts while idle, polling under
+load, as network drivers do it.
 
 The modes of one worker on one queue:
 
-DEAF     entered at the start and when the listener is lost. It looks when a poll, a timer or a free slot says so. Left when the
+DEAF     entered at the start and when the listener is lost. It looks when a poll, a timer or a free
+         slot says so. Left when the
          listener hears again: everything quiet until then is found by falling asleep.
-FALLING  entered from any mode with nothing left to do. It has lain down (holds the lock that says "somebody sleeps here") and
-         opened the bell, so every insert from now on rings. An insert that was told to be quiet may still be in flight: it looks
-         again until all transactions of that time have ended, and once more after the last, as a sweep. Left to ASLEEP then, to
+FALLING  entered from any mode with nothing left to do. It has lain down (holds the lock that says
+         "somebody sleeps here") and
+         opened the bell, so every insert from now on rings. An insert that was told to be quiet may
+         still be in flight: it looks
+         again until all transactions of that time have ended, and once more after the last, as a
+         sweep. Left to ASLEEP then, to
          FULL, or to AWAKE if jobs come briskly. A ring for help starts the wait anew.
-ASLEEP   entered from FALLING alone. The bell is open, every insert rings. Left to FALLING on a ring for help (a full worker undid
+ASLEEP   entered from FALLING alone. The bell is open, every insert rings. Left to FALLING on a ring
+         for help (a full worker undid
          its mute) and when a mute ran out whose owner died, to AWAKE if jobs come briskly, to FULL.
-AWAKE    entered when jobs come briskly and from FULL when a slot comes free. It mutes the bell for a moment at a time and looks
+AWAKE    entered when jobs come briskly and from FULL when a slot comes free. It mutes the bell for
+         a moment at a time and looks
          every few milliseconds. Left to FULL, and to FALLING when nothing comes any more.
-FULL     entered when a look leaves no free slot. For a moment it just waits for a slot. Then it mutes the bell, and after that
-         asks whether anybody sleeps; if so, the statement has opened the bell again and rung for help. Left to AWAKE by a slot.
+FULL     entered when a look leaves no free slot. For a moment it just waits for a slot. Then it
+         mutes the bell, and after that
+         asks whether anybody sleeps; if so, the statement has opened the bell again and rung for
+         help. Left to AWAKE by a slot.
 
-Each transition is a function of one mode: it gets the answer to the last action and says what to do next. Who calls it does one
+Each transition is a function of one mode: it gets the answer to the last action and says what to do
+next. Who calls it does one
 thing at a time, and keeps what it hears meanwhile for the next `Wait`.
 """
 
@@ -59,7 +69,8 @@ class Pause(Enum):
     """What ends a wait if nothing else does."""
 
     NEVER = "never"  # only a reason
-    FOUND = "found"  # awake, after a look that found something: none, unless they come so fast that a few may gather
+    # awake, after a look that found something: none, unless they come so fast that a few may gather
+    FOUND = "found"
     EMPTY = "empty"  # awake, after a look that found nothing
     FALLING = "falling"  # until the next look while transactions are in flight; longer each time
     FRESH = "fresh"  # full: short handlers will be done by then
@@ -70,7 +81,9 @@ class MuteMode(Enum):
     """How a mute treats those who sleep."""
 
     LOOKING = "looking"  # it looks itself: let them sleep
-    SATURATED = "saturated"  # it looks itself, and every look comes back full: ring for help, keep the mute
+    SATURATED = (  # it looks itself, and every look comes back full: ring for help, keep the mute
+        "saturated"
+    )
     FULL = "full"  # it does not look: if anybody sleeps, undo the mute and ring for help
 
 
@@ -86,7 +99,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Claim what is due, as many as there are free slots; answer Looked. `sweep`: from the lane's start if its cost allows."""
+    """Claim what is due, as many as there are free slots; answer Looked. `sweep`: from the lane's
+    start if its cost allows.
+    """
 
     sweep: bool
     timer: bool = False
@@ -134,7 +149,9 @@ class Woken:
     hearing: bool = True
     free: bool = True
     later: bool = False
-    """Among the reasons, hidden by a stronger one perhaps, was one for which the timer has to be set."""
+    """Among the reasons, hidden by a stronger one perhaps, was one for which the timer has to be
+    set.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +211,9 @@ class BellState:
 
     mode: Mode = Mode.DEAF
     has_sleep_lock: bool = False
-    """It holds the lock that says "somebody sleeps here"; on the listener's session, so that it ends with it."""
+    """It holds the lock that says "somebody sleeps here"; on the listener's session, so that it
+    ends with it.
+    """
     below: int | None = None
     """FALLING: transactions below this may hold quiet inserts; None: all have ended."""
     fresh: bool = False
@@ -219,7 +238,9 @@ class Doorbell:
             case Woken(hearing=False) if state.mode is not Mode.DEAF:
                 return self.to_deaf()
             case Woken(reason=Reason.LISTENER) if state.mode is not Mode.DEAF:
-                return self.to_falling(BellState())  # lost and back before we asked: the lock went with the old session
+                return self.to_falling(
+                    BellState()
+                )  # lost and back before we asked: the lock went with the old session
             case Woken():
                 return self.woken(state, answer)
             case Looked():
@@ -231,7 +252,9 @@ class Doorbell:
             case Marked(below):
                 return replace(state, below=below), Check(below)
             case Checked(ended):
-                return replace(state, below=None if ended else state.below), Look(sweep=True, timer=True)
+                return replace(state, below=None if ended else state.below), Look(
+                    sweep=True, timer=True
+                )
             case _:
                 assert_never(answer)
 
@@ -272,20 +295,30 @@ class Doorbell:
     # --- deaf
 
     def to_deaf(self) -> Step:
-        """Nobody rings us any more; the lock went with the session. Whatever rang in vain is looked for at once."""
+        """Nobody rings us any more; the lock went with the session. Whatever rang in vain is looked
+        for at once.
+        """
         return BellState(), Look(sweep=True, timer=True)
 
     def deaf_woken(self, state: BellState, woken: Woken) -> Step:
         """Look for any reason; once the listener hears, fall asleep in full."""
         if woken.hearing:
             return self.to_falling(state)
-        return state, Look(sweep=True, timer=woken.reason is not Reason.SLOT) if woken.free else Wait(Pause.NEVER)
+        return state, (
+            Look(sweep=True, timer=woken.reason is not Reason.SLOT)
+            if woken.free
+            else Wait(Pause.NEVER)
+        )
 
     # --- falling asleep
 
     def to_falling(self, state: BellState) -> Step:
-        """Lie down, then open the bell: in this order, so that a full worker sees either the lock or the open bell."""
-        return BellState(Mode.FALLING, has_sleep_lock=state.has_sleep_lock), Open(take_sleep_lock=not state.has_sleep_lock)
+        """Lie down, then open the bell: in this order, so that a full worker sees either the lock
+        or the open bell.
+        """
+        return BellState(Mode.FALLING, has_sleep_lock=state.has_sleep_lock), Open(
+            take_sleep_lock=not state.has_sleep_lock
+        )
 
     def falling_woken(self, state: BellState, reason: Reason) -> Step:
         """Ask again who is in flight if a mute was undone, else whether they have ended."""
@@ -296,7 +329,9 @@ class Doorbell:
         return state, Look(sweep=True, timer=True) if state.below is None else Check(state.below)
 
     def asleep_if_nothing_is_left(self, state: BellState, looked: Looked) -> Step:
-        """Asleep means: nobody is in flight, and a sweep after the last of them left nothing. Finding jobs proves neither."""
+        """Asleep means: nobody is in flight, and a sweep after the last of them left nothing.
+        Finding jobs proves neither.
+        """
         if state.below is None and looked.swept:
             return BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER)
         return replace(state, mode=Mode.FALLING), Wait(Pause.FALLING)
@@ -304,12 +339,16 @@ class Doorbell:
     # --- asleep
 
     def asleep_woken(self, state: BellState, woken: Woken) -> Step:
-        """Look for any reason; an insert that was quiet under a mute now undone or run out may still be in flight."""
+        """Look for any reason; an insert that was quiet under a mute now undone or run out may
+        still be in flight.
+        """
         if woken.reason is Reason.EXPIRED:
             return self.to_falling(state)
         if woken.reason is Reason.HELP:
             return replace(state, mode=Mode.FALLING), MarkInFlight()
-        return state, Look(sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER))
+        return state, Look(
+            sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER)
+        )
 
     # --- awake
 
@@ -318,7 +357,9 @@ class Doorbell:
         return self.awake_looked(BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), looked)
 
     def awake_looked(self, state: BellState, looked: Looked) -> Step:
-        """Mute when it is time, look again after a find, pause after none, fall asleep when nothing comes."""
+        """Mute when it is time, look again after a find, pause after none, fall asleep when nothing
+        comes.
+        """
         if not looked.brisk and not looked.found:
             return self.to_falling(state)
         if looked.renew and looked.brisk:
@@ -328,29 +369,43 @@ class Doorbell:
     # --- full
 
     def to_full(self, state: BellState, looked: Looked) -> Step:
-        """Give short handlers a moment before anybody else is told. Under load that is all of being full: then the mute goes on."""
+        """Give short handlers a moment before anybody else is told. Under load that is all of being
+        full: then the mute goes on.
+        """
         state = BellState(Mode.FULL, has_sleep_lock=state.has_sleep_lock, fresh=True)
-        return self.mute(state, looked) if looked.renew and looked.brisk else (state, Wait(Pause.FRESH))
+        return (
+            self.mute(state, looked)
+            if looked.renew and looked.brisk
+            else (state, Wait(Pause.FRESH))
+        )
 
     def full_woken(self, state: BellState, woken: Woken) -> Step:
-        """A slot: look at once. A job is due, or the mute ends: mute and ask whether anybody sleeps."""
+        """A slot: look at once. A job is due, or the mute ends: mute and ask whether anybody
+        sleeps.
+        """
         if woken.free:
             return BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), Look(sweep=False)
         if state.fresh and woken.reason is not Reason.PAUSE:
             return state, Wait(Pause.FRESH)  # what is left of the moment
         if state.open and woken.reason is not Reason.TIMER:
             return state, Wait(Pause.NEVER)
-        return replace(state, has_sleep_lock=False, fresh=False), Mute(MuteMode.FULL, drop_sleep_lock=state.has_sleep_lock)
+        return replace(state, has_sleep_lock=False, fresh=False), Mute(
+            MuteMode.FULL, drop_sleep_lock=state.has_sleep_lock
+        )
 
     # --- awake or full
 
     def mute(self, state: BellState, looked: Looked) -> Step:
         """It looks itself, or will in a moment: no need for rings, but perhaps for help."""
         mute_mode = MuteMode.SATURATED if looked.saturated else MuteMode.LOOKING
-        return replace(state, has_sleep_lock=False), Mute(mute_mode, drop_sleep_lock=state.has_sleep_lock)
+        return replace(state, has_sleep_lock=False), Mute(
+            mute_mode, drop_sleep_lock=state.has_sleep_lock
+        )
 
     def muted(self, state: BellState, *, undone: bool) -> Step:
-        """Awake: look on. Full: keep the mute for its time, or leave the queue to those who slept."""
+        """Awake: look on. Full: keep the mute for its time, or leave the queue to those who
+        slept.
+        """
         if state.mode is Mode.AWAKE:
             return state, Look(sweep=False)
         if state.fresh:

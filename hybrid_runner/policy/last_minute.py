@@ -11,7 +11,9 @@ STEPS = 12
 
 @dataclass(frozen=True, slots=True)
 class LastMinute:
-    """Here a poll is any question for due jobs, whatever caused it: a look, a sweep, a fallback poll."""
+    """Here a poll is any question for due jobs, whatever caused it: a look, a sweep, a fallback
+    poll.
+    """
 
     looks_per_minute: int = 0
     jobs_found_per_look: float = 0.0
@@ -58,14 +60,21 @@ class LookCounter:
         """The figures."""
         oldest = int(now / STEP) - STEPS
         pieces = [piece for piece in list(self._pieces) if piece.number > oldest]
-        answered, failed = sum(piece.answered for piece in pieces), sum(piece.failed for piece in pieces)
+        answered, failed = (
+            sum(piece.answered for piece in pieces),
+            sum(piece.failed for piece in pieces),
+        )
         if not answered + failed:
             return QUIET
         return LastMinute(
             looks_per_minute=answered + failed,
-            jobs_found_per_look=round(sum(piece.found for piece in pieces) / (answered + failed), 3),
+            jobs_found_per_look=round(
+                sum(piece.found for piece in pieces) / (answered + failed), 3
+            ),
             claim_success_rate=round(answered / (answered + failed), 4),
-            claim_latency_ms=round(1000 * sum(piece.seconds for piece in pieces) / max(1, answered), 3),
+            claim_latency_ms=round(
+                1000 * sum(piece.seconds for piece in pieces) / max(1, answered), 3
+            ),
             longest_claim_ms=round(1000 * max(piece.longest for piece in pieces), 3),
         )
 

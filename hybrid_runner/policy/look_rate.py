@@ -1,4 +1,6 @@
-"""How often a worker looks while it is awake, when being rung is cheaper, and how often it may sweep. Time is an argument."""
+"""How often a worker looks while it is awake, when being rung is cheaper, and how often it may
+sweep. Time is an argument.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TIMER = 0.001
 
 
 LONGEST_BLOCK = 300.0
-"""Seconds after which a sweep is allowed whatever the last one cost: it may have been the network that took so long."""
+"""Seconds after which a sweep is allowed whatever the last one cost: it may have been the network
+that took so long.
+"""
 
 
 KNOWN_BEFORE = timedelta(milliseconds=100)
@@ -61,9 +65,11 @@ def pause_after_find(rate: float, gather_from: float, gather: float) -> float:
 
 
 def pause_after_none(rate: float, look: float, spent: float, share: float, longest: float) -> float:
-    """A quarter of the time in which a job is expected, if that is worth a timer; more once looks have spent their share.
+    """A quarter of the time in which a job is expected, if that is worth a timer; more once looks
+    have spent their share.
 
-    `look` is what one costs, `spent` the share of the last moments that went into looks that found nothing.
+    `look` is what one costs, `spent` the share of the last moments that went into looks that found
+    nothing.
     """
     expected = longest if rate <= 0 else min(longest, 0.25 / rate)
     if spent >= share:
@@ -72,19 +78,26 @@ def pause_after_none(rate: float, look: float, spent: float, share: float, longe
 
 
 def pause_for_known(rate: float, unexpected: float, awake_from: float) -> float:
-    """The least pause between looks: some while only jobs whose time was known keep a worker awake, else none.
+    """The least pause between looks: some while only jobs whose time was known keep a worker awake,
+    else none.
 
-    `rate` counts all jobs, `unexpected` those that came without notice; for their sake it would look at once.
+    `rate` counts all jobs, `unexpected` those that came without notice; for their sake it would
+    look at once.
     """
     others_keep_it_awake = is_brisk(unexpected, awake_from, awake=True)
     return TOGETHER if is_brisk(rate, awake_from, awake=True) and not others_keep_it_awake else 0.0
 
 
 def count_unexpected(claims: Sequence[Claim]) -> int:
-    """How many of the jobs that a look found came without notice, as an insert does that is due at once."""
+    """How many of the jobs that a look found came without notice, as an insert does that is due at
+    once.
+    """
     if len(claims) > _FEW:
         return len(claims)
-    return sum(claim.created_at is None or claim.run_at - claim.created_at < KNOWN_BEFORE for claim in claims)
+    return sum(
+        claim.created_at is None or claim.run_at - claim.created_at < KNOWN_BEFORE
+        for claim in claims
+    )
 
 
 @dataclass(slots=True)
@@ -131,7 +144,9 @@ class LookBudget:
         is_due = now - self._sweeps.last_at >= self._sweep_every
         return (wanted or is_due) and self._sweeps.allowed(now)
 
-    def looked(self, claims: Sequence[Claim], asked: int, began: float, ended: float, *, swept: bool) -> None:
+    def looked(
+        self, claims: Sequence[Claim], asked: int, began: float, ended: float, *, swept: bool
+    ) -> None:
         """A look came to this."""
         if swept:
             # What the network took says nothing of what sweeps cost.
@@ -156,7 +171,9 @@ class LookBudget:
         """Seconds until the next look."""
         settings = self._settings
         pause = pause_after_find(
-            self._arrivals.rate(now), settings.tuning.look_batch_rate, settings.tuning.look_batch_pause.total_seconds()
+            self._arrivals.rate(now),
+            settings.tuning.look_batch_rate,
+            settings.tuning.look_batch_pause.total_seconds(),
         )
         return max(pause, self._pause_for_known(now)) if self._found_all else pause
 
@@ -164,12 +181,17 @@ class LookBudget:
         """Seconds until the next look."""
         settings, rate, spent = self._settings, self._arrivals.rate(now), self._in_vain.rate(now)
         longest = settings.tuning.idle_look_pause_max.total_seconds()
-        pause = pause_after_none(rate, self._look_seconds, spent, settings.tuning.idle_look_share, longest)
+        pause = pause_after_none(
+            rate, self._look_seconds, spent, settings.tuning.idle_look_share, longest
+        )
         return max(pause, self._pause_for_known(now))
 
     def pause_while_falling(self, now: float) -> float:
         """Seconds until the next look: longer each time, and not before a sweep is allowed."""
-        self._falling_pause = min(self._settings.tuning.falling_pause_max.total_seconds(), max(0.001, 2 * self._falling_pause))
+        self._falling_pause = min(
+            self._settings.tuning.falling_pause_max.total_seconds(),
+            max(0.001, 2 * self._falling_pause),
+        )
         return max(self._falling_pause, self._sweeps.ready_at - now)
 
     def falls_anew(self) -> None:
@@ -177,4 +199,8 @@ class LookBudget:
         self._falling_pause = 0.0
 
     def _pause_for_known(self, now: float) -> float:
-        return pause_for_known(self._arrivals.rate(now), self._unexpected.rate(now), self._settings.tuning.doorbell_rate)
+        return pause_for_known(
+            self._arrivals.rate(now),
+            self._unexpected.rate(now),
+            self._settings.tuning.doorbell_rate,
+        )

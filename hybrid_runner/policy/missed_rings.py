@@ -1,8 +1,11 @@
 """Which jobs a fallback poll found although a ring should have announced them. Time is an argument.
 
-Many a job is rightly found by a poll. Only this counts: the job was inserted as due; we were asleep with an open bell when that
-happened, and have been since; nothing was heard on the queue's channel since then, nor for a moment after the poll, in which
-the ring of a transaction that committed just now still arrives; and nobody mutes the bell or knows other kinds than we do.
+Many a job is rightly found by a poll. Only this counts: the job was inserted as due; we were asleep
+with an open bell when that
+happened, and have been since; nothing was heard on the queue's channel since then, nor for a moment
+after the poll, in which
+the ring of a transaction that committed just now still arrives; and nobody mutes the bell or knows
+other kinds than we do.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ class Proof:
     """What is known of suspects a moment later."""
 
     inserted_as_due: int
-    """So many of them; what was delayed, put back or retried rang when that was done, and then has a timer."""
+    """So many of them; what was delayed, put back or retried rang when that was done, and then has
+    a timer.
+    """
     bell_open: bool
     """Whether nobody muted it when the poll came back."""
     alone: bool
@@ -48,7 +53,9 @@ class Proof:
 
 
 def is_suspect(waited: float, sleeper: Sleeper) -> bool:
-    """Whether a job that was due for so many seconds, when a fallback poll found it, may have rung in vain."""
+    """Whether a job that was due for so many seconds, when a fallback poll found it, may have rung
+    in vain.
+    """
     if sleeper.asleep is None or sleeper.mixed or waited < MARGIN:
         return False
     since_due = waited + MARGIN

@@ -22,12 +22,17 @@ class Pace:
         return self._grown(max(0, empty_polls - 1))
 
     def outage(self, failures: int, chance: float) -> timedelta:
-        """The pause after so many failures in a row, up to a fifth shorter by `chance` so that a fleet spreads."""
+        """The pause after so many failures in a row, up to a fifth shorter by `chance` so that a
+        fleet spreads.
+        """
         return self._grown(max(0, failures - 1)) * (1 - 0.2 * chance)
 
     def _grown(self, steps: int) -> timedelta:
         # 64 doublings pass every cap; past that the power would overflow.
-        return min(self.cap, timedelta(seconds=min(self.base.total_seconds() * self.factor ** min(steps, 64), 1e9)))
+        return min(
+            self.cap,
+            timedelta(seconds=min(self.base.total_seconds() * self.factor ** min(steps, 64), 1e9)),
+        )
 
 
 OUTAGE = Pace(timedelta(seconds=1), timedelta(seconds=10), 2)
@@ -46,10 +51,14 @@ class RetryPolicy:
         if parse_duration(self.base) > parse_duration(self.cap):
             raise ConfigurationError("a RetryPolicy needs a base that is not longer than its cap")
         if not 1 <= self.factor <= 100:
-            raise ConfigurationError(f"a RetryPolicy needs a factor between 1 and 100, not {self.factor!r}")
+            raise ConfigurationError(
+                f"a RetryPolicy needs a factor between 1 and 100, not {self.factor!r}"
+            )
 
     def delay(self, attempt: int, chance: float) -> timedelta:
-        """The pause after attempt number `attempt`, by `chance` between `base` and the grown ceiling."""
+        """The pause after attempt number `attempt`, by `chance` between `base` and the grown
+        ceiling.
+        """
         base = parse_duration(self.base)
         ceiling = Pace(base, parse_duration(self.cap), self.factor).poll(attempt + 1)
         return base + (ceiling - base) * chance

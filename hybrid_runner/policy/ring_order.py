@@ -1,4 +1,6 @@
-"""Which of many sleeping workers a ring is for: all hear it, a few should look. Everybody computes the same order."""
+"""Which of many sleeping workers a ring is for: all hear it, a few should look. Everybody computes
+the same order.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Part(Enum):
 
 
 def place(ringer: int, worker_id: str, members: Iterable[str]) -> int:
-    """Where a worker stands in the order for a ring of this session; whoever is unknown to the others ranks itself all the same."""
+    """Where a worker stands in the order for a ring of this session; whoever is unknown to the
+    others ranks itself all the same.
+    """
     mine = _rank(ringer, worker_id)
     return sum(_rank(ringer, other) < mine for other in members if other != worker_id)
 
@@ -35,5 +39,6 @@ def part(position: int, members: int) -> Part:
 
 
 def _rank(ringer: int, worker_id: str) -> tuple[bytes, str]:
-    # A checksum would not do: all ringers then move all workers alike, and some are hardly ever first.
+    # A checksum would not do: all ringers then move all workers alike, and some are hardly ever
+    # first.
     return blake2b(f"{ringer}:{worker_id}".encode(), digest_size=8).digest(), worker_id

@@ -27,8 +27,12 @@ from hybrid_runner.model.outcomes import (
 from hybrid_runner.policy.pace import RetryPolicy
 
 
-def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime, chance: float) -> Settlement:
-    """Completed and Fail and Cancel end the job; Snooze, Retry and an exception put it back while its bounds allow."""
+def decide(
+    claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime, chance: float
+) -> Settlement:
+    """Completed and Fail and Cancel end the job; Snooze, Retry and an exception put it back while
+    its bounds allow.
+    """
     match outcome:
         case Completed(result):
             return Finished(claim, State.COMPLETED, result=result)
@@ -44,11 +48,19 @@ def decide(claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime
             return _again(failed, pause, policy, now, chance)
         case Raised(kind, message, traceback, exception):
             error = error_text(claim, now, kind, message, traceback)
-            return _again(Finished(claim, State.FAILED, error=error, exception=exception), None, policy, now, chance)
+            return _again(
+                Finished(claim, State.FAILED, error=error, exception=exception),
+                None,
+                policy,
+                now,
+                chance,
+            )
         case Stopped.SHUTDOWN:
             return Requeued(claim, timedelta(0), charged=False, why="release")
         case Stopped.CANCEL | Stopped.ROW_GONE:
-            return Finished(claim, State.CANCELLED)  # cancel() wrote the reason down; without its row it is dropped
+            return Finished(
+                claim, State.CANCELLED
+            )  # cancel() wrote the reason down; without its row it is dropped
         case _:
             assert_never(outcome)
 
@@ -57,7 +69,9 @@ def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
     try:
         memory = None if snooze.data is None else encode(snooze.data, "the data of Snooze")
     except NotStorable as error:
-        return Finished(claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error)))
+        return Finished(
+            claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error))
+        )
     if snooze.until is not None:
         delay = max(timedelta(0), snooze.until - now)
     else:
@@ -66,7 +80,9 @@ def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
     return _later(Requeued(claim, delay, charged=False, data=memory, why="snooze"), now)
 
 
-def _again(failed: Finished, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float) -> Settlement:
+def _again(
+    failed: Finished, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float
+) -> Settlement:
     """One more attempt, if there is one left; else the job has failed."""
     claim = failed.claim
     if claim.attempt >= claim.max_attempts:
@@ -83,8 +99,12 @@ def _later(requeued: Requeued, now: datetime) -> Settlement:
     return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
 
 
-def error_text(claim: Claim, now: datetime, error_type: str, message: str, traceback: str = "") -> str:
-    """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler raised."""
+def error_text(
+    claim: Claim, now: datetime, error_type: str, message: str, traceback: str = ""
+) -> str:
+    """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler
+    raised.
+    """
     entry: dict[str, object] = {
         "at": now.isoformat(),
         "attempt": claim.attempt,

@@ -73,7 +73,9 @@ class Settings:
     def _made(cls, values: Mapping[str, object], tuning: Tuning) -> Self:
         for name in values:
             if name not in _FIELDS:
-                raise ConfigurationError(f"there is no setting {name!r}{_guess(name, _FIELDS)}: see docs/settings.md")
+                raise ConfigurationError(
+                    f"there is no setting {name!r}{_guess(name, _FIELDS)}: see docs/settings.md"
+                )
         sections = {attribute: _section(section, values) for attribute, section in SECTIONS}
         return cls(**sections, tuning=tuning)
 

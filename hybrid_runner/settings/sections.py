@@ -39,7 +39,11 @@ class Database(Section):
     ] = None
     start_timeout: Annotated[
         Duration,
-        Field(description="How long `worker` and `migrate` wait for a server that does not answer yet."),
+        Field(
+            description=(
+                "How long `worker` and `migrate` wait for a server that does not answer yet."
+            )
+        ),
     ] = timedelta(seconds=60)
 
     @property
@@ -81,16 +85,32 @@ class Work(Section):
     ] = max(1, os.cpu_count() or 1)
     heartbeat: Annotated[
         Duration,
-        Field(description="How often a worker says that it lives; at the latest after a third of its lease."),
+        Field(
+            description=(
+                "How often a worker says that it lives; at the latest after a third of its lease."
+            )
+        ),
     ] = timedelta(seconds=10)
-    lease: Annotated[Duration, Field(description="Silence after which a worker counts as dead.")] = timedelta(seconds=30)
+    lease: Annotated[
+        Duration, Field(description="Silence after which a worker counts as dead.")
+    ] = timedelta(seconds=30)
     timeout_grace: Annotated[
         Duration,
-        Field(description="How long past its time-out a job may run, until it is taken from a worker that hangs."),
+        Field(
+            description=(
+                "How long past its time-out a job may run, until it is taken from a worker that"
+                " hangs."
+            )
+        ),
     ] = timedelta(seconds=30)
     stall_after: Annotated[
         Duration,
-        Field(description="How long a handler may hold up the event loop, until its stack is logged and `/ready` says no."),
+        Field(
+            description=(
+                "How long a handler may hold up the event loop, until its stack is logged and"
+                " `/ready` says no."
+            )
+        ),
     ] = timedelta(seconds=5)
     grace: Annotated[
         Duration,
@@ -99,9 +119,11 @@ class Work(Section):
     flush_claims: Annotated[
         bool,
         Field(
-            description="Wait until a claim is on disk. Without, a job that was claimed within the "
-            "last second before Postgres crashes may run a second time; nothing is lost either "
-            "way."
+            description=(
+                "Wait until a claim is on disk. Without, a job that was claimed within the "
+                "last second before Postgres crashes may run a second time; nothing is lost either "
+                "way."
+            )
         ),
     ] = False
 
@@ -109,11 +131,21 @@ class Work(Section):
 class Polling(Section):
     """The fallback poll: what finds jobs whose ring was lost."""
 
-    poll_base: Annotated[Duration, Field(description="First fallback poll while no rings can arrive.")] = timedelta(seconds=5)
-    poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while no rings can arrive.")] = timedelta(seconds=30)
-    poll_factor: Annotated[float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")] = 1.5
-    hybrid_poll_base: Annotated[Duration, Field(description="First fallback poll while rings arrive.")] = timedelta(seconds=30)
-    hybrid_poll_cap: Annotated[Duration, Field(description="Slowest fallback poll while rings arrive.")] = timedelta(seconds=60)
+    poll_base: Annotated[
+        Duration, Field(description="First fallback poll while no rings can arrive.")
+    ] = timedelta(seconds=5)
+    poll_cap: Annotated[
+        Duration, Field(description="Slowest fallback poll while no rings can arrive.")
+    ] = timedelta(seconds=30)
+    poll_factor: Annotated[
+        float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")
+    ] = 1.5
+    hybrid_poll_base: Annotated[
+        Duration, Field(description="First fallback poll while rings arrive.")
+    ] = timedelta(seconds=30)
+    hybrid_poll_cap: Annotated[
+        Duration, Field(description="Slowest fallback poll while rings arrive.")
+    ] = timedelta(seconds=60)
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
@@ -127,15 +159,27 @@ class Retention(Section):
 
     keep_completed: Annotated[
         Duration | None,
-        Field(description="How long completed jobs are kept; absent: as the database has it, at first 1h."),
+        Field(
+            description=(
+                "How long completed jobs are kept; absent: as the database has it, at first 1h."
+            )
+        ),
     ] = None
     keep_failed: Annotated[
         Duration | None,
-        Field(description="How long failed jobs are kept; absent: as the database has it, at first 24h."),
+        Field(
+            description=(
+                "How long failed jobs are kept; absent: as the database has it, at first 24h."
+            )
+        ),
     ] = None
     keep_cancelled: Annotated[
         Duration | None,
-        Field(description="How long cancelled jobs are kept; absent: as the database has it, at first 24h."),
+        Field(
+            description=(
+                "How long cancelled jobs are kept; absent: as the database has it, at first 24h."
+            )
+        ),
     ] = None
 
 
@@ -146,13 +190,17 @@ class Pages(Section):
         str,
         Field(min_length=1, description="Where `worker` serves its pages; 0.0.0.0 is everywhere."),
     ] = "127.0.0.1"
-    http_port: Annotated[int, Field(ge=0, le=65_535, description="Their port; 0: `worker` serves none.")] = 8080
+    http_port: Annotated[
+        int, Field(ge=0, le=65_535, description="Their port; 0: `worker` serves none.")
+    ] = 8080
     http_token: Annotated[
         SecretStr | None,
         AfterValidator(check_token),
         Field(
-            description="Who sends it (`Authorization: Bearer …`) may see what jobs carry, and "
-            "cancel and retry them; absent: nobody may."
+            description=(
+                "Who sends it (`Authorization: Bearer …`) may see what jobs carry, and "
+                "cancel and retry them; absent: nobody may."
+            )
         ),
     ] = None
     http_readers: Annotated[
@@ -160,7 +208,9 @@ class Pages(Section):
         Field(
             ge=1,
             le=10_000,
-            description="How many may read streams of events at a time; each costs a connection and memory.",
+            description=(
+                "How many may read streams of events at a time; each costs a connection and memory."
+            ),
         ),
     ] = 100
 
@@ -177,14 +227,21 @@ class Logs(Section):
         Literal["auto", "console", "json", "app"],
         BeforeValidator(lower_case),
         Field(
-            description="How `worker` logs: console, json, or app (it leaves logging as the "
-            "application has set it up); auto: app if the application has set up logging, else "
-            "console."
+            description=(
+                "How `worker` logs: console, json, or app (it leaves logging as the "
+                "application has set it up); auto: app if the application has set up logging, else "
+                "console."
+            )
         ),
     ] = "auto"
     log_payloads: Annotated[
         bool,
-        Field(description="Whether debug lines about claims show the first characters of the payload; otherwise none does."),
+        Field(
+            description=(
+                "Whether debug lines about claims show the first characters of the payload;"
+                " otherwise none does."
+            )
+        ),
     ] = False
 
 

@@ -1,1 +1,3 @@
-"""The only package that talks to Postgres: connections, statements by name, migrations, errors translated."""
+"""The only package that talks to Postgres: connections, statements by name, migrations, errors
+translated.
+"""

@@ -1,4 +1,6 @@
-"""Jobs that differ in little: what they share is said once, and sent once where the statement allows it."""
+"""Jobs that differ in little: what they share is said once, and sent once where the statement
+allows it.
+"""
 
 from __future__ import annotations
 
@@ -30,5 +32,7 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
         together = list(neighbours)
         keys = [job.key for job in together]
         keyed = keys.count(None) < len(keys)
-        groups.append(Alike(together[0], [job.payload for job in together], keys if keyed else None))
+        groups.append(
+            Alike(together[0], [job.payload for job in together], keys if keyed else None)
+        )
     return groups

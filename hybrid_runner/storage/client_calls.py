@@ -1,4 +1,6 @@
-"""The storage calls of applications, one per file in sql/queries, named alike. They run on whatever can fetch."""
+"""The storage calls of applications, one per file in sql/queries, named alike. They run on whatever
+can fetch.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,16 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
     return Enqueued(*rows[0])
 
 
-async def enqueue_many(on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict) -> list[Enqueued]:
+async def enqueue_many(
+    on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict
+) -> list[Enqueued]:
     """Store many jobs in one statement, in order."""
     return await enqueue_groups(on, alike(jobs), on_conflict)
 
 
-async def enqueue_groups(on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict) -> list[Enqueued]:
+async def enqueue_groups(
+    on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict
+) -> list[Enqueued]:
     """Store groups of jobs in one statement, in order; what a single group shares is sent once."""
     match groups:
         case []:
@@ -91,7 +97,9 @@ async def get_job(on: Fetches, job_id: int) -> JobView | None:
     return _view(rows[0]) if rows else None
 
 
-async def list_jobs(on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int) -> list[JobView]:
+async def list_jobs(
+    on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int
+) -> list[JobView]:
     """The newest jobs first."""
     return [_view(row) for row in await fetch(on, "list_jobs", state, queue, kind, most)]
 
@@ -124,7 +132,10 @@ async def amend_job(
     data: str | None,
 ) -> AmendAnswer:
     """Change a queued job if it is still at this version."""
-    return cast("AmendAnswer", await fetch_value(on, "amend_job", job_id, version, payload, priority, run_at, data))
+    return cast(
+        "AmendAnswer",
+        await fetch_value(on, "amend_job", job_id, version, payload, priority, run_at, data),
+    )
 
 
 async def pause_queue(on: Fetches, queue: str) -> bool:

@@ -19,7 +19,8 @@ from hybrid_runner.errors import (
     ValueRefused,
 )
 
-# Later the same statement may work: connection lost, resources short, shutting down, read-only in a failover, conflicts.
+# Later the same statement may work: connection lost, resources short, shutting down, read-only in a
+# failover, conflicts.
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
@@ -31,7 +32,8 @@ _LOST = (
     asyncpg.exceptions.ConnectionDoesNotExistError,
     OSError,
     EOFError,
-    asyncpg.exceptions.InternalClientError,  # no host is what target_session_attrs asks for: a failover goes on
+    # no host is what target_session_attrs asks for: a failover goes on
+    asyncpg.exceptions.InternalClientError,
 )
 
 
@@ -43,10 +45,13 @@ def translate(error: BaseException) -> RunnerError:
         case asyncpg.exceptions.ClientConfigurationError():
             return ConfigurationError(f"the DSN cannot be used: {_line(error)}")
         case asyncpg.exceptions.ProtocolViolationError() if "startup parameter" in str(error):
-            return DatabaseError(f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN")
+            return DatabaseError(
+                f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN"
+            )
         case asyncpg.PostgresError():
             return _from_postgres(error)
-        # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for ever.
+        # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for
+        # ever.
         case ValueError() | TypeError() | OverflowError():
             return ValueRefused(f"Postgres cannot take this value: {_line(error)}")
         case TimeoutError():
@@ -67,16 +72,22 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
     if state == "23514":
         named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
-        return EnqueueError(f"the job was refused: {named[1].replace('_', ' ')}" if named else f"refused: {line}")
+        return EnqueueError(
+            f"the job was refused: {named[1].replace('_', ' ')}" if named else f"refused: {line}"
+        )
     if state[:2] == "28":
         return DatabaseError(f"Postgres refused the login: {line}")
     if state == "3D000":
         return DatabaseError(f"{line}: create it, or correct the DSN")
     if state == "42501":
-        return DatabaseError(f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use another")
+        return DatabaseError(
+            f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use"
+            " another"
+        )
     if state in _MISSING and "hybrid_runner" in line:
         return SchemaMissing(
-            f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner migrate` with the same DSN"
+            f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner"
+            " migrate` with the same DSN"
         )
     if state in ("22P05", "22021"):
         return EnqueueError("Postgres cannot store a NUL character: remove or escape it")

@@ -27,7 +27,9 @@ def parse(what: str, queue: str, value: str) -> HeartbeatNews:
     """One row; ValueError for a word that no type stands for."""
     make = _MAKE.get(what)
     if make is None:
-        raise ValueError(f"beat.sql says {what!r}, and no type of hybrid_runner.model.news stands for it")
+        raise ValueError(
+            f"beat.sql says {what!r}, and no type of hybrid_runner.model.news stands for it"
+        )
     return make(queue, value)
 
 

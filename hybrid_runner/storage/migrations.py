@@ -1,4 +1,6 @@
-"""Brings a database to this version's schema: forward only, in one transaction, safe from many processes at once."""
+"""Brings a database to this version's schema: forward only, in one transaction, safe from many
+processes at once.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ from hybrid_runner.storage.queries import Migration, functions, migrations, quer
 
 # Everyone who migrates waits here; the number only has to be the same everywhere.
 LOCK = "SELECT pg_advisory_xact_lock(7220483551)"
-RECORD = "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES ({version}, '{name}', '{checksum}')"
+RECORD = (
+    "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES ({version}, '{name}',"
+    " '{checksum}')"
+)
 UNCHECKED = "SET LOCAL check_function_bodies = off"
 """Functions come in the order of their names, so one may name another that comes after it."""
 _UNDEFINED = ("3F000", "42P01")
 
 
 class Applied(NamedTuple):
-    """A migration that a database has. Columns in the order of sql/queries/applied_migrations.sql."""
+    """A migration that a database has. Columns in the order of
+    sql/queries/applied_migrations.sql.
+    """
 
     version: int
     name: str
@@ -28,7 +35,9 @@ class Applied(NamedTuple):
 
 
 async def migrate(connection: Connection) -> list[Migration]:
-    """Apply the migrations that are missing, then all functions and grants; the migrations that this call applied."""
+    """Apply the migrations that are missing, then all functions and grants; the migrations that
+    this call applied.
+    """
     try:
         async with connection.transaction():
             await connection.execute(LOCK)
@@ -61,25 +70,34 @@ async def _applied(on: Fetches) -> list[Applied]:
 
 
 async def require_schema(on: Fetches) -> None:
-    """SchemaMissing unless the database has every migration this version needs; newer ones are fine."""
+    """SchemaMissing unless the database has every migration this version needs; newer ones are
+    fine.
+    """
     at, needed = await schema_version(on), migrations()[-1].version
     if at == 0:
-        raise SchemaMissing("the database has no hybrid_runner schema: run `hybrid-runner migrate` with the same DSN")
+        raise SchemaMissing(
+            "the database has no hybrid_runner schema: run `hybrid-runner migrate` with the"
+            " same DSN"
+        )
     if at < needed:
         raise SchemaMissing(
-            f"the database's schema is version {at}, this version needs {needed}: run `hybrid-runner migrate` with the same DSN"
+            f"the database's schema is version {at}, this version needs {needed}: run"
+            " `hybrid-runner migrate` with the same DSN"
         )
 
 
 def _version_of(applied: list[Applied]) -> int:
-    """The newest; SchemaUnreleased when one of them is not what this version has under its number."""
+    """The newest; SchemaUnreleased when one of them is not what this version has under its
+    number.
+    """
     ours = {step.version: (step.name, step.checksum) for step in migrations()}
     for theirs in applied:
         if ours.get(theirs.version, theirs[1:]) != theirs[1:]:
             raise SchemaUnreleased(
-                f"the database was made by an unreleased hybrid-runner (its migration {theirs.version} is another one): "
-                "start anew with DROP SCHEMA hybrid_runner CASCADE, which deletes its jobs, or, if it is the embedded one, "
-                "remove the folder that holds it"
+                "the database was made by an unreleased hybrid-runner (its migration"
+                f" {theirs.version} is another one): start anew with DROP SCHEMA hybrid_runner"
+                " CASCADE, which deletes its jobs, or, if it is the embedded one, remove the"
+                " folder that holds it"
             )
     return applied[-1].version if applied else 0
 
@@ -88,14 +106,21 @@ def refuse_newer(at: int) -> None:
     """SchemaTooNew when the database is ahead of this code."""
     known = migrations()[-1].version
     if at > known:
-        raise SchemaTooNew(f"the database's schema is version {at}, this version knows {known}: upgrade hybrid-runner")
+        raise SchemaTooNew(
+            f"the database's schema is version {at}, this version knows {known}: upgrade"
+            " hybrid-runner"
+        )
 
 
 def as_script(at: int = 0) -> str:
     """What `migrate` would run from version `at` on, for psql."""
     refuse_newer(at)
     steps = [("lock", LOCK), ("bootstrap", script("bootstrap")), *_steps(at)]
-    return "BEGIN;\n" + "".join(f"-- ---- {title}\n{sql.rstrip().rstrip(';')};\n\n" for title, sql in steps) + "COMMIT;\n"
+    return (
+        "BEGIN;\n"
+        + "".join(f"-- ---- {title}\n{sql.rstrip().rstrip(';')};\n\n" for title, sql in steps)
+        + "COMMIT;\n"
+    )
 
 
 def _steps(at: int) -> list[tuple[str, str]]:

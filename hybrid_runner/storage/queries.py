@@ -20,7 +20,9 @@ class Migration(NamedTuple):
 
     @property
     def checksum(self) -> str:
-        """Of its text: a migration that was released is never changed, one that was not may have been."""
+        """Of its text: a migration that was released is never changed, one that was not may have
+        been.
+        """
         return sha256(self.sql.encode()).hexdigest()[:16]
 
 
@@ -30,7 +32,10 @@ def sql_folder() -> Path:
     for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql"):
         if (folder / "queries").is_dir():
             return folder
-    raise FileNotFoundError(f"no sql/ folder beside {_PACKAGE}: the installation is damaged, install hybrid-runner again")
+    raise FileNotFoundError(
+        f"no sql/ folder beside {_PACKAGE}: the installation is damaged, install hybrid-runner"
+        " again"
+    )
 
 
 @cache
@@ -52,13 +57,17 @@ def migrations() -> tuple[Migration, ...]:
     for place, path in enumerate(sorted((sql_folder() / "migrations").glob("*.sql")), start=1):
         match = re.fullmatch(r"(\d{4})_(\w+)", path.stem)
         if match is None or int(match[1]) != place:
-            raise FileNotFoundError(f"{path.name} is not migration {place:04d}: the installation is damaged")
+            raise FileNotFoundError(
+                f"{path.name} is not migration {place:04d}: the installation is damaged"
+            )
         found.append(Migration(place, match[2], path.read_text(encoding="utf-8")))
     return tuple(found)
 
 
 @cache
 def functions() -> tuple[tuple[str, str], ...]:
-    """The name and the SQL of every function, each of which replaces an older one of the same signature."""
+    """The name and the SQL of every function, each of which replaces an older one of the same
+    signature.
+    """
     files = sorted((sql_folder() / "functions").glob("*.sql"))
     return tuple((path.stem, path.read_text(encoding="utf-8")) for path in files)

@@ -37,7 +37,11 @@ async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[JobSnapshot]:
 
 
 async def find_new_jobs(
-    on: Fetches, behind: int, queues: Sequence[str] | None, kinds: Sequence[str] | None, deepest: int
+    on: Fetches,
+    behind: int,
+    queues: Sequence[str] | None,
+    kinds: Sequence[str] | None,
+    deepest: int,
 ) -> NewIds:
     """The live jobs behind an id; None: of any queue, of any kind."""
     row = (await fetch(on, "find_new_jobs", behind, queues, kinds, deepest))[0]
@@ -48,5 +52,7 @@ def _standing(row: asyncpg.Record) -> JobSnapshot:
     standing = JobSnapshot(*row[: len(JobSnapshot._fields)])
     return standing._replace(
         state=State(standing.state),
-        run_at=standing.run_at.replace(tzinfo=UTC),  # infinity comes without a zone, all else in this one
+        run_at=standing.run_at.replace(
+            tzinfo=UTC
+        ),  # infinity comes without a zone, all else in this one
     )

@@ -1,4 +1,6 @@
-"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can fetch."""
+"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can
+fetch.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from hybrid_runner.model.claims import CancelledInQueue, Claim, ClaimResult, OrphanedJob, Registered, TakenEnds
+from hybrid_runner.model.claims import (
+    CancelledInQueue,
+    Claim,
+    ClaimResult,
+    OrphanedJob,
+    Registered,
+    TakenEnds,
+)
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
 from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
@@ -35,10 +44,29 @@ WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
 
 
 async def claim_jobs(
-    on: Fetches, queue: str, kinds: Kinds, slots: int, worker_id: str, claim: int, lanes: Lanes = WHOLE_LANES
+    on: Fetches,
+    queue: str,
+    kinds: Kinds,
+    slots: int,
+    worker_id: str,
+    claim: int,
+    lanes: Lanes = WHOLE_LANES,
 ) -> ClaimResult:
-    """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that was never used before."""
-    rows = await fetch(on, "claim_jobs", queue, kinds.names, slots, worker_id, kinds.max_attempts, kinds.timeouts, *lanes, claim)
+    """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that
+    was never used before.
+    """
+    rows = await fetch(
+        on,
+        "claim_jobs",
+        queue,
+        kinds.names,
+        slots,
+        worker_id,
+        kinds.max_attempts,
+        kinds.timeouts,
+        *lanes,
+        claim,
+    )
     at = rows[0]["looked_at"]
     return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
@@ -58,12 +86,18 @@ async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
 
 
 def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
-    """The values, or None when all are the usual one: most batches are alike, and arrays cost time to send."""
+    """The values, or None when all are the usual one: most batches are alike, and arrays cost time
+    to send.
+    """
     return None if values.count(usual) == len(values) else values
 
 
-async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None) -> set[int]:
-    """Put jobs back, with the traces that were begun for them; the ids that were still ours and not being cancelled."""
+async def requeue_jobs(
+    on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None
+) -> set[int]:
+    """Put jobs back, with the traces that were begun for them; the ids that were still ours and not
+    being cancelled.
+    """
     rows = await fetch(
         on,
         "requeue_jobs",
@@ -81,13 +115,17 @@ async def requeue_jobs(on: Fetches, batch: Sequence[Requeued], traceparents: Seq
 
 async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
     """The ids among these claims that are archived already: an earlier settle's answer was lost."""
-    rows = await fetch(on, "archived_before", [f.claim.id for f in batch], [f.claim.number for f in batch])
+    rows = await fetch(
+        on, "archived_before", [f.claim.id for f in batch], [f.claim.number for f in batch]
+    )
     return {row[0] for row in rows}
 
 
 async def completed_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Those of these ids and claims whose jobs are archived as completed under that claim."""
-    rows = await fetch(on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims])
+    rows = await fetch(
+        on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims]
+    )
     return {(row[0], row[1]) for row in rows}
 
 
@@ -96,10 +134,16 @@ async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
     return {row[0]: row[1] for row in await fetch(on, "find_reasons", ids)}
 
 
-async def release_lost(on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]) -> dict[int, bool]:
-    """Put back what a claim took whose answer was lost; `known` is what this worker does have, as ids and claims."""
+async def release_lost(
+    on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]
+) -> dict[int, bool]:
+    """Put back what a claim took whose answer was lost; `known` is what this worker does have, as
+    ids and claims.
+    """
     ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    return {row[0]: row[1] for row in await fetch(on, "release_lost", queue, worker_id, ids, claims)}
+    return {
+        row[0]: row[1] for row in await fetch(on, "release_lost", queue, worker_id, ids, claims)
+    }
 
 
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
@@ -109,18 +153,24 @@ async def next_due(on: Fetches, queue: str) -> timedelta | None:
 
 
 async def open_bell(on: Fetches, queue: str, *, take_sleep_lock: bool) -> None:
-    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts as long as the session."""
+    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts
+    as long as the session.
+    """
     await fetch(on, "open_bell", queue, take_sleep_lock)
 
 
-async def mute_bell(on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool) -> bool:
+async def mute_bell(
+    on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool
+) -> bool:
     """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
     milliseconds = round(lasting.total_seconds() * 1000)
     return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, drop_sleep_lock))
 
 
 async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
-    """Tell the others that this worker ends; if it may have muted the bell, open it and ring for help."""
+    """Tell the others that this worker ends; if it may have muted the bell, open it and ring for
+    help.
+    """
     await fetch(on, "leave_bell", queue, worker_id, is_muted)
 
 
@@ -142,7 +192,9 @@ async def find_unannounced(on: Fetches, queue: str, ids: Sequence[int]) -> tuple
 
 async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
     """Write (id, claim, progress); the ids that were still ours."""
-    rows = await fetch(on, "record_progress", *(list(column) for column in zip(*batch, strict=True)))
+    rows = await fetch(
+        on, "record_progress", *(list(column) for column in zip(*batch, strict=True))
+    )
     return {row[0] for row in rows}
 
 
@@ -152,10 +204,21 @@ async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
 
 
 async def register_worker(
-    on: Fetches, worker_id: str, host: str, pid: int, version: str, queues: str, lease: timedelta, kinds_hash: str = ""
+    on: Fetches,
+    worker_id: str,
+    host: str,
+    pid: int,
+    version: str,
+    queues: str,
+    lease: timedelta,
+    kinds_hash: str = "",
 ) -> Registered:
-    """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same kinds."""
-    (row,) = await fetch(on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash)
+    """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same
+    kinds.
+    """
+    (row,) = await fetch(
+        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash
+    )
     return Registered(*row)
 
 
@@ -172,12 +235,23 @@ async def beat(
 ) -> list[HeartbeatNews]:
     """Say that this worker lives, and hear what it may have missed.
 
-    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be given to do.
+    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be
+    given to do.
     """
     ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
     rows = await fetch(
-        on, "beat", worker_id, ids, queues, first_claim, proof_channel, overtime, running_by_queue, claims, duties
-    )  # fmt: skip
+        on,
+        "beat",
+        worker_id,
+        ids,
+        queues,
+        first_claim,
+        proof_channel,
+        overtime,
+        running_by_queue,
+        claims,
+        duties,
+    )
     return [parse(*row) for row in rows]
 
 
@@ -196,7 +270,9 @@ async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Or
     return _lost(await fetch(on, "find_lost", most, after_id))
 
 
-async def find_hung(on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> list[OrphanedJob]:
+async def find_hung(
+    on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta
+) -> list[OrphanedJob]:
     """Those of this worker's jobs that are past their time-out by more than `overtime`."""
     return _lost(await fetch(on, "find_hung", worker_id, ids, overtime))
 
@@ -209,7 +285,9 @@ async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) ->
     """Jobs that ended without a worker; nobody else is given them for a minute."""
     rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
     archived = [row[1:] for row in rows if row[2] is not None]
-    ends = [CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived]
+    ends = [
+        CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived
+    ]
     return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
 
 
@@ -219,7 +297,9 @@ async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: dateti
 
 
 def _claim(columns: tuple[Any, ...]) -> Claim:
-    """Of a job that may never have been claimed: until then it has no `max_attempts` but its own."""
+    """Of a job that may never have been claimed: until then it has no `max_attempts` but its
+    own.
+    """
     claim = Claim(*columns)
     claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
     return claim

@@ -32,12 +32,19 @@ class Fleet:
         self._signals: list[signal.Signals] = []
         self._worked = asyncio.Event()
         self._members = [
-            Member(number, worker_id and f"{worker_id}-{number}", worked=self._worked, changed=self._on_change)
+            Member(
+                number,
+                worker_id and f"{worker_id}-{number}",
+                worked=self._worked,
+                changed=self._on_change,
+            )
             for number in range(1, size + 1)
         ]
 
     async def run(self, command: Command, started: Callable[[], None]) -> int:
-        """Start all, call `started` once all work, and wait until a signal has ended them; the exit code."""
+        """Start all, call `started` once all work, and wait until a signal has ended them; the exit
+        code.
+        """
         self._take_signals()
         announcing = asyncio.create_task(self._announce(started))
         keeping = [asyncio.create_task(member.keep(command)) for member in self._members]
@@ -55,11 +62,15 @@ class Fleet:
 
     def health(self) -> Body:
         """Of all processes."""
-        return fleet_health([member.view() for member in self._members], stopping=bool(self._signals))
+        return fleet_health(
+            [member.view() for member in self._members], stopping=bool(self._signals)
+        )
 
     def ready(self) -> Body:
         """Of all processes."""
-        return fleet_ready([member.view() for member in self._members], stopping=bool(self._signals))
+        return fleet_ready(
+            [member.view() for member in self._members], stopping=bool(self._signals)
+        )
 
     def figures(self) -> MetricValues:
         """Of all processes, and of those that died: what was counted never goes down."""
@@ -88,10 +99,17 @@ class Fleet:
         """The first asks for an end in order, each later one for an end at once."""
         self._signals.append(number)
         if len(self._signals) == 1:
-            log.info("%s: %d worker processes stop", number.name, len(self._members), extra=log_event("fleet.stopping"))
+            log.info(
+                "%s: %d worker processes stop",
+                number.name,
+                len(self._members),
+                extra=log_event("fleet.stopping"),
+            )
             self._end_within(self._grace + STOP_PATIENCE)
         else:
-            log.warning("one more %s: ending at once", number.name, extra=log_event("fleet.aborted"))
+            log.warning(
+                "one more %s: ending at once", number.name, extra=log_event("fleet.aborted")
+            )
             self._end_within(_END_AT_ONCE)
         for member in self._members:
             member.stop(number if len(self._signals) == 1 else AT_ONCE)
@@ -101,7 +119,11 @@ class Fleet:
 
     def _kill(self) -> None:
         for process in (member.process for member in self._members if member.process is not None):
-            log.warning("worker process %d does not end: it is killed", process.pid, extra=log_event("fleet.process_killed"))
+            log.warning(
+                "worker process %d does not end: it is killed",
+                process.pid,
+                extra=log_event("fleet.process_killed"),
+            )
             process.send(signal.SIGKILL)
 
     def _on_death(self) -> None:
@@ -114,7 +136,9 @@ class Fleet:
         """Process 1 inherits what its children leave behind."""
         ours = {member.process.pid for member in self._members if member.process is not None}
         try:
-            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in ours:
+            while (
+                ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            ) and ended.si_pid not in ours:
                 os.waitpid(ended.si_pid, os.WNOHANG)
         except ChildProcessError:  # there are none
             return
@@ -128,7 +152,9 @@ class Fleet:
         await asyncio.wait(keeping)
 
     def _exit_code(self) -> int:
-        """0 if one signal has ended all in order; otherwise that of the second one, or the highest of the processes'."""
+        """0 if one signal has ended all in order; otherwise that of the second one, or the highest
+        of the processes'.
+        """
         if len(self._signals) > 1:
             return 128 + self._signals[-1]
         return max(as_shell(member.last_code) for member in self._members)

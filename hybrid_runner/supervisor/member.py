@@ -12,7 +12,12 @@ from datetime import timedelta
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.supervisor.process import Command, Process
 from hybrid_runner.supervisor.reports import LONGEST_SILENCE, View
-from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
+from hybrid_runner.supervisor.restarting import (
+    deaths_in_a_row,
+    describe_end,
+    is_refusal,
+    pause_after,
+)
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.instruments import PROCESS_RESTARTS
 from hybrid_runner.telemetry.metrics.values import MetricValues, lasting, merged
@@ -23,7 +28,14 @@ log = logging.getLogger("hybrid_runner.supervisor")
 class Member:
     """Keeps one process alive until a stop was asked for."""
 
-    def __init__(self, number: int, worker_id: str | None, *, worked: asyncio.Event, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        worker_id: str | None,
+        *,
+        worked: asyncio.Event,
+        changed: Callable[[], None],
+    ) -> None:
         self.number = number
         self.process: Process | None = None
         self.has_worked = False
@@ -37,10 +49,14 @@ class Member:
         self._deaths = 0
         self._trouble: str | None = None
         self._counted: tuple[MetricValues, Process | None] = ({}, None)
-        """What earlier lives counted, and the one that counts on. Replaced as one: the pages' thread reads it."""
+        """What earlier lives counted, and the one that counts on. Replaced as one: the pages'
+        thread reads it.
+        """
 
     async def keep(self, command: Command) -> None:
-        """One life after the other; RunnerError when the first start of the fleet shows that there is no sense in it."""
+        """One life after the other; RunnerError when the first start of the fleet shows that there
+        is no sense in it.
+        """
         while not self._stopping.is_set():
             try:
                 process = self.process = Process.start(command, self._worker_id, self._on_working)
@@ -79,7 +95,9 @@ class Member:
         return View(self.number, process.pid, self._lives - 1, process.said, process.silence)
 
     def figures(self) -> MetricValues:
-        """What all its lives counted, and how the last one stands; of one that is silent nobody knows that. From any thread."""
+        """What all its lives counted, and how the last one stands; of one that is silent nobody
+        knows that. From any thread.
+        """
         earlier, process = self._counted
         said: MetricValues = {} if process is None else process.figures.copy()
         if process is not None and process.silence >= LONGEST_SILENCE:
@@ -94,19 +112,32 @@ class Member:
     # --- ends
 
     async def _on_no_start(self, error: OSError) -> None:
-        """The system made no process: the folder was replaced, or there are too many, or no memory for one more."""
+        """The system made no process: the folder was replaced, or there are too many, or no memory
+        for one more.
+        """
         why = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
         if not self.has_worked and not self._fleet_worked.is_set():
             raise RunnerError(f"worker process {self.number} cannot be started: {why}")
-        await self._pause(f"worker process {self.number}", f"cannot be started: {why}", timedelta(0))
+        await self._pause(
+            f"worker process {self.number}", f"cannot be started: {why}", timedelta(0)
+        )
 
     async def _on_death(self, process: Process, code: int) -> None:
-        if is_refusal(code, has_worked=process.has_worked, fleet_has_worked=self._fleet_worked.is_set()):
-            raise RunnerError(process.refusal or f"worker process {self.number} {describe_end(code)} before it worked")
-        await self._pause(self._named(process), _end_of(process, code), timedelta(seconds=process.lived))
+        if is_refusal(
+            code, has_worked=process.has_worked, fleet_has_worked=self._fleet_worked.is_set()
+        ):
+            raise RunnerError(
+                process.refusal
+                or f"worker process {self.number} {describe_end(code)} before it worked"
+            )
+        await self._pause(
+            self._named(process), _end_of(process, code), timedelta(seconds=process.lived)
+        )
 
     def _on_last_end(self, process: Process, code: int) -> None:
-        if code != 0 and not is_refusal(code, has_worked=process.has_worked, fleet_has_worked=False):
+        if code != 0 and not is_refusal(
+            code, has_worked=process.has_worked, fleet_has_worked=False
+        ):
             self.last_code = code
             log.warning(
                 "%s %s during the stop: others bring back what it left",
@@ -119,7 +150,13 @@ class Member:
         self._deaths = deaths_in_a_row(self._deaths, lived)
         pause = pause_after(self._deaths).total_seconds()
         self._trouble = trouble
-        log.warning("%s %s; starting it again in %.0f s", name, trouble, pause, extra=log_event("fleet.process_restarted"))
+        log.warning(
+            "%s %s; starting it again in %.0f s",
+            name,
+            trouble,
+            pause,
+            extra=log_event("fleet.process_restarted"),
+        )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._stopping.wait()

@@ -35,7 +35,9 @@ class Command:
 class Process:
     """A child from its start to its end."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], ours: socket.socket, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], ours: socket.socket, changed: Callable[[], None]
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.pid = popen.pid
         self.said: dict[str, Any] | None = None
@@ -51,16 +53,24 @@ class Process:
 
     @classmethod
     def start(cls, command: Command, worker_id: str | None, changed: Callable[[], None]) -> Process:
-        """Start it in a session of its own: Ctrl-C in our terminal reaches it only through us. OSError if the system refuses."""
+        """Start it in a session of its own: Ctrl-C in our terminal reaches it only through us.
+        OSError if the system refuses.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             birth = ChildOrders(theirs.fileno(), worker_id, command.embedded)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)  # inherited until the child can handle them
+            before = signal.pthread_sigmask(
+                signal.SIG_BLOCK, HELD_BACK
+            )  # inherited until the child can handle them
             try:
                 popen = subprocess.Popen(
-                    command.words, cwd=command.folder, env=os.environ | {VARIABLE: birth.as_text()}, stdin=subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),), start_new_session=True,
-                )  # fmt: skip
+                    command.words,
+                    cwd=command.folder,
+                    env=os.environ | {VARIABLE: birth.as_text()},
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
             except BaseException:
                 ours.close()
                 raise
@@ -90,7 +100,9 @@ class Process:
     async def ended(self) -> int:
         """Its exit code, once its last words were read."""
         code = await asyncio.shield(self._code)
-        with contextlib.suppress(TimeoutError):  # a process that a handler forked may hold the other end
+        with contextlib.suppress(
+            TimeoutError
+        ):  # a process that a handler forked may hold the other end
             async with asyncio.timeout(1):
                 await self._reading
         return code
@@ -98,7 +110,9 @@ class Process:
     async def _read(self, ours: socket.socket) -> None:
         try:
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
-        except OSError:  # to the child it is as if we had gone: it stops, and the next one is started
+        except (
+            OSError
+        ):  # to the child it is as if we had gone: it stops, and the next one is started
             ours.close()
             return
         try:

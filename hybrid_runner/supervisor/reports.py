@@ -1,4 +1,6 @@
-"""One /health and one /ready for all worker processes. Pure: each process as it looks now goes in, a page comes out."""
+"""One /health and one /ready for all worker processes. Pure: each process as it looks now goes in,
+a page comes out.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def fleet_health(views: Sequence[View], *, stopping: bool) -> Body:
 def fleet_ready(views: Sequence[View], *, stopping: bool) -> Body:
     """Ready while every process is, and no stop was asked for."""
     running = sum(_runs(view) for view in views)
-    return ready_in(_phase(views, stopping=stopping)) | {"running": running, "processes": len(views)}
+    return ready_in(_phase(views, stopping=stopping)) | {
+        "running": running,
+        "processes": len(views),
+    }
 
 
 def _process(view: View, *, stopping: bool) -> Body:
@@ -58,15 +63,25 @@ def _process(view: View, *, stopping: bool) -> Body:
     said = view.said or health_of(None)
     check = _lives(view, stopping=stopping)
     own = {"process": view.number, "pid": view.pid, "restarts": view.restarts}
-    return own | said | {"healthy": check.ok and said["healthy"], "checks": [check.body(), *said["checks"]]}
+    return (
+        own
+        | said
+        | {"healthy": check.ok and said["healthy"], "checks": [check.body(), *said["checks"]]}
+    )
 
 
 def _lives(view: View, *, stopping: bool) -> Check:
     if view.pid is None:
-        gone = "it was asked to stop, and has" if stopping else view.trouble or "it is not started yet"
+        gone = (
+            "it was asked to stop, and has" if stopping else view.trouble or "it is not started yet"
+        )
         return Check("process", "ok" if stopping or view.trouble is None else "failed", gone)
     if _is_silent(view):
-        return Check("process", "failed", f"has said nothing for {view.silence:.0f} s: its event loop is stalled")
+        return Check(
+            "process",
+            "failed",
+            f"has said nothing for {view.silence:.0f} s: its event loop is stalled",
+        )
     return Check("process", "ok", "lives, and says so")
 
 
@@ -75,7 +90,12 @@ def _is_silent(view: View) -> bool:
 
 
 def _runs(view: View) -> bool:
-    return view.pid is not None and view.said is not None and view.said["phase"] == "running" and not _is_silent(view)
+    return (
+        view.pid is not None
+        and view.said is not None
+        and view.said["phase"] == "running"
+        and not _is_silent(view)
+    )
 
 
 def _phase(views: Sequence[View], *, stopping: bool) -> Phase:

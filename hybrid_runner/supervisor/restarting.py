@@ -27,7 +27,9 @@ def pause_after(deaths: int) -> timedelta:
 
 
 def is_refusal(code: int, *, has_worked: bool, fleet_has_worked: bool) -> bool:
-    """Whether the process said that it cannot be started, when nothing has shown yet that it could be."""
+    """Whether the process said that it cannot be started, when nothing has shown yet that it could
+    be.
+    """
     return code in _REFUSALS and not has_worked and not fleet_has_worked
 
 

@@ -1,4 +1,6 @@
-"""A worker process's tie to its parent: what it was told at its birth, what it says, and its end when the parent has gone."""
+"""A worker process's tie to its parent: what it was told at its birth, what it says, and its end
+when the parent has gone.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ log = logging.getLogger("hybrid_runner.supervisor")
 
 VARIABLE = "HYBRID_RUNNER_SUPERVISED"
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""Ask for one end in order, however many come: a stop of a whole control group reaches a child directly and through its parent."""
+"""Ask for one end in order, however many come: a stop of a whole control group reaches a child
+directly and through its parent.
+"""
 AT_ONCE = signal.SIGQUIT
 """Ends a process with what it runs; its parent sends it from its own second signal on."""
 HELD_BACK = (*SIGNALS, AT_ONCE)
@@ -43,7 +47,9 @@ _PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ChildOrders:
-    """What a parent tells its child, in a variable that the child takes out of its environment at once."""
+    """What a parent tells its child, in a variable that the child takes out of its environment at
+    once.
+    """
 
     socket: int
     worker_id: str | None
@@ -81,11 +87,15 @@ class Supervised:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
     def stop_on_signals(self) -> asyncio.Event:
-        """From here on there is something to end in order: the event is set by the first, and the others change nothing."""
+        """From here on there is something to end in order: the event is set by the first, and the
+        others change nothing.
+        """
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in SIGNALS:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-        signal.signal(AT_ONCE, _end_at_once)  # the application may have taken it while it was imported
+        signal.signal(
+            AT_ONCE, _end_at_once
+        )  # the application may have taken it while it was imported
         return stop
 
     def share_postgres(self) -> EmbeddedPostgres | None:
@@ -93,7 +103,9 @@ class Supervised:
         return None if self._embedded is None else use_embedded(Path(self._embedded))
 
     def refuse(self, why: str) -> None:
-        """Tell the parent why this process cannot start, as it says so once for all; then only the end is left."""
+        """Tell the parent why this process cannot start, as it says so once for all; then only the
+        end is left.
+        """
         _ignore_signals()
         self._socket.settimeout(1)
         with contextlib.suppress(OSError):
@@ -106,11 +118,15 @@ class Supervised:
 
     @asynccontextmanager
     async def held(self, grace: timedelta) -> AsyncIterator[None]:
-        """Report every second; stop in order when the parent has gone, and end at the latest after the grace and some more."""
+        """Report every second; stop in order when the parent has gone, and end at the latest after
+        the grace and some more.
+        """
         loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         # A thread: it also ends a process whose event loop no longer turns.
-        threading.Thread(target=self._watch, args=(loop, grace + STOP_PATIENCE), name="tether", daemon=True).start()
+        threading.Thread(
+            target=self._watch, args=(loop, grace + STOP_PATIENCE), name="tether", daemon=True
+        ).start()
         reporting = loop.create_task(self._report())
         try:
             yield
@@ -142,7 +158,9 @@ class Supervised:
         lines = {name: _line({"figures": {name: series}}) for name, series in plain.items()}
         news = [line for name, line in lines.items() if self._told_figures.get(name) != line]
         # What is no longer shown is told once as empty.
-        news += [_line({"figures": {name: []}}) for name in self._told_figures.keys() - lines.keys()]
+        news += [
+            _line({"figures": {name: []}}) for name in self._told_figures.keys() - lines.keys()
+        ]
         self._told_figures = lines
         return news
 
@@ -156,12 +174,17 @@ class Supervised:
     def _stop(self) -> None:
         """As if a signal had come."""
         if self._look is None or not self._look().stopping:
-            log.warning("the supervising process has gone: stopping", extra=log_event("fleet.supervisor_gone"))
+            log.warning(
+                "the supervising process has gone: stopping",
+                extra=log_event("fleet.supervisor_gone"),
+            )
             os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _ignore_signals() -> None:
-    """Nothing runs any more: a signal that comes late must not make it look like an end by force."""
+    """Nothing runs any more: a signal that comes late must not make it look like an end by
+    force.
+    """
     for number in HELD_BACK:
         signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,6 @@
-"""Tells observers what happens in a worker; what goes wrong in one of them costs a line a minute, never a job."""
+"""Tells observers what happens in a worker; what goes wrong in one of them costs a line a minute,
+never a job.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
     for tell in observers:
         try:
             tell(what)
-        except Exception as error:  # the jobs of this batch are claimed, or written down: they must go on
+        except (
+            Exception
+        ) as error:  # the jobs of this batch are claimed, or written down: they must go on
             _complain(tell, error)
 
 

@@ -14,10 +14,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("hybrid_runner.telemetry")
 
 SERVICE_NAME = "hybrid-runner"
-NO_GRPC = "OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an extra: pip install 'hybrid-runner[grpc]', or use http/protobuf"
+NO_GRPC = (
+    "OTEL_EXPORTER_OTLP_PROTOCOL=grpc needs an extra: pip install 'hybrid-runner[grpc]', or use"
+    " http/protobuf"
+)
 
-SPEAK_FOR_BOTH = ("opentelemetry.exporter.otlp.proto.grpc.exporter", "opentelemetry.exporter.otlp.proto.common._internal")
-"""Loggers that have something to say of each span and of each figure; what one says names the signal, if it matters."""
+SPEAK_FOR_BOTH = (
+    "opentelemetry.exporter.otlp.proto.grpc.exporter",
+    "opentelemetry.exporter.otlp.proto.common._internal",
+)
+"""Loggers that have something to say of each span and of each figure; what one says names the
+signal, if it matters.
+"""
 
 Signal = Literal["TRACES", "METRICS"]
 _PROTOCOLS = ("http/protobuf", "grpc")
@@ -30,11 +38,17 @@ def value(environment: Mapping[str, str], name: str) -> str:
 
 def of_signal(environment: Mapping[str, str], signal: Signal, name: str) -> str:
     """OTEL_EXPORTER_OTLP_{signal}_{name}, or else the one of all signals."""
-    return value(environment, f"OTEL_EXPORTER_OTLP_{signal}_{name}") or value(environment, f"OTEL_EXPORTER_OTLP_{name}")
+    return value(environment, f"OTEL_EXPORTER_OTLP_{signal}_{name}") or value(
+        environment, f"OTEL_EXPORTER_OTLP_{name}"
+    )
 
 
-def exporters(environment: Mapping[str, str], signal: Signal, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Which are asked for, of those that are known; `otlp` is, if nothing but an endpoint is named. Unknown ones are a warning."""
+def exporters(
+    environment: Mapping[str, str], signal: Signal, known: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Which are asked for, of those that are known; `otlp` is, if nothing but an endpoint is named.
+    Unknown ones are a warning.
+    """
     if value(environment, "OTEL_SDK_DISABLED") == "true":
         return ()
     variable = f"OTEL_{signal}_EXPORTER"
@@ -56,13 +70,21 @@ def protocol(environment: Mapping[str, str], signal: Signal) -> str:
     """`http/protobuf` or `grpc`; ValueError for another."""
     named = of_signal(environment, signal, "PROTOCOL") or _PROTOCOLS[0]
     if named not in _PROTOCOLS:
-        raise ValueError(f"OTEL_EXPORTER_OTLP_PROTOCOL={named} is not here, only http/protobuf (port 4318) and grpc (4317)")
+        raise ValueError(
+            f"OTEL_EXPORTER_OTLP_PROTOCOL={named} is not here, only http/protobuf (port 4318) and"
+            " grpc (4317)"
+        )
     return named
 
 
 def resource(worker_id: str) -> Resource:
-    """Who sends: the service, the worker, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say."""
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415  # the SDK is slow to import
+    """Who sends: the service, the worker, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+    say.
+    """
+    from opentelemetry.sdk.resources import (
+        OTELResourceDetector,
+        Resource,
+    )  # the SDK is slow to import
 
     ours = {"service.name": SERVICE_NAME, "service.instance.id": worker_id}
     return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))

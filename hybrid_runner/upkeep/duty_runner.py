@@ -1,4 +1,6 @@
-"""Does the duties that this worker's heartbeats are given, beside the heartbeat: a long one never holds up a beat."""
+"""Does the duties that this worker's heartbeats are given, beside the heartbeat: a long one never
+holds up a beat.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,17 @@ class DutyRunner:
         try:
             await duty.run(link)
         except RunnerError as error:
-            log.warning("duty %s failed: %s; again at its next turn", duty.name, error, extra=log_event("upkeep.failed"))
+            log.warning(
+                "duty %s failed: %s; again at its next turn",
+                duty.name,
+                error,
+                extra=log_event("upkeep.failed"),
+            )
         except Exception:
-            log.exception("duty %s failed; again at its next turn", duty.name, extra=log_event("upkeep.failed"))
+            log.exception(
+                "duty %s failed; again at its next turn",
+                duty.name,
+                extra=log_event("upkeep.failed"),
+            )
         finally:
             await link.close()

@@ -1,4 +1,6 @@
-"""Runs a duty that one worker of the fleet holds, the same one for as long as it lives and succeeds."""
+"""Runs a duty that one worker of the fleet holds, the same one for as long as it lives and
+succeeds.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _COMPLAINED = 60.0
 
 
 class HeldDuty:
-    """`give` makes this worker the one that holds it, until it gives it up or finds that another does."""
+    """`give` makes this worker the one that holds it, until it gives it up or finds that another
+    does.
+    """
 
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
@@ -74,7 +78,10 @@ class HeldDuty:
         failures = 0
         while self._holder is not None:
             asked_at = time.monotonic()
-            if await self._renew(self._holder, asked_at + BELIEVED * every) and asked_at >= self._due_at:
+            if (
+                await self._renew(self._holder, asked_at + BELIEVED * every)
+                and asked_at >= self._due_at
+            ):
                 failures = 0 if await self._run_once() else failures + 1
                 if failures == _MOST_FAILURES:
                     await self._release()
@@ -112,5 +119,9 @@ class HeldDuty:
             self._complained_at = now
             unexpected = None if isinstance(error, RunnerError) else error
             log.warning(
-                "duty %s failed: %s; trying again", self._duty.name, error, exc_info=unexpected, extra=log_event("upkeep.failed")
+                "duty %s failed: %s; trying again",
+                self._duty.name,
+                error,
+                exc_info=unexpected,
+                extra=log_event("upkeep.failed"),
             )

@@ -27,13 +27,16 @@ BATCH = 500
 _MOST_LINES = 10
 """Of one batch so many get a line of their own."""
 REMEMBERED = timedelta(minutes=1)
-"""How long the row of a dead worker stays: what it claimed in its last moment is found by a later rescue."""
+"""How long the row of a dead worker stays: what it claimed in its last moment is found by a later
+rescue.
+"""
 
 
 class Rescuer:
     """Settles jobs as if their handlers had raised.
 
-    The attempt counts, and the kind's backoff and `max_attempts` apply. A job that its worker settled
+    The attempt counts, and the kind's backoff and `max_attempts` apply. A job that its worker
+    settled
     meanwhile is left as it is.
     """
 
@@ -50,17 +53,22 @@ class Rescuer:
         self.rescued = 0
 
     async def rescue(self, on: Fetches) -> None:
-        """Put back or end all jobs whose worker is dead, unknown, or started anew under its name."""
+        """Put back or end all jobs whose worker is dead, unknown, or started anew under its
+        name.
+        """
         async with self._busy:  # a death and the duty may ask for it at once
             lost = await worker_calls.find_lost(on, BATCH)
             while lost:
                 await self._settle(on, [self._decide(one, _died(one)) for one in lost])
-                # Going on from there, whatever stays: rows that somebody holds must not hide those behind them.
+                # Going on from there, whatever stays: rows that somebody holds must not hide those
+                # behind them.
                 last = lost[-1].claim.id
                 lost = await worker_calls.find_lost(on, BATCH, last) if len(lost) == BATCH else []
             await worker_calls.forget_dead(on, REMEMBERED)
 
-    async def end_hung(self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta) -> None:
+    async def end_hung(
+        self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta
+    ) -> None:
         """Put back or end jobs that their worker, which lives, should have ended long ago."""
         hung = await worker_calls.find_hung(on, worker_id, ids, overtime)
         await self._settle(on, [self._decide(one, _hung(one)) for one in hung])
@@ -80,7 +88,9 @@ class Rescuer:
         except RunnerError as error:
             if len(settlements) < 2:
                 log.warning(
-                    "a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim, "job.rescue_failed")
+                    "a job of a lost worker stays for now: %s",
+                    error,
+                    extra=about(settlements[0].claim, "job.rescue_failed"),
                 )
                 if isinstance(error, DatabaseUnavailable):
                     raise
@@ -93,30 +103,53 @@ class Rescuer:
         for settlement in moved if is_each_told else moved[:_MOST_LINES]:
             _tell(settlement)
         if len(moved) > _MOST_LINES and not is_each_told:
-            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES, extra=log_event("job.rescued"))
+            log.warning(
+                "rescued in the same way: %d more jobs",
+                len(moved) - _MOST_LINES,
+                extra=log_event("job.rescued"),
+            )
         return len(moved)
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
-        locked = await worker_calls.find_locked(on, [settlement.claim.id for settlement in settlements])
+        locked = await worker_calls.find_locked(
+            on, [settlement.claim.id for settlement in settlements]
+        )
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
     async def _write(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
         requeues, finishes = split(settlements)
-        back = await worker_calls.requeue_jobs(on, requeues, self._traces(requeues)) if requeues else set()
+        back = (
+            await worker_calls.requeue_jobs(on, requeues, self._traces(requeues))
+            if requeues
+            else set()
+        )
         # Not put back: settled meanwhile, or somebody asked for its cancelling.
-        finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in requeues if s.claim.id not in back]
+        finishes += [
+            Finished(s.claim, State.CANCELLED, error=s.error)
+            for s in requeues
+            if s.claim.id not in back
+        ]
         ended = await worker_calls.finish_jobs(on, finishes) if finishes else set()
-        return [*(s for s in requeues if s.claim.id in back), *(s for s in finishes if s.claim.id in ended)]
+        return [
+            *(s for s in requeues if s.claim.id in back),
+            *(s for s in finishes if s.claim.id in ended),
+        ]
 
 
 def _died(lost: OrphanedJob) -> Raised:
-    return Raised("WorkerLost", f"worker {lost.worker_id} is gone: it died, or nothing was heard of it for longer than its lease")
+    return Raised(
+        "WorkerLost",
+        f"worker {lost.worker_id} is gone: it died, or nothing was heard of it for longer than its"
+        " lease",
+    )
 
 
 def _hung(lost: OrphanedJob) -> Raised:
     seconds = lost.claim.timeout_seconds or 0
     return Raised(
-        "TimeoutError", f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop blocked?"
+        "TimeoutError",
+        f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop"
+        " blocked?",
     )
 
 
@@ -129,4 +162,11 @@ def _tell(settlement: Settlement) -> None:
             level, what = logging.WARNING, f"due in {delay.total_seconds():.1f} s"
         case _:
             assert_never(settlement)
-    log.log(level, "rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim, "job.rescued"))
+    log.log(
+        level,
+        "rescued after attempt %d of %d: %s",
+        claim.attempt,
+        claim.max_attempts,
+        what,
+        extra=about(claim, "job.rescued"),
+    )

@@ -1,4 +1,6 @@
-"""Reports jobs that `cancel()` ended while no worker had them: nobody else could say that they ended."""
+"""Reports jobs that `cancel()` ended while no worker had them: nobody else could say that they
+ended.
+"""
 
 from __future__ import annotations
 

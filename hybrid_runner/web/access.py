@@ -1,4 +1,6 @@
-"""Who may do what: anybody may see where jobs stand, the token lets one see what they carry, and change them."""
+"""Who may do what: anybody may see where jobs stand, the token lets one see what they carry, and
+change them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ import hmac
 from aiohttp import web
 from pydantic import SecretStr
 
-_CLOSED = "nobody may see what jobs carry, or change them, until the setting HYBRID_RUNNER_HTTP_TOKEN names a token"
+_CLOSED = (
+    "nobody may see what jobs carry, or change them, until the setting HYBRID_RUNNER_HTTP_TOKEN"
+    " names a token"
+)
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
@@ -25,7 +30,9 @@ class TokenCheck:
         if self._token is None:
             raise web.HTTPForbidden(reason=_CLOSED)
         if not hmac.compare_digest(said.strip().encode("utf-8", "surrogateescape"), self._token):
-            raise web.HTTPUnauthorized(reason="this is not the token of HYBRID_RUNNER_HTTP_TOKEN", headers=_CHALLENGE)
+            raise web.HTTPUnauthorized(
+                reason="this is not the token of HYBRID_RUNNER_HTTP_TOKEN", headers=_CHALLENGE
+            )
         return True
 
     def require(self, request: web.Request) -> None:
@@ -33,4 +40,6 @@ class TokenCheck:
         if self._token is None:
             raise web.HTTPForbidden(reason=_CLOSED)
         if not self.is_granted(request):
-            raise web.HTTPUnauthorized(reason="send the token: Authorization: Bearer …", headers=_CHALLENGE)
+            raise web.HTTPUnauthorized(
+                reason="send the token: Authorization: Bearer …", headers=_CHALLENGE
+            )

@@ -1,4 +1,6 @@
-"""The pages' own connection for single questions: opened with the first, closed a while after the last."""
+"""The pages' own connection for single questions: opened with the first, closed a while after the
+last.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ LINGER = 5.0
 MOST_WAITING = 64
 """Questions are answered one by one; more than so many at a time are somebody's mistake."""
 FEW = 4
-"""So many may wait while nothing is answered for SLOW seconds; nobody else has to find out that the database hangs."""
+"""So many may wait while nothing is answered for SLOW seconds; nobody else has to find out that the
+database hangs.
+"""
 SLOW = 1.0
 _COMPLAIN = 60.0
 """Seconds between two log lines about what Postgres refuses."""
@@ -105,5 +109,7 @@ class PageConnection:
 
     async def _close_later(self) -> None:
         await asyncio.sleep(self._linger)
-        self._closing = None  # from here on it is not cancelled: a new question opens a new connection
+        self._closing = (
+            None  # from here on it is not cancelled: a new question opens a new connection
+        )
         await self.close()

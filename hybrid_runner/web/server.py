@@ -1,4 +1,5 @@
-"""Serves the pages for as long as a worker lives, from a thread of its own: a handler that holds up the worker's loop shows.
+"""Serves the pages for as long as a worker lives, from a thread of its own: a handler that holds up
+the worker's loop shows.
 
 A port that is taken costs one warning, never the worker.
 """
@@ -25,7 +26,9 @@ log = logging.getLogger("hybrid_runner.web")
 class PageServer:
     """Listens from before its worker starts until it has stopped; port 0: not at all."""
 
-    def __init__(self, host: str, port: int, reports: Reports | None = None, jobs: PageDatabase | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, reports: Reports | None = None, jobs: PageDatabase | None = None
+    ) -> None:
         self._host = host
         self._jobs = jobs
         self._port = port
@@ -42,19 +45,32 @@ class PageServer:
         self.announce()
 
     def announce(self) -> None:
-        """Say where the pages are, or why not: once all has started, so that a start that fails stays one line."""
+        """Say where the pages are, or why not: once all has started, so that a start that fails
+        stays one line.
+        """
         if self._trouble is not None:
             log.warning(
-                "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to a free one, or to 0 for none",
-                self._port, self._host, self._trouble.strerror or self._trouble, extra=log_event("web.port_unusable")
-            )  # fmt: skip
+                "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to"
+                " a free one, or to 0 for none",
+                self._port,
+                self._host,
+                self._trouble.strerror or self._trouble,
+                extra=log_event("web.port_unusable"),
+            )
         elif self._runner is not None:
-            log.info("health pages on port %d of %s", self._port, self._host, extra=log_event("web.started"))
+            log.info(
+                "health pages on port %d of %s",
+                self._port,
+                self._host,
+                extra=log_event("web.started"),
+            )
 
     async def __aenter__(self) -> Self:
         if self._port:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="health", daemon=True)
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="health", daemon=True
+            )
             self._thread.start()
             await self._there(self._listen())
         return self
@@ -73,7 +89,9 @@ class PageServer:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     async def _listen(self) -> None:
-        from aiohttp import web  # noqa: PLC0415  # nearly as long as all of us, and only a worker needs it
+        from aiohttp import (
+            web,
+        )  # nearly as long as all of us, and only a worker needs it
 
         from hybrid_runner.web.job_routes import add_job_pages  # noqa: PLC0415  # the same
         from hybrid_runner.web.pages.routes import make_application  # noqa: PLC0415  # the same
@@ -83,7 +101,9 @@ class PageServer:
         if self._jobs is not None:
             add_job_pages(application, self._jobs, self._reports)
             add_scale_page(application, self._jobs)
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1)
+        runner = web.AppRunner(
+            application, access_log=None, handle_signals=False, shutdown_timeout=1
+        )
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self._port).start()

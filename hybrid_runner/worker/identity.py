@@ -33,7 +33,8 @@ class Identity:
         self._numbers = count()
         self._may_claim = asyncio.Event()
         self.confirmed_at = time.monotonic()
-        """When Postgres last took a heartbeat, which writes it from its thread, or a registration."""
+        """When Postgres last took a heartbeat, which writes it from its thread, or a registration.
+        """
 
     @property
     def id(self) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, for_claims, named
+from hybrid_runner.storage.connections.connections import (
+    FOR_SETTLING,
+    LazyConnection,
+    for_claims,
+    named,
+)
 from hybrid_runner.storage.connections.reachability import Reachability
 
 
@@ -14,13 +19,21 @@ class Links:
 
     def __init__(self, dsn: str, *, flush_claims: bool, lease: timedelta) -> None:
         self.reachability = Reachability()
-        self.claims = LazyConnection(dsn, named("claims", for_claims(flushed=flush_claims)), reachability=self.reachability)
-        self.settles = LazyConnection(dsn, named("settles", FOR_SETTLING), reachability=self.reachability)
-        self.courtesies = LazyConnection(dsn, named("courtesies", FOR_SETTLING), reachability=self.reachability)
+        self.claims = LazyConnection(
+            dsn, named("claims", for_claims(flushed=flush_claims)), reachability=self.reachability
+        )
+        self.settles = LazyConnection(
+            dsn, named("settles", FOR_SETTLING), reachability=self.reachability
+        )
+        self.courtesies = LazyConnection(
+            dsn, named("courtesies", FOR_SETTLING), reachability=self.reachability
+        )
         """For what may be lost: progress, changes, questions about missed rings."""
         self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))
         """Seconds for a heartbeat: a lease must not end while one waits for its answer."""
-        self.heartbeat = LazyConnection(dsn, named("heartbeat", {}), timeout=self.patience, reachability=self.reachability)
+        self.heartbeat = LazyConnection(
+            dsn, named("heartbeat", {}), timeout=self.patience, reachability=self.reachability
+        )
         """In a thread of its own, which closes it."""
         self._all = self.claims, self.settles, self.courtesies
 

@@ -25,10 +25,13 @@ _TRY_AGAIN = 60.0
 _TRY_POOLER_AGAIN = 3600.0
 """Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
 _DOUBTED = 2.0
-"""Seconds after which a ring to ourselves that has not come is shown as an illness; given up is the connection later."""
+"""Seconds after which a ring to ourselves that has not come is shown as an illness; given up is the
+connection later.
+"""
 _READ = 0.5
 _STEADY = 10.0
-"""A connection that lasted for less seconds counts as one more failure: reconnecting must not spin."""
+"""A connection that lasted for less seconds counts as one more failure: reconnecting must not spin.
+"""
 
 
 class Listener:
@@ -67,7 +70,9 @@ class Listener:
         await self._is_hearing.wait()
 
     def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Give each message of this channel, and its sender's process id, to `heard`. Before `run`."""
+        """Give each message of this channel, and its sender's process id, to `heard`. Before
+        `run`.
+        """
         self._subscribe.append(lambda listening: listening.listen(channel, heard))
 
     async def run(self, turned: Callable[[], None]) -> None:
@@ -94,7 +99,10 @@ class Listener:
             self.lost += 1
             if time.monotonic() - heard_from < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
-            log.warning("listener: the connection was lost; polling until it is back", extra=log_event("listener.lost"))
+            log.warning(
+                "listener: the connection was lost; polling until it is back",
+                extra=log_event("listener.lost"),
+            )
         finally:
             self._connection = self._proof = None
             self.doubted = False
@@ -114,7 +122,9 @@ class Listener:
 
         await listening.listen(channel, on_proof)
         if listening.pooled:
-            await prove_once(self._dsn, channel)  # a session hears its own rings, whoever has it at that moment
+            await prove_once(
+                self._dsn, channel
+            )  # a session hears its own rings, whoever has it at that moment
         else:
             await listening.send(channel, Proof())
         try:
@@ -141,13 +151,19 @@ class Listener:
             self.expect_proof(channel.name, asked_at, seconds)
 
     def expect_proof(self, channel: str | None, asked_at: float, seconds: float) -> None:
-        """A proof was sent there, no sooner than `asked_at`: unheard, the connection is given up."""
+        """A proof was sent there, no sooner than `asked_at`: unheard, the connection is given
+        up.
+        """
         if channel is None or channel != self.proof_channel:
             return  # of an earlier connection
         loop = asyncio.get_running_loop()
 
         def is_missing() -> bool:
-            return channel == self.proof_channel and self._proved_at < asked_at and self._connection is not None
+            return (
+                channel == self.proof_channel
+                and self._proved_at < asked_at
+                and self._connection is not None
+            )
 
         def doubt() -> None:
             self.doubted = self.doubted or is_missing()
@@ -155,7 +171,8 @@ class Listener:
         def check() -> None:
             if is_missing() and self._connection is not None:
                 log.warning(
-                    "listener: a ring to ourselves did not arrive: connecting again", extra=log_event("listener.ring_not_heard")
+                    "listener: a ring to ourselves did not arrive: connecting again",
+                    extra=log_event("listener.ring_not_heard"),
                 )
                 self._connection.hang_up()
 
@@ -164,7 +181,9 @@ class Listener:
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
 
     def missed(self, queue: str, count: int) -> None:
-        """Rings of the queue were swallowed, and the next may be too: listen on a new connection, at most once a minute."""
+        """Rings of the queue were swallowed, and the next may be too: listen on a new connection,
+        at most once a minute.
+        """
         now = time.monotonic()
         if self._connection is not None and heals(now, self._healed_at):
             self._healed_at = now

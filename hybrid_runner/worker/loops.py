@@ -34,16 +34,34 @@ class Outage:
         self.failures += 1
         delay = min(self._longest, OUTAGE.outage(self.failures, random.random()).total_seconds())
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
-            # A refused login or a missing right may be mended while we run: expired credentials, a failover.
-            log.warning("%s: %s; trying again in %.1f s", self._what, error, delay, extra=log_event("outage.failed"))
+            # A refused login or a missing right may be mended while we run: expired credentials, a
+            # failover.
+            log.warning(
+                "%s: %s; trying again in %.1f s",
+                self._what,
+                error,
+                delay,
+                extra=log_event("outage.failed"),
+            )
         else:
-            log.error("%s failed; trying again in %.1f s", self._what, delay, exc_info=error, extra=log_event("outage.failed"))
+            log.error(
+                "%s failed; trying again in %.1f s",
+                self._what,
+                delay,
+                exc_info=error,
+                extra=log_event("outage.failed"),
+            )
         return delay
 
     def over(self) -> None:
         """It worked."""
         if self.failures:
-            log.info("%s: works again after %d failures", self._what, self.failures, extra=log_event("outage.over"))
+            log.info(
+                "%s: works again after %d failures",
+                self._what,
+                self.failures,
+                extra=log_event("outage.over"),
+            )
         self.failures = 0
 
 

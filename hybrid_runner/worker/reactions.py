@@ -50,7 +50,9 @@ class Reactions:
         self._observe(writing)
         if not self._station.listener.hearing:  # nobody will ring us for what was put back
             requeues, _ = split(writing.settled)
-            for name in {settlement.claim.queue for settlement in requeues} & self._station.queues.keys():
+            for name in {
+                settlement.claim.queue for settlement in requeues
+            } & self._station.queues.keys():
                 self._station.queues[name].wake.up(Reason.LATER)
 
     def on_room(self) -> None:
@@ -67,7 +69,11 @@ class Reactions:
             queue.poller.hears(hearing=hearing)
             queue.wake.up(Reason.LISTENER)
         if hearing:
-            log.info("listening on %s", ", ".join(self._station.queues), extra=log_event("listener.started"))
+            log.info(
+                "listening on %s",
+                ", ".join(self._station.queues),
+                extra=log_event("listener.started"),
+            )
             self._tasks.soon(self._introduce())
 
     async def _introduce(self) -> None:
@@ -91,7 +97,11 @@ class Reactions:
             self._on_declared_dead()
             return
         for queue_name, queue in self._station.queues.items():
-            members = [one for one in news if isinstance(one, brought.QueueMember) and one.queue == queue_name]
+            members = [
+                one
+                for one in news
+                if isinstance(one, brought.QueueMember) and one.queue == queue_name
+            ]
             queue.update_members({one.worker_id: one.kinds for one in members}, asked_at)
         for one in news:
             match one:
@@ -121,7 +131,9 @@ class Reactions:
             self._tasks.soon(self._start_over())
 
     async def _start_over(self) -> None:
-        """The others run this worker's jobs again: they end here, and it goes on under another name."""
+        """The others run this worker's jobs again: they end here, and it goes on under another
+        name.
+        """
         station, outage = self._station, Outage("registering anew")
         old = station.identity.id
         log.error(
@@ -138,7 +150,12 @@ class Reactions:
                 await outage.pause(error)
                 continue
             station.identity.allow_claims()
-            log.warning("worker %s goes on as %s", old, station.identity.id, extra=log_event("worker.reregistered"))
+            log.warning(
+                "worker %s goes on as %s",
+                old,
+                station.identity.id,
+                extra=log_event("worker.reregistered"),
+            )
             for name in station.queues:
                 await station.listener.send(channel_of(name), WorkerLeft(old))
             await self._introduce()

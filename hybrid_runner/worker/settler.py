@@ -1,4 +1,6 @@
-"""Writes down what became of claims, in batches that grow by themselves: while one is on its way the next one collects."""
+"""Writes down what became of claims, in batches that grow by themselves: while one is on its way
+the next one collects.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ LARGEST_BATCH = 500
 LOCKED_PAUSE = 1.0
 _MOST_LINES = 10
 """Of one batch so many outcomes that were dropped get a line of their own."""
-MOST_TEXT = 8 * 1024 * 1024  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
+MOST_TEXT = (
+    8 * 1024 * 1024
+)  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
 
 
 class OutcomePort(Protocol):
@@ -114,10 +118,13 @@ class Settler:
         """Wait until Postgres has everything."""
         await self._none.wait()
 
-    async def run(self, on_batch_settled: Callable[[BatchSettled], None], on_room: Callable[[], None]) -> None:
+    async def run(
+        self, on_batch_settled: Callable[[BatchSettled], None], on_room: Callable[[], None]
+    ) -> None:
         """Write for ever; started again, what was on its way is written first.
 
-        `on_batch_settled` is told what Postgres has, `on_room` that there is room for more outcomes.
+        `on_batch_settled` is told what Postgres has, `on_room` that there is room for more
+        outcomes.
         """
         self._on_batch_settled, self._on_room = on_batch_settled, on_room
         self._waiting.extendleft(reversed(self._in_flight))
@@ -146,10 +153,15 @@ class Settler:
                 self._none.set()
 
     async def _gather(self, settled: int) -> None:
-        """Each write waits for the disk, and the inserts beside it wait for each write: under load let some outcomes gather."""
+        """Each write waits for the disk, and the inserts beside it wait for each write: under load
+        let some outcomes gather.
+        """
         now = time.monotonic()
         self._recent.saw(settled, now)
-        if max(settled, len(self._waiting)) >= self._gathering.enough or self._recent.rate(now) < self._gathering.from_rate:
+        if (
+            max(settled, len(self._waiting)) >= self._gathering.enough
+            or self._recent.rate(now) < self._gathering.from_rate
+        ):
             return
         self._is_enough.clear()
         alarm = asyncio.get_running_loop().call_later(self._gathering.seconds, self._is_enough.set)
@@ -178,7 +190,8 @@ class Settler:
                 if await self._isolate(batch, error):
                     return
             except RunnerError as error:
-                # Not the outcome's fault: away, or a right or a table is missing. Fenced: writing it again changes nothing.
+                # Not the outcome's fault: away, or a right or a table is missing. Fenced: writing
+                # it again changes nothing.
                 await self._outage.pause(error)
                 again = True
             else:
@@ -198,12 +211,16 @@ class Settler:
             began = time.monotonic()
             moved = await self._outcomes.finish(finishes)
             if again and len(moved) < len(finishes):
-                moved |= await self._outcomes.archived_before([s for s in finishes if s.claim.id not in moved])
+                moved |= await self._outcomes.archived_before(
+                    [s for s in finishes if s.claim.id not in moved]
+                )
             ended, stale = _parted(finishes, moved)
             self._tell(await self._explained(ended), stale, began)
 
     async def _explained(self, ended: list[Finished]) -> list[Finished]:
-        """Why a job was cancelled while it ran stands in its row; whoever is told of its end is told that too."""
+        """Why a job was cancelled while it ran stands in its row; whoever is told of its end is
+        told that too.
+        """
         unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
         if not unexplained:
             return ended
@@ -217,7 +234,12 @@ class Settler:
                 extra=log_event("job.cancel_reasons_unread"),
             )
             return ended
-        return [s._replace(error=s.error or reasons.get(s.claim.id)) if s.state is State.CANCELLED else s for s in ended]
+        return [
+            s._replace(error=s.error or reasons.get(s.claim.id))
+            if s.state is State.CANCELLED
+            else s
+            for s in ended
+        ]
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Those whose rows nobody else holds; the others are tried again in a moment."""
@@ -229,11 +251,19 @@ class Settler:
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
         if not aside:  # given back meanwhile
             return batch
-        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra=about(aside[0].claim, "job.outcome_locked"))
+        log.warning(
+            "%d of %d outcomes wait: %s",
+            len(aside),
+            len(batch),
+            error,
+            extra=about(aside[0].claim, "job.outcome_locked"),
+        )
         if not self._set_aside:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
         self._set_aside += aside
-        self._in_flight = [settlement for settlement in self._in_flight if settlement.claim.id not in locked]
+        self._in_flight = [
+            settlement for settlement in self._in_flight if settlement.claim.id not in locked
+        ]
         return [settlement for settlement in batch if settlement.claim.id not in locked]
 
     def _some_may_be_free(self) -> None:
@@ -241,10 +271,14 @@ class Settler:
         self._some.set()
 
     async def _take_up(self) -> None:
-        """Those whose rows have come free; asked, not tried: trying would hold up the others each time."""
+        """Those whose rows have come free; asked, not tried: trying would hold up the others each
+        time.
+        """
         self._look_again = False
         try:
-            locked = await self._outcomes.locked([settlement.claim.id for settlement in self._set_aside])
+            locked = await self._outcomes.locked(
+                [settlement.claim.id for settlement in self._set_aside]
+            )
         except RunnerError as error:
             await self._outage.pause(error)
             locked = {settlement.claim.id for settlement in self._set_aside}
@@ -254,34 +288,62 @@ class Settler:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
 
     async def _isolate(self, batch: list[Settlement], error: RunnerError) -> bool:
-        """One settlement that Postgres refuses must not hold up the others; True when the batch is dealt with."""
+        """One settlement that Postgres refuses must not hold up the others; True when the batch is
+        dealt with.
+        """
         if len(batch) > 1:
             for settlement in batch:
                 await self._write([settlement])
             return True
         (refused,) = batch
         if _is_smallest(refused):
-            await self._outage.pause(error)  # nothing of ours left to blame: a right is missing, a schema is gone
+            await self._outage.pause(
+                error
+            )  # nothing of ours left to blame: a right is missing, a schema is gone
             return False
-        log.error("what became of it was refused: %s", error, extra=about(refused.claim, "job.outcome_refused"))
-        reason = error_text(refused.claim, datetime.now(UTC), "NotStorable", f"Postgres refused the outcome: {error}")
+        log.error(
+            "what became of it was refused: %s",
+            error,
+            extra=about(refused.claim, "job.outcome_refused"),
+        )
+        reason = error_text(
+            refused.claim,
+            datetime.now(UTC),
+            "NotStorable",
+            f"Postgres refused the outcome: {error}",
+        )
         batch[0] = Finished(refused.claim, State.FAILED, error=reason)
         return False
 
-    def _tell(self, moved: Sequence[Settlement], not_moved: Sequence[Finished], began: float) -> None:
-        stale = [settlement for settlement in not_moved if not settlement.claim.completed_by_handler]
+    def _tell(
+        self, moved: Sequence[Settlement], not_moved: Sequence[Finished], began: float
+    ) -> None:
+        stale = [
+            settlement for settlement in not_moved if not settlement.claim.completed_by_handler
+        ]
         if len(stale) < len(not_moved):
-            moved = [*moved, *(Finished(s.claim, State.COMPLETED) for s in not_moved if s.claim.completed_by_handler)]
+            moved = [
+                *moved,
+                *(
+                    Finished(s.claim, State.COMPLETED)
+                    for s in not_moved
+                    if s.claim.completed_by_handler
+                ),
+            ]
         self._on_batch_settled(BatchSettled(moved, stale, began, time.monotonic()))
         self.stale += len(stale)
         for settlement in stale[:_MOST_LINES]:
             log.warning(
-                "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.number, settlement.state.value,
+                "claim %d is no longer valid: its outcome (%s) was dropped",
+                settlement.claim.number,
+                settlement.state.value,
                 extra=about(settlement.claim, "job.outcome_dropped"),
-            )  # fmt: skip
+            )
         if len(stale) > _MOST_LINES:
             log.warning(
-                "dropped in the same way: %d more outcomes", len(stale) - _MOST_LINES, extra=log_event("job.outcome_dropped")
+                "dropped in the same way: %d more outcomes",
+                len(stale) - _MOST_LINES,
+                extra=log_event("job.outcome_dropped"),
             )
 
 
@@ -311,10 +373,13 @@ def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
     """Those whose jobs were moved, and the others."""
     if len(moved) == len(settlements):
         return settlements, []
-    # Of two claims of one job, which a crash of Postgres can bring about, only the later one counts.
+    # Of two claims of one job, which a crash of Postgres can bring about, only the later one
+    # counts.
     latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.number)}
     counts = {id(s) for job_id, s in latest.items() if job_id in moved}
-    return [s for s in settlements if id(s) in counts], [s for s in settlements if id(s) not in counts]
+    return [s for s in settlements if id(s) in counts], [
+        s for s in settlements if id(s) not in counts
+    ]
 
 
 def _nobody_asks(*_: object) -> None:

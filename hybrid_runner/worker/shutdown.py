@@ -78,7 +78,11 @@ class Shutdown:
 
     async def _2_leave_queues(self, deadline: float) -> None:
         if not await within(max(deadline, time.monotonic() + _LEAST), self._station.leave()):
-            log.info("worker %s could not say in time that it leaves", self._name, extra=log_event("worker.leave_failed"))
+            log.info(
+                "worker %s could not say in time that it leaves",
+                self._name,
+                extra=log_event("worker.leave_failed"),
+            )
 
     async def _3_let_handlers_end(self) -> None:
         """Within the grace; then they are stopped, and their jobs go back."""
@@ -116,5 +120,10 @@ class Shutdown:
             async with asyncio.timeout(max(_LEAST, left)):
                 await self._station.sign_off()
         except Exception as error:
-            log.warning("worker %s could not sign off: %s", self._name, error, extra=log_event("worker.sign_off_failed"))
+            log.warning(
+                "worker %s could not sign off: %s",
+                self._name,
+                error,
+                extra=log_event("worker.sign_off_failed"),
+            )
         await self._station.close()

@@ -23,7 +23,9 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Station:
-    """The parts, and what concerns several of them. Made in `wiring.py`; see also `reactions.py`."""
+    """The parts, and what concerns several of them. Made in `wiring.py`; see also
+    `reactions.py`.
+    """
 
     def __init__(
         self,
@@ -43,7 +45,9 @@ class Station:
         self.settler = settler
         self.queues = queues
 
-    async def register(self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]) -> None:
+    async def register(
+        self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]
+    ) -> None:
         """Open the queues and become known; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await worker_calls.open_queue(self.links.claims, name, ring_within)
@@ -71,7 +75,9 @@ class Station:
             await self.listener.get_up()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
-                await worker_calls.leave_bell(self.links.claims, name, self.identity.id, is_muted=is_awaited)
+                await worker_calls.leave_bell(
+                    self.links.claims, name, self.identity.id, is_muted=is_awaited
+                )
         except RunnerError as error:
             log.info(
                 "worker %s could not say that it leaves its queues: %s",

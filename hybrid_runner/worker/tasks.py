@@ -14,7 +14,9 @@ from hybrid_runner.worker.loops import keep
 log = logging.getLogger("hybrid_runner.worker")
 
 RESTARTED = 5.0
-"""Seconds after which a loop that ended by itself is started again: long enough to be seen on the health page."""
+"""Seconds after which a loop that ended by itself is started again: long enough to be seen on the
+health page.
+"""
 
 
 class Tasks:
@@ -30,7 +32,9 @@ class Tasks:
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a loop; what it raises starts it again, and so does an end that nobody asked for."""
-        task = asyncio.get_running_loop().create_task(keep(name, run), name=name, context=self._context.copy())
+        task = asyncio.get_running_loop().create_task(
+            keep(name, run), name=name, context=self._context.copy()
+        )
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._on_loop_end(task, run))
 

@@ -93,8 +93,14 @@ def wire(
     )
 
     # From a claim to the archive: executor → settler.
-    progress = ProgressWriter(partial(worker_calls.record_progress, links.courtesies), publisher.note)
-    callers = HandlerPools(threads=settings.work.thread_slots, processes=settings.work.process_slots, report=progress.report)
+    progress = ProgressWriter(
+        partial(worker_calls.record_progress, links.courtesies), publisher.note
+    )
+    callers = HandlerPools(
+        threads=settings.work.thread_slots,
+        processes=settings.work.process_slots,
+        report=progress.report,
+    )
     settler = Settler(
         Outcomes(links.settles, tracing),
         most=2 * total,
@@ -108,9 +114,28 @@ def wire(
 
     # What it is to the others: membership here, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
-    upkeep = UpkeepLoop(dsn, registry, executor, settings.work.timeout_grace, tracing, observers.rescued, worker_loop)
-    beats = Beats(links, identity, list(slots), settings.work.timeout_grace, executor, listener, upkeep, worker_loop)
-    watchdog = Watchdog(settings.work.stall_after.total_seconds(), executor.mark_stall, counts.lagged)
+    upkeep = UpkeepLoop(
+        dsn,
+        registry,
+        executor,
+        settings.work.timeout_grace,
+        tracing,
+        observers.rescued,
+        worker_loop,
+    )
+    beats = Beats(
+        links,
+        identity,
+        list(slots),
+        settings.work.timeout_grace,
+        executor,
+        listener,
+        upkeep,
+        worker_loop,
+    )
+    watchdog = Watchdog(
+        settings.work.stall_after.total_seconds(), executor.mark_stall, counts.lagged
+    )
     offer = Offer(slots, kinds.number)
     membership = Membership(links, settings, identity, offer, beats, watchdog)
 
@@ -126,18 +151,44 @@ def wire(
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(
                 wake,
-                deaf=Pace(settings.polling.poll_base, settings.polling.poll_cap, settings.polling.poll_factor),
-                hearing=Pace(settings.polling.hybrid_poll_base, settings.polling.hybrid_poll_cap, settings.polling.poll_factor),
+                deaf=Pace(
+                    settings.polling.poll_base,
+                    settings.polling.poll_cap,
+                    settings.polling.poll_factor,
+                ),
+                hearing=Pace(
+                    settings.polling.hybrid_poll_base,
+                    settings.polling.hybrid_poll_cap,
+                    settings.polling.poll_factor,
+                ),
             ),
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
         claims = Claims(
-            queue, links.claims, kinds, identity, settings.tuning.frontier_margin, membership.soon, in_hand, settler.settle
+            queue,
+            links.claims,
+            kinds,
+            identity,
+            settings.tuning.frontier_margin,
+            membership.soon,
+            in_hand,
+            settler.settle,
         )
         on_look = (missed.searched, observers.searched)
-        claimer = Claimer(queue, settings, reasons, claims, listener, members, executor.start, on_look)
-        return QueueStation(claimer, reasons, members, missed, listener, executor.cancel, membership.soon, tasks.soon)
+        claimer = Claimer(
+            queue, settings, reasons, claims, listener, members, executor.start, on_look
+        )
+        return QueueStation(
+            claimer,
+            reasons,
+            members,
+            missed,
+            listener,
+            executor.cancel,
+            membership.soon,
+            tasks.soon,
+        )
 
     queues = {queue: wire_queue(queue, count) for queue, count in slots.items()}
     for name, queue in queues.items():
@@ -146,4 +197,6 @@ def wire(
 
     station = Station(identity, links, listener, membership, executor, settler, queues)
     proof_seconds = heard_within(settings).total_seconds()
-    return Wired(station, Reactions(station, tasks, publisher, observers.wrote, proof_seconds), progress)
+    return Wired(
+        station, Reactions(station, tasks, publisher, observers.wrote, proof_seconds), progress
+    )

@@ -30,7 +30,14 @@ log = logging.getLogger("hybrid_runner.worker")
 class Worker:
     """Claims from its queues and runs what it claims, until it is stopped."""
 
-    def __init__(self, dsn: str, settings: Settings, registry: Registry, queues: Mapping[str, int], worker_id: str) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        registry: Registry,
+        queues: Mapping[str, int],
+        worker_id: str,
+    ) -> None:
         self._dsn = dsn
         self._settings = settings
         self._registry = registry
@@ -52,15 +59,23 @@ class Worker:
         self._station, self._reactions, progress = wire(
             self._dsn, settings, registry, self._slots, self._identity, self._tasks, self._reports
         )
-        usual = Keep(settings.retention.keep_completed, settings.retention.keep_failed, settings.retention.keep_cancelled)
+        usual = Keep(
+            settings.retention.keep_completed,
+            settings.retention.keep_failed,
+            settings.retention.keep_cancelled,
+        )
         try:
             with hushed():
-                await self._station.register(settings.polling.hybrid_poll_cap, registry.keeps(usual))
+                await self._station.register(
+                    settings.polling.hybrid_poll_cap, registry.keeps(usual)
+                )
         except BaseException:
             await self._station.close()
             raise
         station, reactions, start_loop = self._station, self._reactions, self._tasks.loop
-        start_loop("settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room))
+        start_loop(
+            "settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room)
+        )
         start_loop("progress", progress.run)
         start_loop("chronicle", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
@@ -79,7 +94,10 @@ class Worker:
         self._tasks.expect_ends()
         budget = Budget(self._settings.work.grace if grace is None else grace)
         log.info(
-            "worker %s stops: %d jobs are running", self.id, len(self._station.executor.running), extra=log_event("worker.stopping")
+            "worker %s stops: %d jobs are running",
+            self.id,
+            len(self._station.executor.running),
+            extra=log_event("worker.stopping"),
         )
         with hushed():
             await Shutdown(self._station, self._tasks, self._reports.job_log, budget).run()

@@ -1,4 +1,6 @@
-"""The app of the fleet test. Every run is written to a table without a unique key: a job that ran twice stands there twice."""
+"""The app of the fleet test. Every run is written to a table without a unique key: a job that ran
+twice stands there twice.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,18 @@ class Number(BaseModel):
 
 def note_run(job: Job) -> None:
     with psycopg.connect(DSN) as connection:
-        connection.execute("INSERT INTO runs (job_id, pid, kind) VALUES (%s, %s, %s)", (job.id, os.getpid(), job.kind))
+        connection.execute(
+            "INSERT INTO runs (job_id, pid, kind) VALUES (%s, %s, %s)",
+            (job.id, os.getpid(), job.kind),
+        )
 
 
 @app.job("square")
 async def square(payload: Number, job: Job) -> int:
     connection = await connect(DSN)
-    await connection.execute("INSERT INTO runs (job_id, pid, kind) VALUES ($1, $2, $3)", job.id, os.getpid(), job.kind)
+    await connection.execute(
+        "INSERT INTO runs (job_id, pid, kind) VALUES ($1, $2, $3)", job.id, os.getpid(), job.kind
+    )
     await connection.close()
     return payload.n**2
 

@@ -1,4 +1,6 @@
-"""The app of the tests that kill workers. Every run is written down as it begins, and as it ends."""
+"""The app of the tests that kill workers. Every run is written down as it begins, and as it
+ends.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ DSN = app.settings.database.dsn or ""
 async def note(job: Job, what: str) -> None:
     """Into a table without a unique key."""
     connection = await connect(DSN)
-    await connection.execute("INSERT INTO runs (job_id, pid, what) VALUES ($1, $2, $3)", job.id, os.getpid(), what)
+    await connection.execute(
+        "INSERT INTO runs (job_id, pid, what) VALUES ($1, $2, $3)", job.id, os.getpid(), what
+    )
     await connection.close()
 
 
@@ -61,7 +65,9 @@ async def block_in_time(seconds: float, job: Job) -> str:
 def in_process(seconds: float, job: Job) -> str:
     """In a process of its own, whose number it writes down."""
     with psycopg.connect(DSN) as connection:
-        connection.execute("INSERT INTO runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid()))
+        connection.execute(
+            "INSERT INTO runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid())
+        )
     if job.attempt == 1:
         time.sleep(seconds)
     return f"attempt {job.attempt}"

@@ -1,4 +1,6 @@
-"""The app of the tests in which Postgres is not reached directly, or goes away: every run is a line of a file."""
+"""The app of the tests in which Postgres is not reached directly, or goes away: every run is a line
+of a file.
+"""
 
 from __future__ import annotations
 

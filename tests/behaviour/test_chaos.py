@@ -1,4 +1,6 @@
-"""Random faults for ten seconds, and whether the checker and the plan of `make chaos` are worth anything."""
+"""Random faults for ten seconds, and whether the checker and the plan of `make chaos` are worth
+anything.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,31 @@ SEED = 146
 @pytest.mark.alone
 @pytest.mark.timeout(240)
 def test_after_ten_seconds_of_faults_every_promise_was_kept() -> None:
-    """A4, A6, B16, D5, D6: killed, frozen and stopped workers, a killed server, lost connections; each job ends once."""
+    """A4, A6, B16, D5, D6: killed, frozen and stopped workers, a killed server, lost connections;
+    each job ends once.
+    """
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.behaviour.chaos", "--seconds", "10", "--workers", "2", "--jobs", "600",
-         "--seed", str(SEED), "--patience", "90"],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tests.behaviour.chaos",
+            "--seconds",
+            "10",
+            "--workers",
+            "2",
+            "--jobs",
+            "600",
+            "--seed",
+            str(SEED),
+            "--patience",
+            "90",
+        ],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "nothing was lost" in ended.stdout
 
@@ -73,11 +94,19 @@ def promise(n: int, kind: str = "noop", fate: Fate = Fate.KEPT, **more: Any) -> 
 
 
 def run(n: int, claim: int = 7, **more: Any) -> Run:
-    values: dict[str, Any] = {"attempt": 1, "pid": 1, "began": 1.0, "ended": 2.0, "how": "returned"} | more
+    values: dict[str, Any] = {
+        "attempt": 1,
+        "pid": 1,
+        "began": 1.0,
+        "ended": 2.0,
+        "how": "returned",
+    } | more
     return Run(name=f"run {n} {claim}", n=n, id=100 + n, claim=claim, **values)
 
 
-def archived(n: int, claim: int = 7, kind: str = "noop", state: str = "completed", **more: Any) -> Archived:
+def archived(
+    n: int, claim: int = 7, kind: str = "noop", state: str = "completed", **more: Any
+) -> Archived:
     values: dict[str, Any] = {"max_attempts": 8, "result": {"run": f"run {n} {claim}"}} | more
     return Archived(id=100 + n, n=n, kind=kind, state=state, claim=claim, **values)
 
@@ -101,20 +130,35 @@ def good() -> Records:
             9: promise(9, "snooze", times=1),
         },
         runs=[
-            run(1), run(2, 7, how="raised"), run(2, 8, attempt=2), run(7),
+            run(1),
+            run(2, 7, how="raised"),
+            run(2, 8, attempt=2),
+            run(7),
             *(run(3, claim, attempt=claim, how="raised") for claim in (1, 2, 3)),
-            run(9, 7, how="snoozed"), run(9, 8),
+            run(9, 7, how="snoozed"),
+            run(9, 8),
         ],
         archive=[
             archived(1),
             archived(2, 8, "flaky", attempt=2, errors=[error(1)]),
-            archived(3, 3, "doomed", "failed", attempt=3, max_attempts=3, errors=[error(1), error(2), error(3)], result=None),
-            archived(4, state="cancelled", claim=0, attempt=0, errors=[error(0, "Cancel")], result=None),
+            archived(
+                3,
+                3,
+                "doomed",
+                "failed",
+                attempt=3,
+                max_attempts=3,
+                errors=[error(1), error(2), error(3)],
+                result=None,
+            ),
+            archived(
+                4, state="cancelled", claim=0, attempt=0, errors=[error(0, "Cancel")], result=None
+            ),
             archived(7, key="k"),
             archived(9, 8, "snooze", result={"run": "run 9 8", "snoozed": 1}),
         ],
         left=[],
-    )  # fmt: skip
+    )
 
 
 def laws(records: Records) -> set[str]:
@@ -124,7 +168,9 @@ def laws(records: Records) -> set[str]:
 def changed(n: int, **values: Any) -> Records:
     """Good records but for one row of the archive."""
     records = good()
-    return replace(records, archive=[replace(row, **values) if row.n == n else row for row in records.archive])
+    return replace(
+        records, archive=[replace(row, **values) if row.n == n else row for row in records.archive]
+    )
 
 
 def promised(n: int, **values: Any) -> Records:
@@ -178,7 +224,9 @@ def test_a_job_that_nobody_stored_is_found(n: int) -> None:
     """Rolled back, refused for its key, never sent."""
     records = good()
     stranger = archived(n, result={"run": f"run {n} 7"})
-    assert laws(replace(records, archive=[*records.archive, stranger], runs=[*records.runs, run(n)])) == {"unknown"}
+    assert laws(
+        replace(records, archive=[*records.archive, stranger], runs=[*records.runs, run(n)])
+    ) == {"unknown"}
 
 
 def test_an_id_that_is_not_the_acknowledged_one_is_found() -> None:
@@ -219,13 +267,19 @@ def test_two_runs_of_one_claim_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "errors"), [(2, []), (1, [error(1)]), (3, [error(1), error(1)]), (9, [error(n) for n in range(1, 9)])]
+    ("attempt", "errors"),
+    [(2, []), (1, [error(1)]), (3, [error(1), error(1)]), (9, [error(n) for n in range(1, 9)])],
 )
-def test_an_attempt_too_many_and_one_without_its_error_are_found(attempt: int, errors: list[dict[str, Any]]) -> None:
+def test_an_attempt_too_many_and_one_without_its_error_are_found(
+    attempt: int, errors: list[dict[str, Any]]
+) -> None:
     records = changed(1, attempt=attempt, errors=errors)
-    assert laws(replace(records, runs=[replace(one, attempt=attempt) if one.n == 1 else one for one in records.runs])) == {
-        "miscounted"
-    }
+    assert laws(
+        replace(
+            records,
+            runs=[replace(one, attempt=attempt) if one.n == 1 else one for one in records.runs],
+        )
+    ) == {"miscounted"}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +294,9 @@ def test_an_attempt_too_many_and_one_without_its_error_are_found(attempt: int, e
         (("unknown",), "completed", True),
     ],
 )
-def test_an_end_that_cancel_did_not_announce_is_found(answers: tuple[str, ...], state: str, is_wrong: bool) -> None:
+def test_an_end_that_cancel_did_not_announce_is_found(
+    answers: tuple[str, ...], state: str, is_wrong: bool
+) -> None:
     records = changed(1, state=state)
     records = replace(records, promises=records.promises | {1: promise(1, answers=answers)})
     assert laws(records) == ({"ended otherwise"} if is_wrong else set())
@@ -249,7 +305,10 @@ def test_an_end_that_cancel_did_not_announce_is_found(answers: tuple[str, ...], 
 def test_a_failure_with_attempts_left_is_found() -> None:
     failed = changed(1, state="failed", errors=[error(1, "WorkerLost")], attempt=1)
     assert laws(failed) == {"ended otherwise"}
-    assert laws(changed(1, state="failed", errors=[error(1, "WorkerLost")], attempt=1, max_attempts=1)) == set()
+    assert (
+        laws(changed(1, state="failed", errors=[error(1, "WorkerLost")], attempt=1, max_attempts=1))
+        == set()
+    )
 
 
 # --- what was written down
@@ -259,7 +318,9 @@ def test_journals_are_read_as_what_was_known_when_a_process_died(tmp_path: Path)
     producer, runs = Journal(tmp_path / PRODUCER), Journal(tmp_path / RUNS.format(1))
     jobs = [{"n": n, "kind": "noop", "key": None, "delay": 2.0, "times": 1} for n in range(4)]
     producer.write(what="sent", transaction=0, jobs=jobs[:2], at=10.0)
-    producer.write(what="kept", transaction=0, stored=[(0, 100, "inserted"), (1, 90, "exists")], at=11.0)
+    producer.write(
+        what="kept", transaction=0, stored=[(0, 100, "inserted"), (1, 90, "exists")], at=11.0
+    )
     producer.write(what="sent", transaction=2, jobs=jobs[2:3], at=12.0)
     producer.write(what="void", transaction=2)
     producer.write(what="sent", transaction=3, jobs=jobs[3:], at=13.0)
@@ -268,17 +329,34 @@ def test_journals_are_read_as_what_was_known_when_a_process_died(tmp_path: Path)
     producer.write(what="cancelling", n=0)
     runs.write(what="began", run="a", n=0, id=100, claim=7, attempt=1, pid=1, at=12.5)
     records = Records.read(tmp_path, [], [])
-    assert [promise.fate for promise in records.promises.values()] == [Fate.KEPT, Fate.EXISTED, Fate.VOID, Fate.DOUBTFUL]
-    assert records.promises[0] == Promise(0, "noop", None, 1, 12.0, Fate.KEPT, 100, ("requested", ""))
+    assert [promise.fate for promise in records.promises.values()] == [
+        Fate.KEPT,
+        Fate.EXISTED,
+        Fate.VOID,
+        Fate.DOUBTFUL,
+    ]
+    assert records.promises[0] == Promise(
+        0, "noop", None, 1, 12.0, Fate.KEPT, 100, ("requested", "")
+    )
     assert records.runs == [Run("a", 0, 100, 7, 1, 1, 12.5)]
     producer.close()
     runs.close()
 
 
 def test_what_a_worker_never_has_reason_to_say_is_found() -> None:
-    usual = {"level": "warning", "message": "settling: Postgres does not answer; trying again in 1.0 s"}
-    ended = {"level": "error", "message": "worker a: its settler has ended: it is started again in 5 s"}
-    crash = {"level": "error", "message": "claimer failed", "exception": "Traceback\n  …\nKeyError: 7"}
+    usual = {
+        "level": "warning",
+        "message": "settling: Postgres does not answer; trying again in 1.0 s",
+    }
+    ended = {
+        "level": "error",
+        "message": "worker a: its settler has ended: it is started again in 5 s",
+    }
+    crash = {
+        "level": "error",
+        "message": "claimer failed",
+        "exception": "Traceback\n  …\nKeyError: 7",
+    }
     assert list(troubles([usual, ended, crash])) == [
         "a worker's log: worker a: its settler has ended: it is started again in 5 s ",
         "a worker's log: claimer failed KeyError: 7",

@@ -1,4 +1,6 @@
-"""A primary loses its power while jobs run, and its standby takes over: real servers, real workers, no restart by hand."""
+"""A primary loses its power while jobs run, and its standby takes over: real servers, real workers,
+no restart by hand.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ async def archived(servers: Pair) -> list[tuple[object, ...]]:
     return [tuple(row) for row in rows]
 
 
-async def insert_until(stop: asyncio.Event, dsn: str, numbers: Iterator[int], acknowledged: list[int]) -> None:
+async def insert_until(
+    stop: asyncio.Event, dsn: str, numbers: Iterator[int], acknowledged: list[int]
+) -> None:
     """Insert one after the other, again and again on a new connection."""
     connection: Connection | None = None
     while not stop.is_set():
@@ -96,16 +100,25 @@ async def insert_until(stop: asyncio.Event, dsn: str, numbers: Iterator[int], ac
         await connection.close()
 
 
-async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(synchronous: Pair, file: Path, tmp_path: Path) -> None:
-    """A9: queued jobs run, running handlers go on and settle on the new primary, inserts end in the archive exactly once."""
+async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(
+    synchronous: Pair, file: Path, tmp_path: Path
+) -> None:
+    """A9: queued jobs run, running handlers go on and settle on the new primary, inserts end in the
+    archive exactly once.
+    """
     acknowledged: list[int] = []
     numbers, stop, gate = iter(range(1_000_000)), asyncio.Event(), tmp_path / "go"
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(a_worker(synchronous, file)) for _ in range(2)]
         client = await stack.enter_async_context(runner(synchronous.dsn))
-        held = [await client.enqueue("hold", str(gate)) for _ in range(11)]  # more than one worker can take
+        held = [
+            await client.enqueue("hold", str(gate)) for _ in range(11)
+        ]  # more than one worker can take
         await until(lambda: len(runs(file, "began")), at_least(len(held)))
-        producers = [asyncio.create_task(insert_until(stop, synchronous.dsn, numbers, acknowledged)) for _ in range(PRODUCERS)]
+        producers = [
+            asyncio.create_task(insert_until(stop, synchronous.dsn, numbers, acknowledged))
+            for _ in range(PRODUCERS)
+        ]
         await until(lambda: len(acknowledged), at_least(300))
         await asyncio.to_thread(synchronous.fail_over)
         before = len(acknowledged)
@@ -114,7 +127,9 @@ async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(synchrono
         await asyncio.gather(*producers)
         gate.touch()
         await until_said(synchronous.standby.dsn, LIVE, 0)
-        assert [await handle.wait(20) for handle in held] == ["attempt 1"] * len(held)  # the client has followed too
+        assert [await handle.wait(20) for handle in held] == ["attempt 1"] * len(
+            held
+        )  # the client has followed too
         assert [await process.ends() for process in workers] == [0, 0]
     assert sorted(runs(file, "began")) == sorted(handle.id for handle in held)  # once each
     connection = await connect(synchronous.dsn)
@@ -124,13 +139,24 @@ async def test_nothing_that_a_synchronous_primary_acknowledged_is_lost(synchrono
     )
     await connection.close()
     archived = {row["n"]: (row["times"], row["state"]) for row in rows}
-    assert {n: archived.get(n) for n in acknowledged} == dict.fromkeys(acknowledged, (1, "completed"))
+    assert {n: archived.get(n) for n in acknowledged} == dict.fromkeys(
+        acknowledged, (1, "completed")
+    )
     assert set(archived.values()) == {(1, "completed")}
 
 
-async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_clock_is_ahead(asynchronous: Pair) -> None:
+async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_clock_is_ahead(
+    asynchronous: Pair,
+) -> None:
     """A1 A3: the fallback poll is minutes away."""
-    app = runner(asynchronous.dsn, poll_base="5m", poll_cap="5m", hybrid_poll_base="5m", hybrid_poll_cap="5m", doorbell_rate=1e6)
+    app = runner(
+        asynchronous.dsn,
+        poll_base="5m",
+        poll_cap="5m",
+        hybrid_poll_base="5m",
+        hybrid_poll_cap="5m",
+        doorbell_rate=1e6,
+    )
 
     @app.job("note")
     async def note(payload: int) -> int:
@@ -140,11 +166,16 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
         await asyncio.wait_for(worker.hearing(), 10)
         await worker.idle()
         asynchronous.primary.ask(
-            "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 600000) FROM hybrid_runner.queues"
+            "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 600000)"
+            " FROM hybrid_runner.queues"
         )
         asynchronous.until_replayed()
         await asyncio.to_thread(asynchronous.fail_over)
-        await until_said(asynchronous.standby.dsn, "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues", 0)
+        await until_said(
+            asynchronous.standby.dsn,
+            "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues",
+            0,
+        )
         await asyncio.wait_for(worker.hearing(), 20)
         await asyncio.wait_for(worker.idle(), 20)
         before = worker.status().queues[0].found.get("ring", 0)
@@ -156,7 +187,9 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
 async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_its_job_running_for_ever(
     asynchronous: Pair,
 ) -> None:
-    """The old primary took it, the new one shows the job as running, and its worker lives: it runs again."""
+    """The old primary took it, the new one shows the job as running, and its worker lives: it runs
+    again.
+    """
     app = runner(asynchronous.dsn)
     ran: list[int] = []
     go = asyncio.Event()
@@ -170,7 +203,11 @@ async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_
     async with app, app.worker({"default": 5}) as worker:
         await asyncio.wait_for(worker.hearing(), 10)
         handle = await app.enqueue(work, 5)
-        await until_said(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
+        await until_said(
+            asynchronous.standby.dsn,
+            "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'",
+            1,
+        )
         await asyncio.to_thread(asynchronous.cut)
         go.set()
         assert await handle.wait(10) == 5
@@ -181,8 +218,12 @@ async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_
     assert ran == [handle.id] * 2
 
 
-async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(asynchronous: Pair) -> None:
-    """And so does a claim that was lost: the job is queued on the new primary, and ends there once."""
+async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(
+    asynchronous: Pair,
+) -> None:
+    """And so does a claim that was lost: the job is queued on the new primary, and ends there
+    once.
+    """
     app = runner(asynchronous.dsn)
     go = asyncio.Event()
 
@@ -197,16 +238,26 @@ async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(asy
         await asyncio.to_thread(asynchronous.cut)
         async with app.worker({"default": 5}) as worker:
             name = worker.id
-            await until_said(asynchronous.primary.dsn, "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'", 1)
+            await until_said(
+                asynchronous.primary.dsn,
+                "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'running'",
+                1,
+            )
             await asyncio.to_thread(asynchronous.fail_over)
             go.set()
             await until_said(asynchronous.standby.dsn, LIVE, 0)
-            await until_said(asynchronous.standby.dsn, "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL", 1)
+            await until_said(
+                asynchronous.standby.dsn,
+                "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL",
+                1,
+            )
             await until(lambda: worker.id, differs_from(name))
     assert await archived(asynchronous) == [(handle.id, "completed", 1)]
 
 
-async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_the_attempt_that_runs(asynchronous: Pair) -> None:
+async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_the_attempt_that_runs(
+    asynchronous: Pair,
+) -> None:
     """A4: claims are not flushed. The late outcome changes nothing, the job ends once."""
     app = runner(asynchronous.dsn)
     began = asyncio.Queue[asyncio.Future[int]]()
@@ -237,7 +288,9 @@ async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_t
     assert await archived(asynchronous) == [(handle.id, "completed", 1)]
 
 
-async def test_a_number_that_a_standby_gives_out_again_is_not_the_same_claim(asynchronous: Pair) -> None:
+async def test_a_number_that_a_standby_gives_out_again_is_not_the_same_claim(
+    asynchronous: Pair,
+) -> None:
     """A4: the sequence is as far as the standby was."""
     await asyncio.to_thread(asynchronous.cut)
     firsts = []
@@ -253,7 +306,9 @@ async def test_a_number_that_a_standby_gives_out_again_is_not_the_same_claim(asy
     assert abs(firsts[0] - firsts[1]) > 1000
 
 
-async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_once(asynchronous: Pair) -> None:
+async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_once(
+    asynchronous: Pair,
+) -> None:
     """D5: the server ran all the while, and yet nobody could reach it as a primary."""
     lease = timedelta(seconds=2)
     connection = await connect(asynchronous.dsn)
@@ -274,7 +329,9 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     await connection.close()
 
 
-async def test_an_old_primary_that_comes_back_as_a_standby_is_passed_over(asynchronous: Pair) -> None:
+async def test_an_old_primary_that_comes_back_as_a_standby_is_passed_over(
+    asynchronous: Pair,
+) -> None:
     """It stands first in the DSN, and answers."""
     app = runner(asynchronous.dsn)
 
@@ -288,7 +345,8 @@ async def test_an_old_primary_that_comes_back_as_a_standby_is_passed_over(asynch
         await asyncio.to_thread(asynchronous.fail_over)
         await asyncio.to_thread(asynchronous.rejoin)
         asynchronous.standby.ask(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name"
+            " LIKE 'hybrid-runner%'"
         )
         async with asyncio.timeout(30):
             while True:  # the client's own connections were cut as well

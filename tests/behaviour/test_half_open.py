@@ -34,7 +34,9 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     inside.make_patience_short(monkeypatch, PATIENCE)
 
 
-async def freeze_at(moment: str, proxy: Proxy, app: App, database: Connection, *, newcomers: bool) -> None:
+async def freeze_at(
+    moment: str, proxy: Proxy, app: App, database: Connection, *, newcomers: bool
+) -> None:
     """Freeze all connections while there is nothing to do, or with a statement on its way."""
     match moment:
         case "claim" | "claim's answer":
@@ -63,7 +65,9 @@ async def busy(worker: Worker, app: App, database: Connection) -> int:
 async def test_a_frozen_network_holds_work_up_no_longer_than_it_lasts(
     moment: str, then: str, dsn: str, database: Connection
 ) -> None:
-    """A9: it thaws; its connections are cut; or they stay dead while new ones work, as behind a router that forgot them."""
+    """A9: it thaws; its connections are cut; or they stay dead while new ones work, as behind a
+    router that forgot them.
+    """
     async with Proxy(dsn) as proxy:
         app = App(proxy.dsn, **SHORT_LEASE)
         async with working(app.runner) as worker:
@@ -88,7 +92,9 @@ async def test_a_frozen_network_holds_work_up_no_longer_than_it_lasts(
     assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
 
 
-async def test_a_claim_that_arrives_after_it_was_given_up_takes_nothing(dsn: str, database: Connection) -> None:
+async def test_a_claim_that_arrives_after_it_was_given_up_takes_nothing(
+    dsn: str, database: Connection
+) -> None:
     """What it took would run nowhere, under a worker that lives, for ever."""
     async with Proxy(dsn) as proxy:
         app = App(proxy.dsn, **SHORT_LEASE)
@@ -114,21 +120,30 @@ async def test_a_claim_that_arrives_after_it_was_given_up_takes_nothing(dsn: str
 async def pid_of(database: Connection, purpose: str) -> int:
     return int(
         await database.fetchval(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1",
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND"
+            " application_name = $1",
             f"hybrid-runner {purpose}",
         )
     )
 
 
-async def test_what_a_worker_that_was_cut_off_says_later_changes_nothing(dsn: str, database: Connection) -> None:
-    """D5: the others declare it dead and run its jobs again; it comes back, hears of it, and goes on under another name."""
+async def test_what_a_worker_that_was_cut_off_says_later_changes_nothing(
+    dsn: str, database: Connection
+) -> None:
+    """D5: the others declare it dead and run its jobs again; it comes back, hears of it, and goes
+    on under another name.
+    """
     async with Proxy(dsn) as proxy:
         cut_off, other = App(proxy.dsn, **SHORT_LEASE), App(dsn, **SHORT_LEASE)
         async with working(cut_off.runner) as worker:
             await database.fetch(INSERT, "hold", 3)
             await until(lambda: cut_off.holding == 3)
             async with working(other.runner):
-                [settles] = [relayed for relayed in proxy.freeze(newcomers=True) if relayed.purpose == "settles"]
+                [settles] = [
+                    relayed
+                    for relayed in proxy.freeze(newcomers=True)
+                    if relayed.purpose == "settles"
+                ]
                 cut_off.let_go.set()
                 await settles.held.wait()
                 other.let_go.set()
@@ -139,7 +154,10 @@ async def test_what_a_worker_that_was_cut_off_says_later_changes_nothing(dsn: st
             await database.fetch(INSERT, "brief", 1)
             await until(lambda: len(cut_off.began) == 4)
         assert worker.status().stale == 3
-    ended_by = "SELECT DISTINCT attempt, worker_id LIKE '%~%' FROM hybrid_runner.archive WHERE kind = 'hold'"
+    ended_by = (
+        "SELECT DISTINCT attempt, worker_id LIKE '%~%' FROM hybrid_runner.archive WHERE kind ="
+        " 'hold'"
+    )
     assert [tuple(row) for row in await database.fetch(ended_by)] == [(2, False)]
 
 
@@ -153,10 +171,15 @@ async def test_outcomes_that_find_no_way_out_are_bounded(dsn: str, database: Con
             [settles] = proxy.freeze("settles")
             await database.fetch(INSERT, "brief", 100)
             await settles.held.wait()
-            await until(lambda: worker.status().pending_settlements == 6 and seen(worker).mode == "full")
+            await until(
+                lambda: worker.status().pending_settlements == 6 and seen(worker).mode == "full"
+            )
             beaten_at = await database.fetchval(BEATEN)
             # it has had time to go too far
-            await until(lambda: database.fetchval(BEATEN), lambda later: later >= beaten_at + timedelta(seconds=0.5))
+            await until(
+                lambda: database.fetchval(BEATEN),
+                lambda later: later >= beaten_at + timedelta(seconds=0.5),
+            )
             assert (worker.status().pending_settlements, len(app.began)) == (6, 7)
             proxy.thaw()
             await ended(worker, 101)
@@ -165,8 +188,12 @@ async def test_outcomes_that_find_no_way_out_are_bounded(dsn: str, database: Con
 
 @pytest.mark.parametrize("moment", ["idle", "claim", "settle"])
 @pytest.mark.parametrize("grace", [0.1, 2])
-async def test_a_stop_ends_on_a_frozen_network(moment: str, grace: float, dsn: str, database: Connection) -> None:
-    """A13: the grace, and a few seconds to give up; what was running is for others, once the lease has ended."""
+async def test_a_stop_ends_on_a_frozen_network(
+    moment: str, grace: float, dsn: str, database: Connection
+) -> None:
+    """A13: the grace, and a few seconds to give up; what was running is for others, once the lease
+    has ended.
+    """
     async with Proxy(dsn) as proxy:
         app = App(proxy.dsn, lease="30s", grace=grace, slots=3)
         async with working(app.runner) as worker:
@@ -190,10 +217,16 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
     """A13: SIGTERM, with everything that a process has to close."""
     await database.execute("CREATE TABLE runs (job_id bigint, pid int, what text)")
     async with Proxy(dsn) as proxy:
-        settings = {"HYBRID_RUNNER_DSN": proxy.dsn, "HYBRID_RUNNER_GRACE": "1s", "HYBRID_RUNNER_LOG_LEVEL": "info"}
+        settings = {
+            "HYBRID_RUNNER_DSN": proxy.dsn,
+            "HYBRID_RUNNER_GRACE": "1s",
+            "HYBRID_RUNNER_LOG_LEVEL": "info",
+        }
         async with worker("tests.behaviour.lost_app:app", cwd=ROOT, **settings) as process:
             await process.says("listening on")
-            await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('long', '100')")
+            await database.execute(
+                "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('long', '100')"
+            )
             await until_fetched(database, "SELECT count(*) FROM runs", 1)
             proxy.freeze(newcomers=True)
             assert await asyncio.wait_for(process.ends(), 20) == 0
@@ -201,8 +234,12 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
 
 
 async def test_the_server_probes_connections_that_say_nothing(dsn: str) -> None:
-    """A machine that lost its power says no good-bye, and its listener's locks would stand for hours."""
+    """A machine that lost its power says no good-bye, and its listener's locks would stand for
+    hours.
+    """
     connection = await connect(dsn)
-    probed = "SELECT bool_and(source = 'client') FROM pg_settings WHERE name LIKE 'tcp_keepalives_%'"
+    probed = (
+        "SELECT bool_and(source = 'client') FROM pg_settings WHERE name LIKE 'tcp_keepalives_%'"
+    )
     assert await connection.fetchval(probed)
     await connection.close()

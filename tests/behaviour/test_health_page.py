@@ -1,6 +1,9 @@
-"""Acceptance of the health page on real failures, with default settings: 503 within 15 s, and 200 again by itself.
+"""Acceptance of the health page on real failures, with default settings: 503 within 15 s, and 200
+again by itself.
 
-The 15 s are the arithmetic of `test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds`; on a busy machine each test
+The 15 s are the arithmetic of
+`test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds`; on a busy machine each
+test
 waits for longer, and what it waits for is the page.
 """
 
@@ -58,7 +61,9 @@ async def until_ill(client: Browser, name: str) -> str:
 
 
 async def until_well(client: Browser) -> None:
-    await until(lambda: client.get("/health"), lambda answer: answer.status == 200, patience=LONGEST)
+    await until(
+        lambda: client.get("/health"), lambda answer: answer.status == 200, patience=LONGEST
+    )
 
 
 @asynccontextmanager
@@ -72,7 +77,11 @@ async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple
     async def note(payload: dict[str, int]) -> None:
         ran.set()
 
-    async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+    async with (
+        PageServer("127.0.0.1", port) as pages,
+        browser(port) as client,
+        working(app) as running,
+    ):
         await app.enqueue(note, {})
         await ran.wait()  # so that all connections are open
         await running.idle()
@@ -109,8 +118,12 @@ async def test_a_frozen_postgres_is_503_and_its_return_is_200(dsn: str) -> None:
         await until_well(client)
 
 
-async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_200(dsn: str) -> None:
-    """A3 A11: no end of its connection arrives; a ring of our own that does not come back is all there is to see."""
+async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_200(
+    dsn: str,
+) -> None:
+    """A3 A11: no end of its connection arrives; a ring of our own that does not come back is all
+    there is to see.
+    """
     async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
         proxy.freeze("listener")
         assert "does not hear our own rings" in await until_ill(client, "listener")
@@ -119,7 +132,9 @@ async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_2
         await asyncio.wait_for(running.hearing(), LONGEST)
 
 
-async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(dsn: str, database: Connection) -> None:
+async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(
+    dsn: str, database: Connection
+) -> None:
     """A11: polling has stopped, although every loop runs and Postgres answers everybody else."""
     async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
         await until_asleep(database, running)
@@ -132,7 +147,9 @@ async def test_a_claim_that_is_never_answered_is_503_and_its_answer_is_200(dsn: 
 
 
 @pytest.mark.parametrize("name", ["claimer of default", "poller of default", "listener", "settler"])
-async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, database: Connection) -> None:
+async def test_a_killed_loop_is_503_and_is_started_again(
+    name: str, dsn: str, database: Connection
+) -> None:
     """A11: it goes on where it was: jobs are found and written down."""
     async with a_worker_with_a_page(dsn) as (running, client):
         inside.loop_of(running, name).cancel()
@@ -146,7 +163,10 @@ async def test_a_killed_loop_is_503_and_is_started_again(name: str, dsn: str, da
 async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> None:
     """A11: nothing has ended, and no poll comes."""
     goes_on = asyncio.Event()
-    async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (running, client):
+    async with a_worker_with_a_page(dsn, hybrid_poll_base="1s", hybrid_poll_cap="1s") as (
+        running,
+        client,
+    ):
         inside.hold_polls(running, goes_on)
         assert "the fallback poll of default is" in await until_ill(client, "polling")
         polls = seen(running).polls
@@ -159,7 +179,9 @@ async def test_a_poller_that_hangs_is_503_and_its_next_poll_is_200(dsn: str) -> 
 async def test_a_stalled_loop_is_503_and_turning_again_is_200(
     processes: int, dsn: str, database: Connection, tmp_path: Path
 ) -> None:
-    """A11: the page has a thread of its own; with several processes the parent notices their silence."""
+    """A11: the page has a thread of its own; with several processes the parent notices their
+    silence.
+    """
     (tmp_path / "tasks.py").write_text(HOLDS_THE_LOOP)
     port = free_port()
     arguments = ("tasks:app", "--dsn", dsn, "--processes", str(processes))
@@ -177,10 +199,15 @@ async def test_a_stalled_loop_is_503_and_turning_again_is_200(
         assert await process.ends() == 0
 
 
-DUE = "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp() - interval '1 day' WHERE name = 'growth'"
+DUE = (
+    "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp() - interval '1 day' WHERE name ="
+    " 'growth'"
+)
 
 
-async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(dsn: str, database: Connection) -> None:
+async def test_who_keeps_vacuum_from_cleaning_up_is_named_and_makes_nobody_ill(
+    dsn: str, database: Connection
+) -> None:
     """A11"""
     async with a_worker_with_a_page(dsn, heartbeat="200ms") as (running, client):
         await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")

@@ -28,24 +28,35 @@ APP = "tests.behaviour.lost_app:app"
 
 @pytest.fixture(autouse=True)
 async def runs(database: Connection) -> None:
-    await database.execute("CREATE TABLE runs (job_id bigint, pid int, what text, at timestamptz DEFAULT clock_timestamp())")
+    await database.execute(
+        "CREATE TABLE runs (job_id bigint, pid int, what text, at timestamptz DEFAULT"
+        " clock_timestamp())"
+    )
 
 
 @asynccontextmanager
 async def a_worker(dsn: str, *options: str, **settings: str) -> AsyncIterator[WorkerProcess]:
     """A process that hears rings."""
-    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": str(LEASE), "HYBRID_RUNNER_LOG_LEVEL": "info"} | settings
+    given = {
+        "HYBRID_RUNNER_DSN": dsn,
+        "HYBRID_RUNNER_LEASE": str(LEASE),
+        "HYBRID_RUNNER_LOG_LEVEL": "info",
+    } | settings
     async with worker(APP, *options, cwd=ROOT, **given) as process:
         await process.says("listening on")
         yield process
 
 
-async def insert(database: Connection, kind: str, count: int = 1, payload: object = 30) -> list[int]:
+async def insert(
+    database: Connection, kind: str, count: int = 1, payload: object = 30
+) -> list[int]:
     rows = await database.fetch(
         "INSERT INTO hybrid_runner.jobs (kind, payload) "
         "SELECT $1, to_jsonb($2::float8) FROM generate_series(1, $3::int) RETURNING id",
-        kind, float(str(payload)), count,
-    )  # fmt: skip
+        kind,
+        float(str(payload)),
+        count,
+    )
     return [row[0] for row in rows]
 
 
@@ -53,8 +64,12 @@ BEGAN = "SELECT count(DISTINCT job_id) FROM runs WHERE what = 'began'"
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 
 
-async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(dsn: str, database: Connection) -> None:
-    """D5: SIGKILL with 50 running jobs; all are run again by another, charged, within the lease and 5 s."""
+async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(
+    dsn: str, database: Connection
+) -> None:
+    """D5: SIGKILL with 50 running jobs; all are run again by another, charged, within the lease and
+    5 s.
+    """
     async with a_worker(dsn) as doomed:
         await insert(database, "once_long", 50)
         await until_fetched(database, BEGAN, 50)
@@ -62,13 +77,19 @@ async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(ds
             doomed.process.kill()
             killed = time.monotonic()
             await until_fetched(database, COMPLETED, 50)
-            assert time.monotonic() - killed > LEASE / 2  # it was the lease that ended, not a luckier accident
-    attempts = await database.fetch("SELECT DISTINCT attempt, result #>> '{}' AS result FROM hybrid_runner.archive")
+            assert (
+                time.monotonic() - killed > LEASE / 2
+            )  # it was the lease that ended, not a luckier accident
+    attempts = await database.fetch(
+        "SELECT DISTINCT attempt, result #>> '{}' AS result FROM hybrid_runner.archive"
+    )
     assert [tuple(row) for row in attempts] == [(2, "attempt 2")]
     assert await database.fetchval("SELECT count(*) FROM runs WHERE what = 'ended'") == 50
 
 
-async def test_a_worker_that_starts_rescues_from_the_one_before_it(dsn: str, database: Connection) -> None:
+async def test_a_worker_that_starts_rescues_from_the_one_before_it(
+    dsn: str, database: Connection
+) -> None:
     """There is nobody else: whoever is started next does it."""
     async with a_worker(dsn) as doomed:
         await insert(database, "once_long", 5)
@@ -79,7 +100,9 @@ async def test_a_worker_that_starts_rescues_from_the_one_before_it(dsn: str, dat
         await until_fetched(database, COMPLETED, 5)
 
 
-async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once(dsn: str, database: Connection) -> None:
+async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once(
+    dsn: str, database: Connection
+) -> None:
     """A6: a stateful set gives a new process the name of the dead one; no lease has to end."""
     named = {"WORKER_ID": "pod-0", "HYBRID_RUNNER_LEASE": "5m"}
     async with a_worker(dsn, **named) as doomed:
@@ -92,23 +115,33 @@ async def test_a_worker_that_comes_back_under_its_name_takes_up_its_jobs_at_once
     assert await database.fetchval("SELECT DISTINCT attempt FROM hybrid_runner.archive") == 2
 
 
-async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(dsn: str, database: Connection) -> None:
+async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(
+    dsn: str, database: Connection
+) -> None:
     """D6: SIGTERM with a grace that is too short."""
     async with a_worker(dsn, HYBRID_RUNNER_GRACE="100ms") as leaving:
         await insert(database, "once_long", 20, payload=2)
         await until_fetched(database, BEGAN, 20)
         async with a_worker(dsn):
             assert await leaving.ends() == 0
-            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0)
+            await until_fetched(
+                database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0
+            )
             await until_fetched(database, COMPLETED, 20)
     assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
 
 
-async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: str, database: Connection) -> None:
-    """SIGSTOP, then SIGCONT: it finds itself declared dead, ends what it ran, and goes on under another name."""
+async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(
+    dsn: str, database: Connection
+) -> None:
+    """SIGSTOP, then SIGCONT: it finds itself declared dead, ends what it ran, and goes on under
+    another name.
+    """
     async with a_worker(dsn) as frozen:
         async with a_worker(dsn) as other:
-            other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
+            other.process.send_signal(
+                signal.SIGSTOP
+            )  # so that it is the first one that takes the job
             [job] = await insert(database, "once_long", payload=2.5)
             await until_fetched(database, BEGAN, 1)
             frozen.process.send_signal(signal.SIGSTOP)
@@ -118,24 +151,39 @@ async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(dsn: s
             await frozen.says("was declared dead while it lived")
             await frozen.says("goes on as")
             assert await other.ends() == 0
-        row = await database.fetchrow("SELECT attempt, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job)
+        row = await database.fetchrow(
+            "SELECT attempt, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1",
+            job,
+        )
         assert row is not None
         assert tuple(row) == (2, "attempt 2")
-        assert not [line for line in frozen.lines if "has not turned" in line["message"]]  # no handler held it up
+        assert not [
+            line for line in frozen.lines if "has not turned" in line["message"]
+        ]  # no handler held it up
         # It works on: under a name that is alive.
         await insert(database, "long", payload=0)
         await until_fetched(database, COMPLETED, 2)
-        name = await database.fetchval("SELECT worker_id FROM hybrid_runner.archive ORDER BY id DESC LIMIT 1")
+        name = await database.fetchval(
+            "SELECT worker_id FROM hybrid_runner.archive ORDER BY id DESC LIMIT 1"
+        )
         assert "~" in name
-        assert await database.fetchval("SELECT dead_at IS NULL FROM hybrid_runner.workers WHERE id = $1", name)
+        assert await database.fetchval(
+            "SELECT dead_at IS NULL FROM hybrid_runner.workers WHERE id = $1", name
+        )
         assert await frozen.ends() == 0
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL") == 0
+    assert (
+        await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL")
+        == 0
+    )
 
 
 @pytest.mark.parametrize("kind", ["block", "hold_the_gil"])
-async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(dsn: str, database: Connection, kind: str) -> None:
+async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(
+    dsn: str, database: Connection, kind: str
+) -> None:
     """The heartbeat has a thread of its own; no other worker runs the job again."""
-    # A thread cannot run either while the interpreter is held: that may last for less than the lease.
+    # A thread cannot run either while the interpreter is held: that may last for less than the
+    # lease.
     seconds = LEASE * 1.5 if kind == "block" else LEASE * 0.5
     async with a_worker(dsn, HYBRID_RUNNER_STALL_AFTER="400ms") as blocked, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
@@ -166,7 +214,9 @@ async def test_while_the_loop_stands_still_the_pages_say_so(dsn: str, database: 
         assert (await client.get("/health"))[1]["worker"]["stalls"] == 1
 
 
-async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: str, database: Connection) -> None:
+async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
+    dsn: str, database: Connection
+) -> None:
     """The worker lives, and so says its heartbeat; its loop cannot enforce anything."""
     async with a_worker(dsn, HYBRID_RUNNER_OVERTIME="500ms") as hung, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)
@@ -175,7 +225,9 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
         other.process.send_signal(signal.SIGCONT)
         await until_fetched(database, COMPLETED, 1)
         row = await database.fetchrow(
-            "SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1", job
+            "SELECT attempt, errors, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id"
+            " = $1",
+            job,
         )
         assert row is not None
         assert (row["attempt"], row["result"]) == (2, "attempt 2")
@@ -186,9 +238,11 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(dsn: st
 async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: Connection) -> None:
     """They are claimed, and their time-outs count from when they run."""
     settings = {
-        "HYBRID_RUNNER_PROCESS_SLOTS": "1", "HYBRID_RUNNER_OVERTIME": "300ms", "HYBRID_RUNNER_HEARTBEAT": "300ms",
+        "HYBRID_RUNNER_PROCESS_SLOTS": "1",
+        "HYBRID_RUNNER_OVERTIME": "300ms",
+        "HYBRID_RUNNER_HEARTBEAT": "300ms",
         "HYBRID_RUNNER_LEASE": "30s",
-    }  # fmt: skip
+    }
     async with a_worker(dsn, **settings):
         await insert(database, "in_process_in_time", 5, payload=0.5)
         await until_fetched(database, COMPLETED, 5)
@@ -198,15 +252,19 @@ async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: C
 async def test_jobs_that_kill_their_workers_end(dsn: str, database: Connection) -> None:
     """A rescue charges the attempt: what takes every worker down does not do so for ever."""
     await database.execute(
-        "INSERT INTO hybrid_runner.jobs (kind, payload, max_attempts, attempt, state, claim, worker_id, started_at) "
-        "VALUES ('once_long', '1', 3, 3, 'running', 1, 'gone', now())"
+        "INSERT INTO hybrid_runner.jobs (kind, payload, max_attempts, attempt, state, claim,"
+        " worker_id, started_at) VALUES ('once_long', '1', 3, 3, 'running', 1, 'gone', now())"
     )
     async with a_worker(dsn):
-        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1)
+        await until_fetched(
+            database, "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'failed'", 1
+        )
     assert "WorkerLost" in await database.fetchval("SELECT errors::text FROM hybrid_runner.archive")
 
 
-async def test_the_processes_of_handlers_end_with_a_killed_worker(dsn: str, database: Connection) -> None:
+async def test_the_processes_of_handlers_end_with_a_killed_worker(
+    dsn: str, database: Connection
+) -> None:
     """What a handler did on for nobody would be done beside the second attempt."""
     async with a_worker(dsn) as doomed:
         await insert(database, "in_process", payload=600)
@@ -219,14 +277,21 @@ async def test_the_processes_of_handlers_end_with_a_killed_worker(dsn: str, data
         await until_fetched(database, COMPLETED, 1)
 
 
-async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grace(dsn: str, database: Connection) -> None:
-    """A13: systemd and shells signal every process; which of them has to stop is the worker's business."""
+async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grace(
+    dsn: str, database: Connection
+) -> None:
+    """A13: systemd and shells signal every process; which of them has to stop is the worker's
+    business.
+    """
     async with a_worker(dsn) as stopping:
         await insert(database, "in_process", payload=1.5)
         await until_fetched(database, BEGAN, 1)
         os.kill(await database.fetchval("SELECT pid FROM runs"), signal.SIGTERM)
         assert await stopping.ends() == 0
-    assert await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive") == "completed1"
+    assert (
+        await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive")
+        == "completed1"
+    )
 
 
 def is_alive(pid: int) -> bool:
@@ -237,10 +302,15 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_a_stall_is_an_event_on_the_span_of_the_job_that_caused_it(dsn: str, database: Connection) -> None:
+async def test_a_stall_is_an_event_on_the_span_of_the_job_that_caused_it(
+    dsn: str, database: Connection
+) -> None:
     """F4: readable where the trace is read."""
     async with Collector() as collector:
-        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "HYBRID_RUNNER_STALL_AFTER": "200ms"}
+        settings = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+            "HYBRID_RUNNER_STALL_AFTER": "200ms",
+        }
         async with a_worker(dsn, **settings) as blocked:
             await insert(database, "block", payload=1)
             await until_fetched(database, COMPLETED, 1)
@@ -266,11 +336,17 @@ def process_namespaces() -> bool:
 
 
 async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Connection) -> None:
-    """A container's first process: no default action of a signal applies to it, and nobody else reaps."""
+    """A container's first process: no default action of a signal applies to it, and nobody else
+    reaps.
+    """
     if not process_namespaces():
         missing("no process namespaces here")
-    settings = environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_GRACE="100ms", HYBRID_RUNNER_LEASE="5m")
-    first = await asyncio.create_subprocess_exec(*UNSHARED, *COMMAND, "worker", APP, cwd=ROOT, env=settings)
+    settings = environment(
+        HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_GRACE="100ms", HYBRID_RUNNER_LEASE="5m"
+    )
+    first = await asyncio.create_subprocess_exec(
+        *UNSHARED, *COMMAND, "worker", APP, cwd=ROOT, env=settings
+    )
     try:
         await insert(database, "once_long", 2)
         await insert(database, "in_process")

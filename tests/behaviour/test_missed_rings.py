@@ -1,4 +1,6 @@
-"""Rings that are swallowed are counted, and healed; whatever else a fallback poll finds is not counted (A3)."""
+"""Rings that are swallowed are counted, and healed; whatever else a fallback poll finds is not
+counted (A3).
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,20 @@ from tests.support.waiting import differs_from, equals, until, until_fetched
 from tests.support.working import runner, working
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
-MANY_POLLS: dict[str, Any] = QUICK_BEATS | {"hybrid_poll_base": "50ms", "hybrid_poll_cap": "50ms", "doorbell_rate": 30}
+MANY_POLLS: dict[str, Any] = QUICK_BEATS | {
+    "hybrid_poll_base": "50ms",
+    "hybrid_poll_cap": "50ms",
+    "doorbell_rate": 30,
+}
 LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
-MUTE_FOR_30_S = "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM hybrid_runner.queues"
-HOUR_OLD = "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', clock_timestamp() - interval '1 hour')"
+MUTE_FOR_30_S = (
+    "SELECT setval(doorbell::regclass, (extract(epoch FROM now()) * 1000)::bigint + 30000) FROM"
+    " hybrid_runner.queues"
+)
+HOUR_OLD = (
+    "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('note', clock_timestamp() - interval '1"
+    " hour')"
+)
 HEAR_NO_MORE = 'UNLISTEN "hybrid_runner.default"'
 
 
@@ -87,7 +99,9 @@ async def test_a_channel_that_is_swallowed_for_good_causes_one_reconnect_a_minut
     assert len([message for message in caplog.messages if "a ring was due" in message]) == 1
 
 
-async def test_what_was_committed_late_beside_a_poll_is_not_missed(dsn: str, database: Connection) -> None:
+async def test_what_was_committed_late_beside_a_poll_is_not_missed(
+    dsn: str, database: Connection
+) -> None:
     """A3: it has been due for long, and its ring is on its way; the poll is quicker."""
     handlers = Handlers(dsn)
     async with working(handlers.app) as worker:
@@ -118,8 +132,12 @@ def disorderly(dsn: str, **settings: Any) -> Runner:
     return app
 
 
-async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(dsn: str, database: Connection) -> None:
-    """A3: late commits, delays, retries, snoozes, pauses, mutes, full workers; and three workers that poll all the time."""
+async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
+    dsn: str, database: Connection
+) -> None:
+    """A3: late commits, delays, retries, snoozes, pauses, mutes, full workers; and three workers
+    that poll all the time.
+    """
     chance = random.Random()
     async with AsyncExitStack() as stack:
         workers, apps = [], []
@@ -128,8 +146,12 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
             workers.append(await stack.enter_async_context(apps[-1].worker({"default": slots})))
         producers = await stack.enter_async_context(producing(dsn, chance))
         for number, style in enumerate(chance.sample(STYLES * 2, len(STYLES))):
-            await apps[0].enqueue_many("again", [{"seconds": chance.uniform(0, 1.5)} for _ in range(200)])
-            await apps[0].enqueue_many("nap", [{"seconds": 0.005} for _ in range(300)], delay=chance.uniform(0, 2))
+            await apps[0].enqueue_many(
+                "again", [{"seconds": chance.uniform(0, 1.5)} for _ in range(200)]
+            )
+            await apps[0].enqueue_many(
+                "nap", [{"seconds": 0.005} for _ in range(300)], delay=chance.uniform(0, 2)
+            )
             if number % 2:
                 await apps[0].pause("default")
             await producers.insert(*style.series)
@@ -140,7 +162,9 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 0
 
 
-async def test_a_role_that_may_only_work_may_look_for_missed_rings(dsn: str, database: Connection) -> None:
+async def test_a_role_that_may_only_work_may_look_for_missed_rings(
+    dsn: str, database: Connection
+) -> None:
     """Else nothing would ever count, in silence."""
     job = await database.fetchval(INSERT, "note")
     await database.execute("SELECT hybrid_runner.open_bell('default', false)")
@@ -150,7 +174,9 @@ async def test_a_role_that_may_only_work_may_look_for_missed_rings(dsn: str, dat
 
 
 async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: Connection) -> None:
-    """A3: it was inserted while another worker had muted the bell, and a poll is quicker than the word that all may go on."""
+    """A3: it was inserted while another worker had muted the bell, and a poll is quicker than the
+    word that all may go on.
+    """
     handlers = Handlers(dsn)
     async with working(handlers.app) as worker:
         await asleep_for_a_while(worker, database)

@@ -1,4 +1,6 @@
-"""Behind a real PgBouncer, with fewer connections to the server than it has clients, so that sessions really change hands."""
+"""Behind a real PgBouncer, with fewer connections to the server than it has clients, so that
+sessions really change hands.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,17 @@ from tests.support.working import runner, working
 APP = "tests.behaviour.noting_app:app"
 SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1212371538"
 END_OTHERS = (
-    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname ="
+    " current_database() AND pid <> pg_backend_pid()"
 )
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 THE_SESSIONS_OWN = (
-    "SELECT WHERE current_setting('plan_cache_mode') = 'auto' AND current_setting('lock_timeout') = '0' "
-    "AND current_setting('enable_seqscan') = 'on'"
+    "SELECT WHERE current_setting('plan_cache_mode') = 'auto' AND current_setting('lock_timeout') ="
+    " '0' AND current_setting('enable_seqscan') = 'on'"
 )
-SETTINGS = "SELECT current_setting('plan_cache_mode') AS plans, current_setting('lock_timeout') AS lock, "
+SETTINGS = (
+    "SELECT current_setting('plan_cache_mode') AS plans, current_setting('lock_timeout') AS lock, "
+)
 OURS_IGNORED = ", ".join(
     (
         "plan_cache_mode",
@@ -78,7 +83,12 @@ def file(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def a_worker(dsn: str, file: Path, **settings: str) -> AsyncIterator[WorkerProcess]:
-    given = {"HYBRID_RUNNER_DSN": dsn, RUNS: str(file), "HYBRID_RUNNER_POLL_BASE": "200ms", "HYBRID_RUNNER_POLL_CAP": "500ms"}
+    given = {
+        "HYBRID_RUNNER_DSN": dsn,
+        RUNS: str(file),
+        "HYBRID_RUNNER_POLL_BASE": "200ms",
+        "HYBRID_RUNNER_POLL_CAP": "500ms",
+    }
     async with worker(APP, "--queue", "default=20", cwd=ROOT, **(given | settings)) as process:
         await process.says("has started")
         yield process
@@ -87,59 +97,88 @@ async def a_worker(dsn: str, file: Path, **settings: str) -> AsyncIterator[Worke
 async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once(
     pooled_dsn: str, database: Connection, file: Path, tmp_path: Path
 ) -> None:
-    """A4 F5: two deaf workers with four links each and a client with a pool, no setting but the DSN."""
+    """A4 F5: two deaf workers with four links each and a client with a pool, no setting but the
+    DSN.
+    """
     count = 300
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(a_worker(pooled_dsn, file)) for _ in range(2)]
         app = await stack.enter_async_context(runner(pooled_dsn))
-        held = await asyncio.gather(*(app.enqueue("hold", str(tmp_path / "go")) for _ in range(30)))  # more than one can take
+        held = await asyncio.gather(
+            *(app.enqueue("hold", str(tmp_path / "go")) for _ in range(30))
+        )  # more than one can take
         await until(lambda: len(runs(file, "began")), at_least(len(held)))
         (tmp_path / "go").touch()
         kinds = [("note", "detour")[n % 10 == 0] for n in range(count)]
-        handles = await asyncio.gather(*(app.enqueue(kind, n, key=f"n{n}") for n, kind in enumerate(kinds)))
+        handles = await asyncio.gather(
+            *(app.enqueue(kind, n, key=f"n{n}") for n, kind in enumerate(kinds))
+        )
         assert await asyncio.gather(*(handle.wait(40) for handle in handles)) == list(range(count))
         assert {await handle.wait(40) for handle in held} == {"attempt 1"}
         assert await database.fetchval(SLEEPERS) == 0
         assert [await process.ends() for process in workers] == [0, 0]
     assert await database.fetchval(COMPLETED) == count + len(held)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
-    assert await database.fetchval("SELECT count(DISTINCT worker_id) FROM hybrid_runner.archive") == 2
+    assert (
+        await database.fetchval("SELECT count(DISTINCT worker_id) FROM hybrid_runner.archive") == 2
+    )
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
     assert sorted(runs(file)) == sorted(handle.id for handle in (*handles, *held))
     assert len(runs(file, "began")) == 3 * kinds.count("detour") + len(held)
 
 
-async def test_sessions_that_end_behind_the_pooler_lose_no_job(pooled_dsn: str, database: Connection, file: Path) -> None:
-    """A9: as in a failover, in the middle of claims and settles; the worker's own connections, to the pooler, stay."""
+async def test_sessions_that_end_behind_the_pooler_lose_no_job(
+    pooled_dsn: str, database: Connection, file: Path
+) -> None:
+    """A9: as in a failover, in the middle of claims and settles; the worker's own connections, to
+    the pooler, stay.
+    """
     count, quarter = 4000, 1000
     async with a_worker(pooled_dsn, file) as process:
         await database.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', to_jsonb(n) FROM generate_series(1, $1::int) AS n", count
+            "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', to_jsonb(n) FROM"
+            " generate_series(1, $1::int) AS n",
+            count,
         )
         for ended in range(1, count, quarter):
-            await until_fetched(database, f"SELECT count(*) >= {ended} FROM hybrid_runner.archive", value=True)
+            await until_fetched(
+                database, f"SELECT count(*) >= {ended} FROM hybrid_runner.archive", value=True
+            )
             await database.execute(END_OTHERS)
         await until_fetched(database, COMPLETED, count)
         assert await process.ends() == 0
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
-    assert await database.fetchval("SELECT count(DISTINCT payload) FROM hybrid_runner.archive") == count
+    assert (
+        await database.fetchval("SELECT count(DISTINCT payload) FROM hybrid_runner.archive")
+        == count
+    )
     assert len(set(runs(file))) == count
 
 
-async def test_a_deaf_worker_says_so_and_touches_no_bell(pooled_dsn: str, database: Connection, file: Path) -> None:
+async def test_a_deaf_worker_says_so_and_touches_no_bell(
+    pooled_dsn: str, database: Connection, file: Path
+) -> None:
     """A2 A3: rings do not arrive through a pooler; it says so, polls, and mutes nothing."""
     async with a_worker(pooled_dsn, file, HYBRID_RUNNER_AWAKE_FROM="0.1") as process:
         await process.says("set HYBRID_RUNNER_LISTEN_DSN")
-        bell = "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name = 'default'"
+        bell = (
+            "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name"
+            " = 'default'"
+        )
         assert await database.fetchval(bell) is None
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', '1' FROM generate_series(1, 300)")
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT 'note', '1' FROM"
+            " generate_series(1, 300)"
+        )
         await until_fetched(database, COMPLETED, 300)
         assert await database.fetchval(bell) is None
         assert await database.fetchval(SLEEPERS) == 0
         assert await process.ends() == 0
     assert not any("listening on" in line["message"] for line in process.lines)
     warnings = [line["message"] for line in process.lines if line["level"] in ("warning", "error")]
-    assert [message for message in warnings if "rings do not arrive" not in message] == []  # duties included
+    assert [
+        message for message in warnings if "rings do not arrive" not in message
+    ] == []  # duties included
 
 
 async def test_with_a_direct_dsn_to_listen_on_rings_arrive(dsn: str, pooled_dsn: str) -> None:
@@ -171,12 +210,23 @@ async def test_in_session_mode_rings_arrive_without_another_dsn(dsn: str) -> Non
 
 
 async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_dsn: str) -> None:
-    claims, settles = LazyConnection(pooled_dsn, for_claims(flushed=False)), LazyConnection(pooled_dsn, FOR_SETTLING)
+    claims, settles = (
+        LazyConnection(pooled_dsn, for_claims(flushed=False)),
+        LazyConnection(pooled_dsn, FOR_SETTLING),
+    )
     stranger = await connect(pooled_dsn)
-    ask = SETTINGS + "current_setting('synchronous_commit') AS flush, current_setting('enable_seqscan') AS scan, $1::int AS n"
+    ask = (
+        SETTINGS
+        + "current_setting('synchronous_commit') AS flush, current_setting('enable_seqscan') AS"
+        " scan, $1::int AS n"
+    )
     for n in range(5):
-        [[*claiming], [*settling]] = await asyncio.gather(claims.fetch(ask, n), settles.fetch(ask, n))
-        assert [tuple(row) for row in claiming] == [(FOR_CLAIMS["plan_cache_mode"], "0", "off", "off", n)]
+        [[*claiming], [*settling]] = await asyncio.gather(
+            claims.fetch(ask, n), settles.fetch(ask, n)
+        )
+        assert [tuple(row) for row in claiming] == [
+            (FOR_CLAIMS["plan_cache_mode"], "0", "off", "off", n)
+        ]
         assert [tuple(row)[:2] for row in settling] == [("force_custom_plan", "1s")]
         # One message without arguments is not ours to wrap: it shows what the session itself has.
         assert await stranger.execute(THE_SESSIONS_OWN) == "SELECT 1"
@@ -211,7 +261,12 @@ async def test_a_pool_does_not_reset_what_belongs_to_others(dsn: str) -> None:
         assert await value(pool, "SELECT $1::int", 1) == 1
         await pool.close()
         assert await stranger.fetchval("SELECT current_setting('work_mem')") == "7777kB"
-        assert await stranger.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7777") == 1
+        assert (
+            await stranger.fetchval(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7777"
+            )
+            == 1
+        )
         await stranger.close()
 
 
@@ -233,8 +288,13 @@ async def test_a_pooler_that_drops_our_settings_without_a_word_is_noticed(dsn: s
         await pool.close()
 
 
-async def test_what_the_dsn_itself_asks_for_and_the_pooler_refuses_is_one_clear_line(pooled_dsn: str) -> None:
-    with pytest.raises(DatabaseError, match=r"the pooler refuses what the DSN asks for: .*work_mem.*: take it out of the DSN$"):
+async def test_what_the_dsn_itself_asks_for_and_the_pooler_refuses_is_one_clear_line(
+    pooled_dsn: str,
+) -> None:
+    with pytest.raises(
+        DatabaseError,
+        match=r"the pooler refuses what the DSN asks for: .*work_mem.*: take it out of the DSN$",
+    ):
         await connect(f"{pooled_dsn}&work_mem=8MB")
 
 

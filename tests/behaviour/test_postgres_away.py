@@ -1,4 +1,6 @@
-"""Postgres goes away and comes back: sessions that are ended, servers that stop, restart and are killed."""
+"""Postgres goes away and comes back: sessions that are ended, servers that stop, restart and are
+killed.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,20 @@ pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest.mark.parametrize("purpose", ["claims", "settles", "courtesies", "listener", "heartbeat"])
-async def test_a_session_that_is_ended_does_no_harm(purpose: str, dsn: str, database: Connection) -> None:
-    """A9 A13: five times each, in the middle of work: every job runs once, and the worker goes on by itself."""
+async def test_a_session_that_is_ended_does_no_harm(
+    purpose: str, dsn: str, database: Connection
+) -> None:
+    """A9 A13: five times each, in the middle of work: every job runs once, and the worker goes on
+    by itself.
+    """
     app, name = App(dsn, **QUICK_BEATS), f"hybrid-runner {purpose}"
     async with working(app.runner) as worker:
         for number in range(5):
             await database.fetch(INSERT, "brief", 200)
             await ended(worker, 200 * number + 20)
-            await until(lambda: end_sessions(database, name))  # it has to come back from the last time
+            await until(
+                lambda: end_sessions(database, name)
+            )  # it has to come back from the last time
             await ended(worker, 200 * number + 200)
         assert app.ran_once
         assert len(app.began) == 1000
@@ -43,11 +51,20 @@ async def test_a_session_that_is_ended_does_no_harm(purpose: str, dsn: str, data
 
 @pytest.mark.parametrize(
     ("number", "flushed"),
-    [(signal.SIGINT, False), (signal.SIGQUIT, True), (signal.SIGKILL, True), (signal.SIGKILL, False)],
+    [
+        (signal.SIGINT, False),
+        (signal.SIGQUIT, True),
+        (signal.SIGKILL, True),
+        (signal.SIGKILL, False),
+    ],
     ids=["fast", "immediate", "killed", "killed-claims-unflushed"],
 )
-async def test_a_server_that_ends_in_the_middle_of_work_is_waited_for(number: signal.Signals, flushed: bool) -> None:
-    """A9: what runs goes on, what it came to is kept, everything ends, and rings are heard again."""
+async def test_a_server_that_ends_in_the_middle_of_work_is_waited_for(
+    number: signal.Signals, flushed: bool
+) -> None:
+    """A9: what runs goes on, what it came to is kept, everything ends, and rings are heard
+    again.
+    """
     async with own_server() as server:
         app = App(server.dsn, flush_claims=flushed, **QUICK_BEATS)
         async with working(app.runner) as worker:
@@ -67,7 +84,8 @@ async def test_a_server_that_ends_in_the_middle_of_work_is_waited_for(number: si
             database = await connect(server.dsn)
             assert await database.fetchval(LEFT) == 0
             assert await database.fetchval(COMPLETED) == 3005
-            # A claim that was not flushed may be forgotten in a crash: its job runs again, and that is all.
+            # A claim that was not flushed may be forgotten in a crash: its job runs again, and that
+            # is all.
             assert app.ran_once or not flushed
             await hears_again(worker, database, 3006)
             assert worker.status().ended_loops == ()
@@ -89,7 +107,9 @@ async def two_workers(dsn: str) -> AsyncIterator[list[tuple[App, Worker]]]:
         yield both
 
 
-async def test_after_an_outage_longer_than_the_lease_nobody_is_declared_dead(dsn: str, database: Connection) -> None:
+async def test_after_an_outage_longer_than_the_lease_nobody_is_declared_dead(
+    dsn: str, database: Connection
+) -> None:
     """D5: the network between the workers and the server."""
     async with Proxy(dsn) as proxy, two_workers(proxy.dsn) as both:
         await database.fetch(INSERT, "hold", 10)
@@ -116,12 +136,26 @@ async def test_after_a_server_was_away_for_longer_than_the_lease_nobody_is_decla
 
 
 async def nobody_was_declared_dead(both: list[tuple[App, Worker]], database: Connection) -> None:
-    await until_fetched(database, "SELECT count(*) FROM hybrid_runner.workers WHERE heartbeat_at + lease > clock_timestamp()", 2)
+    await until_fetched(
+        database,
+        "SELECT count(*) FROM hybrid_runner.workers WHERE heartbeat_at + lease > clock_timestamp()",
+        2,
+    )
     for app, _ in both:
         app.let_go.set()
     await until_fetched(database, LEFT, 0)
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NOT NULL") == 0
+    assert (
+        await database.fetchval(
+            "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NOT NULL"
+        )
+        == 0
+    )
     assert [worker.status().rescued for _, worker in both] == [0, 0]
     assert sum((app.began for app, _ in both), Counter[int]()).most_common(1)[0][1] == 1
-    assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive WHERE state = 'completed'") == 1
+    assert (
+        await database.fetchval(
+            "SELECT max(attempt) FROM hybrid_runner.archive WHERE state = 'completed'"
+        )
+        == 1
+    )
     assert await database.fetchval(COMPLETED) == 10

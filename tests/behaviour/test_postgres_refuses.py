@@ -1,4 +1,6 @@
-"""Postgres is there and says no for a while: no connections left, read-only, a changed password, a full disk, locked rows."""
+"""Postgres is there and says no for a while: no connections left, read-only, a changed password, a
+full disk, locked rows.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ LOST_APP = "tests.behaviour.lost_app:app"
 async def a_role(database: Connection, dsn: str) -> AsyncIterator[tuple[str, str]]:
     """A worker's role, not a superuser: its name, and the DSN that logs in as it."""
     name = f"hybrid_runner_test_role_{os.getpid()}"
-    await database.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'right' IN ROLE hybrid_runner_worker, hybrid_runner_producer")
+    await database.execute(
+        f"CREATE ROLE {name} LOGIN PASSWORD 'right' IN ROLE hybrid_runner_worker,"
+        " hybrid_runner_producer"
+    )
     url = urlsplit(dsn)
     try:
         yield name, urlunsplit(url._replace(netloc=f"{name}:right@{url.netloc.rpartition('@')[2]}"))
@@ -45,7 +50,9 @@ async def a_role(database: Connection, dsn: str) -> AsyncIterator[tuple[str, str
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-async def test_too_many_connections_at_the_start_are_waited_for(limit: int, dsn: str, database: Connection) -> None:
+async def test_too_many_connections_at_the_start_are_waited_for(
+    limit: int, dsn: str, database: Connection
+) -> None:
     """A9: none is free, or only the first ones are."""
     async with a_role(database, dsn) as (role, limited):
         await database.execute(f"ALTER ROLE {role} CONNECTION LIMIT {limit}")
@@ -70,7 +77,14 @@ async def test_too_many_connections_after_a_loss_are_waited_for(
             await database.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
             await end_sessions(database, role=role)
             app.let_go.set()
-            await until_said(caplog, "too many connections for role", "claiming", "listener", "heartbeat", "settling")
+            await until_said(
+                caplog,
+                "too many connections for role",
+                "claiming",
+                "listener",
+                "heartbeat",
+                "settling",
+            )
             assert worker.status().pending_settlements == 3
             await database.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")
             await ended(worker, 3)
@@ -83,7 +97,10 @@ async def until_said(caplog: pytest.LogCaptureFixture, what: str, *by: str) -> N
     """Until each of these has warned of it."""
 
     def warned(one: str) -> bool:
-        return any(r.levelname == "WARNING" and one in r.getMessage() and what in r.getMessage() for r in caplog.records)
+        return any(
+            r.levelname == "WARNING" and one in r.getMessage() and what in r.getMessage()
+            for r in caplog.records
+        )
 
     await until(lambda: all(warned(one) for one in by))
 
@@ -104,7 +121,9 @@ async def test_while_the_server_is_read_only_nothing_is_claimed_and_outcomes_are
         await until_said(caplog, "read-only transaction", "claiming", "settling", "heartbeat")
         assert worker.status().pending_settlements == 3
         assert len(app.began) == 3
-        await database.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")  # no session is ended now
+        await database.execute(
+            f"ALTER DATABASE {name} RESET default_transaction_read_only"
+        )  # no session is ended now
         await ended(worker, 8)
         await hears_again(worker, database, 9)
         assert app.ran_once
@@ -112,7 +131,9 @@ async def test_while_the_server_is_read_only_nothing_is_claimed_and_outcomes_are
         assert await database.fetchval(COMPLETED) == 9
 
 
-async def test_a_client_does_not_keep_a_session_that_began_read_only(dsn: str, database: Connection) -> None:
+async def test_a_client_does_not_keep_a_session_that_began_read_only(
+    dsn: str, database: Connection
+) -> None:
     """The same for those who enqueue."""
     name = urlsplit(dsn).path[1:]
     app = App(dsn)
@@ -130,7 +151,9 @@ local all all scram-sha-256
 """
 
 
-async def test_a_login_that_is_refused_for_a_while_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_login_that_is_refused_for_a_while_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A9: expired credentials."""
     async with own_server() as server:
         database = await connect(server.dsn)
@@ -144,7 +167,14 @@ async def test_a_login_that_is_refused_for_a_while_is_tried_again(caplog: pytest
                 await database.execute(f"ALTER ROLE {role} PASSWORD 'another'")
                 await end_sessions(database, role=role)
                 app.let_go.set()
-                await until_said(caplog, "password authentication failed", "claiming", "listener", "heartbeat", "settling")
+                await until_said(
+                    caplog,
+                    "password authentication failed",
+                    "claiming",
+                    "listener",
+                    "heartbeat",
+                    "settling",
+                )
                 assert worker.status().pending_settlements == 3
                 await database.execute(f"ALTER ROLE {role} PASSWORD 'right'")
                 await ended(worker, 3)
@@ -160,10 +190,16 @@ def small_disk(megabytes: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-disk-") as folder:
         options = f"size={megabytes}m,mode=0700"
         mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, text=True, check=False
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if mounted.returncode:
-            missing(f"no file system can be mounted here ({mounted.stderr.strip()}): a full disk is not tried")
+            missing(
+                f"no file system can be mounted here ({mounted.stderr.strip()}): a full disk is not"
+                " tried"
+            )
         try:
             yield Path(folder)
         finally:
@@ -198,7 +234,9 @@ def fill(disk: Path) -> Path:
             return filler
 
 
-async def test_on_a_full_disk_outcomes_are_kept_until_there_is_room(caplog: pytest.LogCaptureFixture) -> None:
+async def test_on_a_full_disk_outcomes_are_kept_until_there_is_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A9: SQLSTATE 53100."""
     with small_disk(64) as disk:
         async with own_server() as server:
@@ -227,8 +265,13 @@ async def test_on_a_full_disk_outcomes_are_kept_until_there_is_room(caplog: pyte
                 await database.close()
 
 
-@pytest.mark.parametrize("held", ["SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", "SELECT hybrid_runner.cancel($1)"])
-async def test_an_outcome_whose_row_is_locked_holds_up_no_other(held: str, dsn: str, database: Connection) -> None:
+@pytest.mark.parametrize(
+    "held",
+    ["SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", "SELECT hybrid_runner.cancel($1)"],
+)
+async def test_an_outcome_whose_row_is_locked_holds_up_no_other(
+    held: str, dsn: str, database: Connection
+) -> None:
     """A transaction of somebody's that stays open."""
     app = App(dsn)
     async with working(app.runner) as worker:

@@ -1,6 +1,8 @@
-"""The doorbell under disorder: no committed job waits for the fallback poll, whatever producers and workers do.
+"""The doorbell under disorder: no committed job waits for the fallback poll, whatever producers and
+workers do.
 
-A wake-up that is lost once shows: after each series of inserts there is silence, so nobody else would find the job by chance, and
+A wake-up that is lost once shows: after each series of inserts there is silence, so nobody else
+would find the job by chance, and
 both the fallback poll and (but for the test of a death) the heartbeat are minutes away.
 """
 
@@ -32,9 +34,14 @@ pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 FAR = "5m"
 SETTINGS: dict[str, Any] = {
-    "poll_base": FAR, "poll_cap": FAR, "hybrid_poll_base": FAR, "hybrid_poll_cap": FAR,
-    "heartbeat": FAR, "lease": "1h", "doorbell_rate": 30,
-}  # fmt: skip
+    "poll_base": FAR,
+    "poll_cap": FAR,
+    "hybrid_poll_base": FAR,
+    "hybrid_poll_cap": FAR,
+    "heartbeat": FAR,
+    "lease": "1h",
+    "doorbell_rate": 30,
+}
 SLOTS = 3
 ROUNDS = 10
 PROCESS = "in-a-process"
@@ -42,8 +49,13 @@ BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 IS_MUTED = f"SELECT ({BELL}) > extract(epoch FROM clock_timestamp()) * 1000 + 150"
-SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538"
-UNFINISHED = "SELECT id FROM hybrid_runner.jobs WHERE kind = 'nap' AND worker_id IS DISTINCT FROM $1"
+SLEEPERS = (
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
+    " AND classid = 1212371538"
+)
+UNFINISHED = (
+    "SELECT id FROM hybrid_runner.jobs WHERE kind = 'nap' AND worker_id IS DISTINCT FROM $1"
+)
 WAITED = """
 SELECT a.started_at - s.startable AS waited
 FROM hybrid_runner.archive AS a JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (id, startable) ON a.id = s.id
@@ -58,13 +70,17 @@ def seed() -> int:
 
 @dataclass
 class Fleet:
-    """Two workers in this process and one in its own. The first can be filled: it alone knows the kind `hold`."""
+    """Two workers in this process and one in its own. The first can be filled: it alone knows the
+    kind `hold`.
+    """
 
     here: list[Worker]
     elsewhere: subprocess.Popen[bytes]
 
     def fill_the_first(self) -> None:
-        """As if it ran as many jobs as it may; all of them know the same kinds, so jobs could not choose it."""
+        """As if it ran as many jobs as it may; all of them know the same kinds, so jobs could not
+        choose it.
+        """
         inside.fill(self.here[0], SLOTS, Reason.RING)
 
     def free_the_first(self) -> None:
@@ -74,8 +90,24 @@ class Fleet:
 @contextmanager
 def a_process(dsn: str, settings: dict[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
     named = {f"HYBRID_RUNNER_{name.upper()}": str(value) for name, value in settings.items()}
-    environment = os.environ | named | {"HYBRID_RUNNER_DSN": dsn, "WORKER_ID": PROCESS, "HYBRID_RUNNER_LOG_LEVEL": "warning"}
-    command = [sys.executable, "-m", "hybrid_runner", "worker", "tests.support.stress:app", "--queue", f"default={SLOTS}"]
+    environment = (
+        os.environ
+        | named
+        | {
+            "HYBRID_RUNNER_DSN": dsn,
+            "WORKER_ID": PROCESS,
+            "HYBRID_RUNNER_LOG_LEVEL": "warning",
+        }
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "hybrid_runner",
+        "worker",
+        "tests.support.stress:app",
+        "--queue",
+        f"default={SLOTS}",
+    ]
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         try:
             yield process
@@ -85,7 +117,10 @@ def a_process(dsn: str, settings: dict[str, Any]) -> Iterator[subprocess.Popen[b
 
 @asynccontextmanager
 async def fleet(
-    dsn: str, database: Connection, here: dict[str, Any] = SETTINGS, elsewhere: dict[str, Any] = SETTINGS
+    dsn: str,
+    database: Connection,
+    here: dict[str, Any] = SETTINGS,
+    elsewhere: dict[str, Any] = SETTINGS,
 ) -> AsyncIterator[Fleet]:
     first, second = runner(dsn, **here), runner(dsn, **here)
     for app in (first, second):
@@ -103,7 +138,9 @@ async def fleet(
 
 
 async def left_behind(database: Connection, but_for: str = "nobody") -> list[int]:
-    """Wait until all jobs have ended, but for those of a dead worker; the ids of those that have not when it took too long."""
+    """Wait until all jobs have ended, but for those of a dead worker; the ids of those that have
+    not when it took too long.
+    """
     try:
         async with asyncio.timeout(BOUND.total_seconds()):
             while await database.fetchval(f"SELECT EXISTS ({UNFINISHED})", but_for):
@@ -121,9 +158,14 @@ def found(fleet: Fleet, way: str) -> int:
     return sum(worker.status().queues[0].found.get(way, 0) for worker in fleet.here)
 
 
-async def check_waits(database: Connection, startable: dict[int, datetime], missing: int = 0) -> None:
+async def check_waits(
+    database: Connection, startable: dict[int, datetime], missing: int = 0
+) -> None:
     """Every job ran, and soon after it could."""
-    waited = [row["waited"] for row in await database.fetch(WAITED, list(startable), list(startable.values()))]
+    waited = [
+        row["waited"]
+        for row in await database.fetch(WAITED, list(startable), list(startable.values()))
+    ]
     assert len(waited) + missing == len(startable)
     assert max(waited) < BOUND
 
@@ -139,7 +181,10 @@ async def test_no_job_is_left_behind_by_workers_that_wake_fill_up_and_fall_aslee
                 workers.fill_the_first()
             await producers.insert(*style.series)
             left = await left_behind(database)
-            assert not left, f"seed {seed}, {style.name}, the first is full: {first_is_full}, modes {modes(workers)}: {left}"
+            assert not left, (
+                f"seed {seed}, {style.name}, the first is full: {first_is_full}, modes"
+                f" {modes(workers)}: {left}"
+            )
             if first_is_full:
                 workers.free_the_first()
         await check_waits(database, producers.startable)
@@ -147,12 +192,16 @@ async def test_no_job_is_left_behind_by_workers_that_wake_fill_up_and_fall_aslee
         assert not any(worker.status().queues[0].polls for worker in workers.here)
 
 
-async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most(dsn: str, database: Connection, seed: int) -> None:
+async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most(
+    dsn: str, database: Connection, seed: int
+) -> None:
     """Those that it was running are for the rescue."""
     chance = random.Random(seed)
     settings = SETTINGS | {"heartbeat": "1s"}
     # the process alone is ever awake: it holds the mute, and the others sleep under it
-    async with fleet(dsn, database, settings | {"doorbell_rate": 1e6}, settings | {"doorbell_rate": 1}) as workers:
+    async with fleet(
+        dsn, database, settings | {"doorbell_rate": 1e6}, settings | {"doorbell_rate": 1}
+    ) as workers:
         async with producing(dsn, chance) as producers:
             async with asyncio.timeout(20):
                 while not (set(modes(workers)) == {"asleep"} and await database.fetchval(IS_MUTED)):

@@ -83,7 +83,9 @@ def hides_all_secrets(process: WorkerProcess) -> None:
 
 
 @pytest.mark.parametrize("kind", ["quick", "fails"])
-async def test_ten_thousand_jobs_are_a_log_that_can_be_read(kind: str, dsn: str, database: Connection, folder: Path) -> None:
+async def test_ten_thousand_jobs_are_a_log_that_can_be_read(
+    kind: str, dsn: str, database: Connection, folder: Path
+) -> None:
     """A12: at info level; and it says what became of each of them."""
     async with worker("tasks:app", "--dsn", dsn, cwd=folder) as process:
         await process.says("listening on")
@@ -137,29 +139,47 @@ async def test_lines_about_a_job_carry_its_trace_inside_its_handler_and_outside(
 
 @pytest.mark.parametrize(
     "place",
-    [f"me:{ENCODED}@127.0.0.1:1/jobs", f"127.0.0.1:1/jobs?user=me&password={ENCODED}", f"me:{ENCODED}@nowhere.invalid/jobs"],
+    [
+        f"me:{ENCODED}@127.0.0.1:1/jobs",
+        f"127.0.0.1:1/jobs?user=me&password={ENCODED}",
+        f"me:{ENCODED}@nowhere.invalid/jobs",
+    ],
 )
 @pytest.mark.parametrize("by", ["argument", "environment"])
-async def test_a_server_that_is_not_there_does_not_bring_the_password_into_the_log(by: str, place: str, folder: Path) -> None:
+async def test_a_server_that_is_not_there_does_not_bring_the_password_into_the_log(
+    by: str, place: str, folder: Path
+) -> None:
     dsn = f"postgresql://{place}"
     arguments: tuple[str, ...] = ("--dsn", dsn) if by == "argument" else ()
     more = {} if by == "argument" else {"HYBRID_RUNNER_DSN": dsn}
-    more |= {"PGPASSWORD": OTHER, "HYBRID_RUNNER_LISTEN_DSN": f"postgresql://me:{OTHER_ENCODED}@127.0.0.1:1/jobs"}
-    async with worker("tasks:app", *arguments, "--log-level", "debug", cwd=folder, **more) as process:
+    more |= {
+        "PGPASSWORD": OTHER,
+        "HYBRID_RUNNER_LISTEN_DSN": f"postgresql://me:{OTHER_ENCODED}@127.0.0.1:1/jobs",
+    }
+    async with worker(
+        "tasks:app", *arguments, "--log-level", "debug", cwd=folder, **more
+    ) as process:
         await process.says("trying again")
         await process.ends()
     hides_all_secrets(process)
 
 
 @pytest.mark.parametrize(
-    "place", ["{}@127.0.0.1:1x/jobs", "me:{}@127.0.0.1:{port}/nowhere", "me:Wombat/7@127.0.0.1:{port}/nowhere"]
+    "place",
+    [
+        "{}@127.0.0.1:1x/jobs",
+        "me:{}@127.0.0.1:{port}/nowhere",
+        "me:Wombat/7@127.0.0.1:{port}/nowhere",
+    ],
 )
-async def test_a_dsn_that_can_never_work_is_refused_without_its_password(place: str, dsn: str, folder: Path) -> None:
+async def test_a_dsn_that_can_never_work_is_refused_without_its_password(
+    place: str, dsn: str, folder: Path
+) -> None:
     """A database that is not there, a port that is none, a password that nobody encoded."""
     async with Proxy(dsn) as proxy:
-        wrong = "postgresql://" + place.replace("{port}", str(proxy.port)).replace("{}", f"me:{ENCODED}", 1).replace(
-            "me:me:", "me:"
-        )
+        wrong = "postgresql://" + place.replace("{port}", str(proxy.port)).replace(
+            "{}", f"me:{ENCODED}", 1
+        ).replace("me:me:", "me:")
         line = await asyncio.to_thread(fails, "jobs", "list", "--dsn", wrong, cwd=folder)
     assert not [secret for secret in SECRETS if secret in line]
 
@@ -167,20 +187,35 @@ async def test_a_dsn_that_can_never_work_is_refused_without_its_password(place: 
 async def test_a_worker_that_goes_through_failures_of_all_kinds_tells_no_secret(
     dsn: str, database: Connection, folder: Path
 ) -> None:
-    """Two passwords, and payloads: what an application puts into the message of its exception is the application's own."""
+    """Two passwords, and payloads: what an application puts into the message of its exception is
+    the application's own.
+    """
     async with Proxy(dsn) as proxy:
         more: dict[str, Any] = {
-            "HYBRID_RUNNER_LISTEN_DSN": with_password(proxy.dsn, OTHER_ENCODED), "HYBRID_RUNNER_HEARTBEAT": "500ms",
-            "HYBRID_RUNNER_LEASE": "3s", "PGPASSWORD": OTHER,
-        }  # fmt: skip
-        async with worker("tasks:app", "--dsn", with_password(proxy.dsn), "--log-level", "debug", cwd=folder, **more) as process:
+            "HYBRID_RUNNER_LISTEN_DSN": with_password(proxy.dsn, OTHER_ENCODED),
+            "HYBRID_RUNNER_HEARTBEAT": "500ms",
+            "HYBRID_RUNNER_LEASE": "3s",
+            "PGPASSWORD": OTHER,
+        }
+        async with worker(
+            "tasks:app",
+            "--dsn",
+            with_password(proxy.dsn),
+            "--log-level",
+            "debug",
+            cwd=folder,
+            **more,
+        ) as process:
             await process.says("listening on")
             for kind in ("note", "strict", "raises", "tells", "unknown"):
                 wrong = "wrong" if kind == "strict" else "text"
                 await database.execute(
-                    "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ($1, jsonb_build_object($2::text, $3::text))",
-                    kind, wrong, PAYLOAD,
-                )  # fmt: skip
+                    "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ($1,"
+                    " jsonb_build_object($2::text, $3::text))",
+                    kind,
+                    wrong,
+                    PAYLOAD,
+                )
             await until_ended(database, 4)
             await proxy.cut()
             await process.says("heartbeat: ")
@@ -195,11 +230,23 @@ async def test_a_worker_that_goes_through_failures_of_all_kinds_tells_no_secret(
     assert all("it went wrong with" in json.dumps(line) for line in telling)
 
 
-async def test_payloads_are_shown_when_that_is_asked_for(dsn: str, database: Connection, folder: Path) -> None:
-    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, HYBRID_RUNNER_LOG_PAYLOADS="true") as process:
+async def test_payloads_are_shown_when_that_is_asked_for(
+    dsn: str, database: Connection, folder: Path
+) -> None:
+    async with worker(
+        "tasks:app",
+        "--dsn",
+        dsn,
+        "--log-level",
+        "debug",
+        cwd=folder,
+        HYBRID_RUNNER_LOG_PAYLOADS="true",
+    ) as process:
         await process.says("listening on")
         await database.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('quick', jsonb_build_object('text', $1::text))", PAYLOAD
+            "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('quick',"
+            " jsonb_build_object('text', $1::text))",
+            PAYLOAD,
         )
         assert PAYLOAD in (await process.says("claimed by"))["message"]
         assert await process.ends() == 0

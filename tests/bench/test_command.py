@@ -32,7 +32,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--dsn", ""], "it is empty"),
     ],
 )
-def test_wrong_use_is_one_line(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_one_line(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(["bench", *arguments])
     assert complaint in the_line(code, capsys.readouterr().err, 2)
 
@@ -50,7 +52,9 @@ def test_a_folder_that_cannot_be_written_is_one_line_before_anything_is_measured
     assert "cannot write to" in the_line(code, capsys.readouterr().err, 1)
 
 
-def test_json_is_all_that_is_on_stdout(tiny: None, empty_dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_all_that_is_on_stdout(
+    tiny: None, empty_dsn: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench", "bulk", "--quick", "--json", "--dsn", empty_dsn]) == 0
     said = capsys.readouterr()
     document = json.loads(said.out)
@@ -62,14 +66,24 @@ def test_json_is_all_that_is_on_stdout(tiny: None, empty_dsn: str, capsys: pytes
 def test_the_output_folder_gets_the_results_and_a_picture(
     tiny: None, empty_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "bulk", "--quick", "--dsn", empty_dsn, "--output", str(tmp_path / "new")]) == 0
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["bulk.png", "results.json"]
+    assert (
+        main(["bench", "bulk", "--quick", "--dsn", empty_dsn, "--output", str(tmp_path / "new")])
+        == 0
+    )
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "bulk.png",
+        "results.json",
+    ]
     assert "bulk" in json.loads((tmp_path / "new" / "results.json").read_text())["scenarios"]
     assert "INSERT … unnest" in capsys.readouterr().out
 
 
 def test_without_matplotlib_one_line_says_how_to_get_pictures(
-    tiny: None, empty_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tiny: None,
+    empty_dsn: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bench, "can_draw", lambda: False)
     assert main(["bench", "bulk", "--quick", "--dsn", empty_dsn, "--output", str(tmp_path)]) == 0
@@ -77,7 +91,9 @@ def test_without_matplotlib_one_line_says_how_to_get_pictures(
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_on_a_terminal_a_bar_shows_what_is_going_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_bar_shows_what_is_going_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     written: list[str] = []
     terminal = SimpleNamespace(isatty=lambda: True, write=written.append, flush=lambda: None)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -92,5 +108,10 @@ def test_on_a_terminal_a_bar_shows_what_is_going_on(capsys: pytest.CaptureFixtur
 
 def test_sizes_are_those_of_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text(encoding="utf-8")
-    for number in (sizes.FULL.drain_jobs, sizes.FULL.horizon_jobs, sizes.FULL.backlog_jobs, sizes.FULL.bulk_jobs):
+    for number in (
+        sizes.FULL.drain_jobs,
+        sizes.FULL.horizon_jobs,
+        sizes.FULL.backlog_jobs,
+        sizes.FULL.bulk_jobs,
+    ):
         assert f"{number:,}" in page

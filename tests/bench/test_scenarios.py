@@ -1,4 +1,6 @@
-"""Tiny runs of real scenarios: what comes out is well formed, and the database is left as it was."""
+"""Tiny runs of real scenarios: what comes out is well formed, and the database is left as it
+was.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ TINY = Sizes(rounds=1, drain_jobs=100, pickups=5, bulk_jobs=100)
 
 async def test_two_scenarios_give_figures_beside_others(empty_dsn: str) -> None:
     said: list[tuple[str, float]] = []
-    results = await run(["drain", "pickup"], TINY, empty_dsn, lambda name, share, _: said.append((name, share)))
+    results = await run(
+        ["drain", "pickup"], TINY, empty_dsn, lambda name, share, _: said.append((name, share))
+    )
     results = json.loads(json.dumps(results))
     assert [*results["scenarios"]] == ["drain", "pickup"]
     for scenario in results["scenarios"].values():
@@ -32,7 +36,9 @@ async def test_two_scenarios_give_figures_beside_others(empty_dsn: str) -> None:
     assert results["about"]["server"] == "given by --dsn"
 
 
-async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each(empty_dsn: str) -> None:
+async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each(
+    empty_dsn: str,
+) -> None:
     """It took two to three before looks waited for the next few."""
     sizes = Sizes(rounds=1, trickle_jobs=333, trickle_seconds=1.5)
     scenarios = (await run(["trickle"], sizes, empty_dsn, lambda *_: None))["scenarios"]
@@ -44,18 +50,32 @@ async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each
 async def test_a_database_that_was_empty_is_empty_again(empty_dsn: str) -> None:
     await run(["bulk"], TINY, empty_dsn, lambda *_: None)
     connection = await connect(empty_dsn)
-    assert await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hybrid_runner%'") == []
+    assert (
+        await connection.fetch(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hybrid_runner%'"
+        )
+        == []
+    )
     await connection.close()
 
 
-async def test_a_migrated_database_keeps_its_tables_and_loses_what_bench_made(dsn: str, database: Connection) -> None:
+async def test_a_migrated_database_keeps_its_tables_and_loses_what_bench_made(
+    dsn: str, database: Connection
+) -> None:
     await run(["pickup"], TINY, dsn, lambda *_: None)
     for table in ("all_jobs", "queues", "workers"):
         assert await database.fetchval(f"SELECT count(*) FROM hybrid_runner.{table}") == 0
-    assert await database.fetchval("SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE '%bench%'") == 0
+    assert (
+        await database.fetchval(
+            "SELECT count(*) FROM pg_class WHERE relkind = 'S' AND relname LIKE '%bench%'"
+        )
+        == 0
+    )
 
 
-async def test_a_database_with_jobs_is_refused_and_keeps_them(dsn: str, database: Connection) -> None:
+async def test_a_database_with_jobs_is_refused_and_keeps_them(
+    dsn: str, database: Connection
+) -> None:
     await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('precious')")
     with pytest.raises(BenchError, match="there are jobs in this database"):
         await run(["drain"], TINY, dsn, lambda *_: None)

@@ -33,7 +33,10 @@ def core(payload: dict) -> int:
 async def wait(payload: dict) -> None:
     await asyncio.sleep(300)
 """
-INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1,"
+    " $2::int)"
+)
 RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
 ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
 
@@ -62,11 +65,24 @@ class FleetProcess(WorkerProcess):
 
 @asynccontextmanager
 async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetProcess]:
-    """`hybrid-runner worker tasks:app --processes 2`, the leader of a group as in a shell; nothing of it is left."""
+    """`hybrid-runner worker tasks:app --processes 2`, the leader of a group as in a shell; nothing
+    of it is left.
+    """
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "worker", "tasks:app", "--processes", "2", *arguments, "--json", cwd=cwd, env=environment(**more),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        *COMMAND,
+        "worker",
+        "tasks:app",
+        "--processes",
+        "2",
+        *arguments,
+        "--json",
+        cwd=cwd,
+        env=environment(**more),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         yield FleetProcess(process)
     finally:

@@ -24,7 +24,9 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | more
 
 
-def hybrid_runner(*arguments: str, cwd: Path = ROOT, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+def hybrid_runner(
+    *arguments: str, cwd: Path = ROOT, stdin: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `more` goes into its environment."""
     return subprocess.run(
         [*COMMAND, *arguments],
@@ -96,9 +98,16 @@ class WorkerProcess:
 async def worker(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[WorkerProcess]:
     """`hybrid-runner worker … --json`, ended at the latest here."""
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "worker", *arguments, "--json", cwd=cwd, env=environment(**more),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *COMMAND,
+        "worker",
+        *arguments,
+        "--json",
+        cwd=cwd,
+        env=environment(**more),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     try:
         yield WorkerProcess(process)
     finally:

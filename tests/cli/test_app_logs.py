@@ -44,13 +44,21 @@ logging.config.dictConfig({
 
 
 @asynccontextmanager
-async def working(folder: Path, setup: str, *arguments: str, **more: str) -> AsyncIterator[asyncio.StreamReader]:
+async def working(
+    folder: Path, setup: str, *arguments: str, **more: str
+) -> AsyncIterator[asyncio.StreamReader]:
     """The stderr of a worker whose module sets up logging so."""
     (folder / "tasks.py").write_text(TASKS.replace("{setup}", setup))
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "worker", "tasks:app", *arguments, cwd=folder, env=environment(**more),
-        stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *COMMAND,
+        "worker",
+        "tasks:app",
+        *arguments,
+        cwd=folder,
+        env=environment(**more),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
     assert process.stderr is not None
     try:
         yield process.stderr
@@ -73,7 +81,9 @@ async def until(lines: asyncio.StreamReader, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("setup", [BASIC, BY_DICT], ids=["basicConfig", "dictConfig"])
-async def test_an_application_that_sets_up_logging_keeps_it(setup: str, dsn: str, database: Connection, tmp_path: Path) -> None:
+async def test_an_application_that_sets_up_logging_keeps_it(
+    setup: str, dsn: str, database: Connection, tmp_path: Path
+) -> None:
     async with working(tmp_path, setup, "--dsn", dsn) as lines:
         said = await until(lines, "listening on")
         assert said[0] == "OURS WARNING a line at import"
@@ -91,8 +101,12 @@ async def test_a_failure_for_good_reaches_the_applications_logs_as_an_error_with
         await until(lines, "listening on")
         await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('break')")
         said = await until(lines, "ValueError: out of stock")
-        assert said[-1] == "OURS ERROR break failed for good, attempt 1 of 1: ValueError: out of stock"
-        assert (await until(lines, "ValueError: out of stock"))[0] == "Traceback (most recent call last):"
+        assert (
+            said[-1] == "OURS ERROR break failed for good, attempt 1 of 1: ValueError: out of stock"
+        )
+        assert (await until(lines, "ValueError: out of stock"))[
+            0
+        ] == "Traceback (most recent call last):"
 
 
 async def test_a_format_that_was_asked_for_wins(dsn: str, tmp_path: Path) -> None:
@@ -109,11 +123,15 @@ async def test_asked_to_it_leaves_logging_alone_even_if_nobody_has_set_it_up(
         await until(lines, "a line at import")
         await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('break')")
         said = await until(lines, "failed for good")
-        assert said == ["break failed for good, attempt 1 of 1: ValueError: out of stock"]  # as Python prints it
+        assert said == [
+            "break failed for good, attempt 1 of 1: ValueError: out of stock"
+        ]  # as Python prints it
         await until(lines, "ValueError: out of stock")
 
 
-async def test_without_any_logging_of_its_own_its_lines_are_ours_from_the_import_on(dsn: str, tmp_path: Path) -> None:
+async def test_without_any_logging_of_its_own_its_lines_are_ours_from_the_import_on(
+    dsn: str, tmp_path: Path
+) -> None:
     setup = 'warnings.warn("of Python")'
     async with working(tmp_path, setup, "--dsn", dsn, "--json") as lines:
         said = await until(lines, "listening on")

@@ -28,13 +28,19 @@ def test_no_such_database(command: tuple[str, ...], server: Server) -> None:
     assert "does not exist" in fails(*command, "--dsn", server.dsn_of("hybrid_runner_is_not_there"))
 
 
-@pytest.mark.parametrize("command", [("jobs", "list"), ("enqueue", "k"), ("demo", "--json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [("jobs", "list"), ("enqueue", "k"), ("demo", "--json")], ids=" ".join
+)
 def test_server_that_does_not_answer_ends_a_command_at_once(command: tuple[str, ...]) -> None:
     assert "does not answer" in fails(*command, "--dsn", NOBODY)
 
 
-@pytest.mark.parametrize("command", [("migrate",), ("worker", "hybrid_runner.cli.demo.app:app")], ids=" ".join)
-def test_worker_and_migrate_wait_for_the_server_until_the_start_timeout(command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "command", [("migrate",), ("worker", "hybrid_runner.cli.demo.app:app")], ids=" ".join
+)
+def test_worker_and_migrate_wait_for_the_server_until_the_start_timeout(
+    command: tuple[str, ...],
+) -> None:
     ended = hybrid_runner(*command, "--dsn", NOBODY, HYBRID_RUNNER_START_TIMEOUT="1.5")
     assert ended.returncode == 1
     warning, line = ended.stderr.splitlines()
@@ -44,9 +50,13 @@ def test_worker_and_migrate_wait_for_the_server_until_the_start_timeout(command:
 
 
 @pytest.mark.parametrize(
-    "command", [("jobs", "list"), ("enqueue", "k"), ("worker", "hybrid_runner.cli.demo.app:app")], ids=" ".join
+    "command",
+    [("jobs", "list"), ("enqueue", "k"), ("worker", "hybrid_runner.cli.demo.app:app")],
+    ids=" ".join,
 )
-def test_missing_schema_names_the_command_that_helps(command: tuple[str, ...], empty_dsn: str) -> None:
+def test_missing_schema_names_the_command_that_helps(
+    command: tuple[str, ...], empty_dsn: str
+) -> None:
     assert "run `hybrid-runner migrate`" in fails(*command, "--dsn", empty_dsn)
 
 

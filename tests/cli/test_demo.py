@@ -31,20 +31,45 @@ async def left(database: Connection) -> int:
 async def test_it_tells_its_story_in_plain_lines_and_ends_by_itself(empty_dsn: str) -> None:
     out = await asyncio.to_thread(succeeds, "demo", "--dsn", empty_dsn)
     for part in (
-        "greeting completed", "payment failed, attempt 1 of 5; again in", "payment completed at attempt 2", "upload is snoozed for",
-        "exists already: its key is held", "reminder completed", "one INSERT brings 5,000 jobs", "What happened",
-        "one INSERT each (ring)", "jobs/s", "found by", "Try next", "INSERT INTO hybrid_runner.jobs",
-    ):  # fmt: skip
+        "greeting completed",
+        "payment failed, attempt 1 of 5; again in",
+        "payment completed at attempt 2",
+        "upload is snoozed for",
+        "exists already: its key is held",
+        "reminder completed",
+        "one INSERT brings 5,000 jobs",
+        "What happened",
+        "one INSERT each (ring)",
+        "jobs/s",
+        "found by",
+        "Try next",
+        "INSERT INTO hybrid_runner.jobs",
+    ):
         assert part in out
     assert "\x1b" not in out
 
 
-async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(dsn: str, database: Connection) -> None:
-    foreign = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('mine', 'elsewhere') RETURNING id")
+async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(
+    dsn: str, database: Connection
+) -> None:
+    foreign = await database.fetchval(
+        "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('mine', 'elsewhere') RETURNING id"
+    )
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "demo", "--json", "--log-level", "info", "--log-format", "json", "--dsn", dsn,
-        env=environment(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *COMMAND,
+        "demo",
+        "--json",
+        "--log-level",
+        "info",
+        "--log-format",
+        "json",
+        "--dsn",
+        dsn,
+        env=environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     assert process.stderr is not None
     while "snooze" not in json.loads(await process.stderr.readline())["message"]:
         pass
@@ -55,16 +80,24 @@ async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(dsn: str, da
     assert document["sent"] == sum(document["outcomes"].values())
     assert document["left"] == document["outcomes"].get("cancelled", 0)
     assert document["burst"] is None
-    assert [row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.jobs")] == [foreign]
+    assert [row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.jobs")] == [
+        foreign
+    ]
 
 
-async def test_two_demos_in_one_database_would_confuse_each_other(dsn: str, database: Connection) -> None:
+async def test_two_demos_in_one_database_would_confuse_each_other(
+    dsn: str, database: Connection
+) -> None:
     await database.execute("SELECT pg_advisory_lock(hashtextextended('hybrid_runner demo', 0))")
-    assert "another demo is running" in await asyncio.to_thread(fails, "demo", "--json", "--dsn", dsn)
+    assert "another demo is running" in await asyncio.to_thread(
+        fails, "demo", "--json", "--dsn", dsn
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
-async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(dsn: str, database: Connection) -> None:
+async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(
+    dsn: str, database: Connection
+) -> None:
     import fcntl  # noqa: PLC0415  # not on every system
     import termios  # noqa: PLC0415
 
@@ -72,7 +105,14 @@ async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(dsn: 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     before = termios.tcgetattr(theirs)
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "demo", "--dsn", dsn, env=environment(TERM="xterm"), stdin=theirs, stdout=theirs, stderr=theirs
+        *COMMAND,
+        "demo",
+        "--dsn",
+        dsn,
+        env=environment(TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     )
     seen = ""
 
@@ -95,7 +135,12 @@ async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(dsn: 
 
 
 def figures() -> Figures:
-    seen = Figures(sent=5_100, ticks=5_000, live=Counter(queued=12_345, running=200), statement="INSERT INTO " + "x" * 500)
+    seen = Figures(
+        sent=5_100,
+        ticks=5_000,
+        live=Counter(queued=12_345, running=200),
+        statement="INSERT INTO " + "x" * 500,
+    )
     seen.ended = {n: Ended(n, "greeting", "completed", n / 10, 1.0, 1) for n in range(1, 100)}
     seen.ended[100] = Ended(100, "payment", "failed", 3.0, 1.0, 2)
     seen.settled, seen.found = {"retry": 1, "completed": 5_100}, {"ring": 90, "slot": 5_010}
@@ -129,7 +174,9 @@ def test_the_summary_for_programs() -> None:
     assert document["pickup"][0]["p50_ms"] == 5.0
 
 
-def test_the_summary_of_a_demo_that_was_ended_early_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_of_a_demo_that_was_ended_early_adds_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     print_summary(Figures(sent=5, final=Counter(completed=4, cancelled=1)))
     lines = capsys.readouterr().out.splitlines()
     assert "  5 jobs arrived: 4 completed, 1 cancelled" in lines
@@ -140,7 +187,11 @@ def test_the_summary_of_a_demo_that_was_ended_early_adds_up(capsys: pytest.Captu
 
 
 def test_advice_fits_a_terminal_and_can_still_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    psql = '"/some/where/psql" "postgresql://hybrid_runner@/hybrid_runner?host=' + "%2Frun" * 2 + '&port=5432"'
+    psql = (
+        '"/some/where/psql" "postgresql://hybrid_runner@/hybrid_runner?host='
+        + "%2Frun" * 2
+        + '&port=5432"'
+    )
     print_advice(cast("Runner", SimpleNamespace(embedded=SimpleNamespace(psql=psql))))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) < 80

@@ -55,13 +55,39 @@ def folder(tmp_path: Path) -> Path:
 
 async def test_every_option_reaches_the_row(dsn: str, database: Connection) -> None:
     out = await asyncio.to_thread(
-        succeeds, "enqueue", "double", '{"n": 1}', "--queue", "images", "--key", "k", "--priority", "3",
-        "--run-at", "2050-01-01T00:00+00:00", "--max-attempts", "7", "--timeout", "1m",
-        "--finish-by", "2051-01-01T00:00+00:00", "--data", '{"seen": 0}', "--dsn", dsn,
-    )  # fmt: skip
+        succeeds,
+        "enqueue",
+        "double",
+        '{"n": 1}',
+        "--queue",
+        "images",
+        "--key",
+        "k",
+        "--priority",
+        "3",
+        "--run-at",
+        "2050-01-01T00:00+00:00",
+        "--max-attempts",
+        "7",
+        "--timeout",
+        "1m",
+        "--finish-by",
+        "2051-01-01T00:00+00:00",
+        "--data",
+        '{"seen": 0}',
+        "--dsn",
+        dsn,
+    )
     [job] = await client_calls.list_jobs(database, None, None, None, 10)
     assert out == f"job {job.id} inserted\n"
-    assert (job.kind, job.payload, job.queue, job.key, job.priority, job.max_attempts) == ("double", {"n": 1}, "images", "k", 3, 7)
+    assert (job.kind, job.payload, job.queue, job.key, job.priority, job.max_attempts) == (
+        "double",
+        {"n": 1},
+        "images",
+        "k",
+        3,
+        7,
+    )
     assert job.run_at.isoformat() == "2050-01-01T00:00:00+00:00"
     assert job.finish_by is not None
     assert (job.finish_by.isoformat(), job.data) == ("2051-01-01T00:00:00+00:00", {"seen": 0})
@@ -70,25 +96,37 @@ async def test_every_option_reaches_the_row(dsn: str, database: Connection) -> N
 
 
 def test_payload_comes_from_stdin_or_is_empty(dsn: str) -> None:
-    first = json.loads(succeeds("enqueue", "double", "-", "--json", "--dsn", dsn, stdin='{"n": "é"}'))
+    first = json.loads(
+        succeeds("enqueue", "double", "-", "--json", "--dsn", dsn, stdin='{"n": "é"}')
+    )
     second = json.loads(succeeds("enqueue", "double", "--delay", "1h", "--json", "--dsn", dsn))
-    shown = {job["id"]: job["payload"] for job in json.loads(succeeds("jobs", "list", "--json", "--dsn", dsn))}
+    shown = {
+        job["id"]: job["payload"]
+        for job in json.loads(succeeds("jobs", "list", "--json", "--dsn", dsn))
+    }
     assert shown == {first["id"]: {"n": "é"}, second["id"]: {}}
 
 
 def test_held_key_is_said(dsn: str) -> None:
     job = json.loads(succeeds("enqueue", "double", "--key", "k", "--json", "--dsn", dsn))["id"]
     assert (
-        succeeds("enqueue", "double", "--key", "k", "--dsn", dsn) == f"job {job} exists: it holds the key 'k', nothing was stored\n"
+        succeeds("enqueue", "double", "--key", "k", "--dsn", dsn)
+        == f"job {job} exists: it holds the key 'k', nothing was stored\n"
     )
-    replaced = succeeds("enqueue", "double", "--key", "k", "--on-conflict", "replace", "--json", "--dsn", dsn)
+    replaced = succeeds(
+        "enqueue", "double", "--key", "k", "--on-conflict", "replace", "--json", "--dsn", dsn
+    )
     assert json.loads(replaced) == {"id": job, "enqueued": "replaced"}
-    assert "is held by live job" in fails("enqueue", "double", "--key", "k", "--on-conflict", "error", "--dsn", dsn)
+    assert "is held by live job" in fails(
+        "enqueue", "double", "--key", "k", "--on-conflict", "error", "--dsn", dsn
+    )
 
 
 def test_what_postgres_cannot_store_is_one_line(dsn: str) -> None:
     assert "NUL character" in fails("enqueue", "double", '{"x": "\\u0000"}', "--dsn", dsn)
-    assert "the most is 1,048,576" in fails("enqueue", "double", "-", "--dsn", dsn, stdin=json.dumps("x" * 2_000_000))
+    assert "the most is 1,048,576" in fails(
+        "enqueue", "double", "-", "--dsn", dsn, stdin=json.dumps("x" * 2_000_000)
+    )
     assert "1 to 512 bytes" in fails("enqueue", "double", "--key", "", "--dsn", dsn)
     assert "cannot be written as JSON" in fails("enqueue", "double", str(10**30), "--dsn", dsn)
 
@@ -96,30 +134,53 @@ def test_what_postgres_cannot_store_is_one_line(dsn: str) -> None:
 async def test_waiting_prints_the_result_or_fails_with_the_reason(dsn: str, folder: Path) -> None:
     async with worker("tasks:app", "--dsn", dsn, cwd=folder) as process:
         await process.says("listening")
-        out = await asyncio.to_thread(succeeds, "enqueue", "double", '{"n": 4}', "--wait", "--dsn", dsn)
+        out = await asyncio.to_thread(
+            succeeds, "enqueue", "double", '{"n": 4}', "--wait", "--dsn", dsn
+        )
         assert out.splitlines()[1].endswith("completed: 8")
-        out = await asyncio.to_thread(succeeds, "enqueue", "double", '{"n": 4}', "--wait", "--json", "--dsn", dsn)
+        out = await asyncio.to_thread(
+            succeeds, "enqueue", "double", '{"n": 4}', "--wait", "--json", "--dsn", dsn
+        )
         document = json.loads(out)
-        assert document == {"id": document["id"], "enqueued": "inserted", "state": "completed", "result": 8}
-        ended = await asyncio.to_thread(hybrid_runner, "enqueue", "fail", "--wait", "--json", "--dsn", dsn)
+        assert document == {
+            "id": document["id"],
+            "enqueued": "inserted",
+            "state": "completed",
+            "result": 8,
+        }
+        ended = await asyncio.to_thread(
+            hybrid_runner, "enqueue", "fail", "--wait", "--json", "--dsn", dsn
+        )
         assert ended.returncode == 1
         assert json.loads(ended.stdout)["state"] == "failed"
         assert ended.stderr.count("\n") == 1
         assert "failed: ValueError: too bad" in ended.stderr
-        assert await asyncio.to_thread(fails, "enqueue", "lookup", "--wait", "--dsn", dsn) == "job 4 (lookup) failed: KeyError: 'x'"
-        assert "was cancelled: not today" in await asyncio.to_thread(fails, "enqueue", "cancel", "--wait", "--dsn", dsn)
+        assert (
+            await asyncio.to_thread(fails, "enqueue", "lookup", "--wait", "--dsn", dsn)
+            == "job 4 (lookup) failed: KeyError: 'x'"
+        )
+        assert "was cancelled: not today" in await asyncio.to_thread(
+            fails, "enqueue", "cancel", "--wait", "--dsn", dsn
+        )
 
 
 def test_waiting_ends_when_its_own_time_is_over(dsn: str) -> None:
-    assert "has not ended after 0.2 s; it goes on" in fails("enqueue", "double", "--wait-timeout", "0.2", "--dsn", dsn)
+    assert "has not ended after 0.2 s; it goes on" in fails(
+        "enqueue", "double", "--wait-timeout", "0.2", "--dsn", dsn
+    )
 
 
 def test_the_id_is_told_also_when_waiting_ends_too_early(dsn: str) -> None:
-    ended = hybrid_runner("enqueue", "double", "--wait", "--wait-timeout", "1s", "--json", "--dsn", dsn)
+    ended = hybrid_runner(
+        "enqueue", "double", "--wait", "--wait-timeout", "1s", "--json", "--dsn", dsn
+    )
     assert ended.returncode == 1
     assert json.loads(ended.stdout) == {
-        "id": 1, "enqueued": "inserted", "state": "queued", "error": "job 1 has not ended after 1 s; it goes on"
-    }  # fmt: skip
+        "id": 1,
+        "enqueued": "inserted",
+        "state": "queued",
+        "error": "job 1 has not ended after 1 s; it goes on",
+    }
     assert ended.stderr == "hybrid-runner: job 1 has not ended after 1 s; it goes on\n"
 
 
@@ -128,9 +189,17 @@ async def test_a_terminal_shows_a_bar_while_waiting(dsn: str, folder: Path) -> N
     async with worker("tasks:app", "--dsn", dsn, cwd=folder) as process:
         await process.says("listening")
         waiting = await asyncio.create_subprocess_exec(
-            *COMMAND, "enqueue", "slow", "--wait", "--dsn", dsn,
-            env=environment(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=stderr,
-        )  # fmt: skip
+            *COMMAND,
+            "enqueue",
+            "slow",
+            "--wait",
+            "--dsn",
+            dsn,
+            env=environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+        )
         os.close(stderr)
         seen = ""
         while "50% half of it" not in seen:
@@ -147,7 +216,10 @@ async def test_a_terminal_shows_a_bar_while_waiting(dsn: str, folder: Path) -> N
     [
         (None, "job 7 is running"),
         ({"fraction": None, "message": "starting"}, "job 7 is running starting"),
-        ({"fraction": 0.5, "message": "half\x1b[2J\nof it"}, f"job 7 {'█' * 12}{'░' * 12}  50% half\ufffd[2J of it"),
+        (
+            {"fraction": 0.5, "message": "half\x1b[2J\nof it"},
+            f"job 7 {'█' * 12}{'░' * 12}  50% half\ufffd[2J of it",
+        ),
         ({"fraction": 1, "message": None}, f"job 7 {'█' * 24} 100%"),
         ({"fraction": "odd", "message": 3}, "job 7 is running 3"),
         ("odd", "job 7 is running"),
@@ -159,18 +231,37 @@ def test_the_bar_says_what_the_handler_said(progress: object, expected: str) -> 
 
 async def test_enqueuing_is_the_first_line_of_a_jobs_story(dsn: str) -> None:
     ended = await asyncio.to_thread(
-        hybrid_runner, "enqueue", "double", "--log-level", "debug", "--log-format", "json", "--json", "--dsn", dsn
+        hybrid_runner,
+        "enqueue",
+        "double",
+        "--log-level",
+        "debug",
+        "--log-format",
+        "json",
+        "--json",
+        "--dsn",
+        dsn,
     )
     job = json.loads(ended.stdout)["id"]
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
-    assert [line["message"] for line in lines if line.get("job") == job] == ["enqueued double in default: inserted"]
+    assert [line["message"] for line in lines if line.get("job") == job] == [
+        "enqueued double in default: inserted"
+    ]
 
 
 async def test_ctrl_c_while_waiting_is_quiet(dsn: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "enqueue", "double", "--wait", "--dsn", dsn,
-        env=environment(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *COMMAND,
+        "enqueue",
+        "double",
+        "--wait",
+        "--dsn",
+        dsn,
+        env=environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     assert process.stdout is not None
     assert b"inserted" in await process.stdout.readline()
     process.send_signal(signal.SIGINT)

@@ -34,11 +34,15 @@ async def fails_(*arguments: str) -> str:
 
 async def failed(database: Connection) -> int:
     claim = await running(database)
-    await worker_calls.finish_jobs(database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))])
+    await worker_calls.finish_jobs(
+        database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))]
+    )
     return claim.id
 
 
-async def test_list_shows_live_and_archived_jobs_newest_first(dsn: str, database: Connection) -> None:
+async def test_list_shows_live_and_archived_jobs_newest_first(
+    dsn: str, database: Connection
+) -> None:
     first, second = await ended(database), await failed(database)
     third = await enqueue(database, queue="other")
     lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
@@ -54,19 +58,34 @@ async def test_list_shows_live_and_archived_jobs_newest_first(dsn: str, database
 
 async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:
     taken = await running(database)
-    await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")])
+    await worker_calls.requeue_jobs(
+        database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")]
+    )
     assert "0/5, 1 snooze " in (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()[1]
-    assert json.loads(await succeeds_("jobs", "show", str(taken.id), "--json", "--dsn", dsn))["snoozes"] == 1
-    shown = dict(line.split(None, 1) for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)).splitlines())
+    assert (
+        json.loads(await succeeds_("jobs", "show", str(taken.id), "--json", "--dsn", dsn))[
+            "snoozes"
+        ]
+        == 1
+    )
+    shown = dict(
+        line.split(None, 1)
+        for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)).splitlines()
+    )
     assert (shown["attempt"], shown["snoozes"]) == ("0", "1")
 
 
-async def test_list_is_narrowed_by_state_queue_kind_and_limit(dsn: str, database: Connection) -> None:
+async def test_list_is_narrowed_by_state_queue_kind_and_limit(
+    dsn: str, database: Connection
+) -> None:
     done = await ended(database)
     other = await enqueue(database, queue="other", kind="other")
 
     async def listed(*options: str) -> list[int]:
-        return [job["id"] for job in json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn, *options))]
+        return [
+            job["id"]
+            for job in json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn, *options))
+        ]
 
     assert await listed() == [other, done]
     assert await listed("--state", "completed") == [done]
@@ -77,7 +96,9 @@ async def test_list_is_narrowed_by_state_queue_kind_and_limit(dsn: str, database
     assert await succeeds_("jobs", "list", "--dsn", dsn, "--state", "failed") == "no jobs\n"
 
 
-async def test_show_tells_everything_and_errors_are_readable(dsn: str, database: Connection) -> None:
+async def test_show_tells_everything_and_errors_are_readable(
+    dsn: str, database: Connection
+) -> None:
     job = await failed(database)
     text = await succeeds_("jobs", "show", str(job), "--dsn", dsn)
     assert "state                failed" in text
@@ -92,12 +113,20 @@ async def test_show_tells_everything_and_errors_are_readable(dsn: str, database:
 async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: Connection) -> None:
     taken = await running(database)
     queued = await enqueue(database)
-    text = await succeeds_("jobs", "cancel", str(queued), str(taken.id), "--reason", "no longer wanted", "--dsn", dsn)
-    assert text.splitlines() == [f"job {queued} is cancelled", f"job {taken.id} runs, and was told to stop"]
+    text = await succeeds_(
+        "jobs", "cancel", str(queued), str(taken.id), "--reason", "no longer wanted", "--dsn", dsn
+    )
+    assert text.splitlines() == [
+        f"job {queued} is cancelled",
+        f"job {taken.id} runs, and was told to stop",
+    ]
     view = await client_calls.get_job(database, queued)
     assert view is not None
     assert view.errors[-1]["message"] == "no longer wanted"
-    assert await succeeds_("jobs", "retry", str(queued), "--dsn", dsn) == f"job {queued} is queued again\n"
+    assert (
+        await succeeds_("jobs", "retry", str(queued), "--dsn", dsn)
+        == f"job {queued} is queued again\n"
+    )
     assert json.loads(await succeeds_("jobs", "retry", str(queued), "--json", "--dsn", dsn)) == [
         {"id": queued, "outcome": "queued"}
     ]
@@ -106,31 +135,47 @@ async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: 
     )
 
 
-async def test_jobs_that_cannot_be_found_or_changed_are_one_line(dsn: str, database: Connection) -> None:
+async def test_jobs_that_cannot_be_found_or_changed_are_one_line(
+    dsn: str, database: Connection
+) -> None:
     done = await ended(database, key="mine")
     holder = await enqueue(database, key="mine")
     assert await fails_("jobs", "show", "12345", "--dsn", dsn) == "there is no job 12345"
-    assert await fails_("jobs", "cancel", "12345", "54321", "--dsn", dsn) == "there is no job 12345; there is no job 54321"
+    assert (
+        await fails_("jobs", "cancel", "12345", "54321", "--dsn", dsn)
+        == "there is no job 12345; there is no job 54321"
+    )
     assert await fails_("jobs", "retry", "12345", "--dsn", dsn) == "there is no job 12345"
-    assert await fails_("jobs", "cancel", str(done), "--dsn", dsn) == f"job {done} has ended already"
+    assert (
+        await fails_("jobs", "cancel", str(done), "--dsn", dsn) == f"job {done} has ended already"
+    )
     assert "another live job has its key" in await fails_("jobs", "retry", str(done), "--dsn", dsn)
     assert await client_calls.get_job(database, holder) is not None
 
 
 async def test_queues_are_paused_and_resumed(dsn: str) -> None:
     assert await succeeds_("queues", "pause", "images", "--dsn", dsn) == "queue images is paused\n"
-    assert await succeeds_("queues", "pause", "images", "--dsn", dsn) == "queue images was paused already\n"
-    answer = json.loads(await succeeds_("queues", "resume", "images", "other", "--json", "--dsn", dsn))
+    assert (
+        await succeeds_("queues", "pause", "images", "--dsn", dsn)
+        == "queue images was paused already\n"
+    )
+    answer = json.loads(
+        await succeeds_("queues", "resume", "images", "other", "--json", "--dsn", dsn)
+    )
     assert answer == [
         {"queue": "images", "paused": False, "changed": True},
         {"queue": "other", "paused": False, "changed": False},
     ]
 
 
-async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(dsn: str, database: Connection) -> None:
+async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(
+    dsn: str, database: Connection
+) -> None:
     done = await ended(database)
     for payload in ("[1e400]", "[1e5000]", "[" * 900 + "]" * 900, "[" * 3000 + "]" * 3000):
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', $1::jsonb)", payload)
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', $1::jsonb)", payload
+        )
     lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
     assert len(lines) == 6
     assert lines[-1].split()[0] == str(done)
@@ -140,9 +185,15 @@ async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(dsn: 
 async def test_prune_forgets_and_says_in_one_line_what_went(dsn: str, database: Connection) -> None:
     """B15"""
     assert await succeeds_("jobs", "prune", "--dsn", dsn) == "nothing to forget\n"
-    parts = [await partition(database, "archive_completed", hours * 60, (hours - 1) * 60) for hours in (4, 3)]
+    parts = [
+        await partition(database, "archive_completed", hours * 60, (hours - 1) * 60)
+        for hours in (4, 3)
+    ]
     await aged(database, 190)
-    assert re.fullmatch(r"partitions: 2 dropped; \d\d\.\d kB freed\n", await succeeds_("jobs", "prune", "--dsn", dsn))
+    assert re.fullmatch(
+        r"partitions: 2 dropped; \d\d\.\d kB freed\n",
+        await succeeds_("jobs", "prune", "--dsn", dsn),
+    )
     assert not any([await exists(database, part) for part in parts])
     again = await partition(database, "archive_completed", 240, 180)
     [done] = json.loads(await succeeds_("jobs", "prune", "--json", "--dsn", dsn))

@@ -23,22 +23,37 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(dsn: str, database: Connection, folder: Path) -> None:
+async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     port = free_port()
     arguments = ("--dsn", dsn, "--queue", "default=2")
-    async with fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process, browser(port) as client:
+    async with (
+        fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,
+        browser(port) as client,
+    ):
         await process.works()
         await database.execute(INSERT, "pid", 60)
         await until_fetched(database, ARCHIVED, 60)
-        families = await until(lambda: scrape(port), lambda seen: seen["run_duration_seconds"].of(outcome="completed") == 60)
-        assert families.keys() == {instrument.name.removeprefix("hybrid_runner_") for instrument in INSTRUMENTS}
-        assert (families["workers"].of(), families["slots"].of(queue="default"), families["doorbell_mode"].of()) == (2, 4, 2)
+        families = await until(
+            lambda: scrape(port),
+            lambda seen: seen["run_duration_seconds"].of(outcome="completed") == 60,
+        )
+        assert families.keys() == {
+            instrument.name.removeprefix("hybrid_runner_") for instrument in INSTRUMENTS
+        }
+        assert (
+            families["workers"].of(),
+            families["slots"].of(queue="default"),
+            families["doorbell_mode"].of(),
+        ) == (2, 4, 2)
         assert families["process_restarts_total"].of() == 0
         assert (await client.get("/scale")).body["slots"] == 4
 
         first, second = await pids(client)
         send(signal.SIGKILL, first)
-        # Counters are looked at all the time, from before its end is known until the next one works: they never go down.
+        # Counters are looked at all the time, from before its end is known until the next one
+        # works: they never go down.
         while (families := await scrape(port))["workers"].of() != 1:
             assert families["run_duration_seconds"].of() == 60
         while (families := await scrape(port))["workers"].of() != 2:
@@ -56,7 +71,10 @@ async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(ds
 async def test_a_silent_process_shows_no_gauges(dsn: str, folder: Path) -> None:
     """What it runs, and what it measured for all, nobody knows any more."""
     port = free_port()
-    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process, browser(port) as client:
+    async with (
+        fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,
+        browser(port) as client,
+    ):
         await process.works()
         frozen, _ = await pids(client)
         send(signal.SIGSTOP, frozen)

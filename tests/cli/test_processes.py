@@ -55,27 +55,49 @@ def is_alive(pid: int) -> bool:
 # --- work
 
 
-async def test_two_processes_share_the_jobs_and_show_themselves_on_one_port(dsn: str, database: Connection, folder: Path) -> None:
+async def test_two_processes_share_the_jobs_and_show_themselves_on_one_port(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     port = str(free_port())
     arguments = ("--dsn", dsn, "--queue", "default=2")
-    async with fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+    async with (
+        fleet(*arguments, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
         await process.works()
-        assert await client.get("/ready") == (200, {"ready": True, "phase": "running", "running": 2, "processes": 2})
+        assert await client.get("/ready") == (
+            200,
+            {"ready": True, "phase": "running", "running": 2, "processes": 2},
+        )
         await database.execute(INSERT, "pid", 200)
         await database.execute(INSERT, "core", 4)
         await until_fetched(database, ARCHIVED, 204)
         status, health = await client.get("/health")
-        assert (status, health["healthy"], health["phase"], health["checks"][0]["ok"]) == (200, True, "running", True)
+        assert (status, health["healthy"], health["phase"], health["checks"][0]["ok"]) == (
+            200,
+            True,
+            "running",
+            True,
+        )
         children = health["processes"]
-        assert [(child["process"], child["restarts"], child["phase"], child["healthy"]) for child in children] == [
+        assert [
+            (child["process"], child["restarts"], child["phase"], child["healthy"])
+            for child in children
+        ] == [
             (1, 0, "running", True),
             (2, 0, "running", True),
         ]
-        assert all([check["name"] for check in child["checks"]][:3] == ["process", "claiming", "loops"] for child in children)
+        assert all(
+            [check["name"] for check in child["checks"]][:3] == ["process", "claiming", "loops"]
+            for child in children
+        )
         assert len({child["worker"]["id"] for child in children}) == 2
         assert all(child["worker"]["slots"] == 2 for child in children)
         known = {child["pid"] for child in children}
-        by = {kind: {row[0] for row in await database.fetch(RESULTS, kind)} for kind in ("pid", "core")}
+        by = {
+            kind: {row[0] for row in await database.fetch(RESULTS, kind)}
+            for kind in ("pid", "core")
+        }
         assert by["pid"] == known
         assert by["core"] <= known
         assert await process.ends() == 0
@@ -95,7 +117,10 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
         os.kill(before[1], signal.SIGKILL)
         warning = await process.says("was ended by SIGKILL")
         assert warning["level"] == "warning"
-        assert warning["message"] == f"worker process 2 (pid {before[1]}) was ended by SIGKILL; starting it again in 1 s"
+        assert (
+            warning["message"]
+            == f"worker process 2 (pid {before[1]}) was ended by SIGKILL; starting it again in 1 s"
+        )
         ill = (await client.until("/health", 503)).body["processes"]
         assert [child["healthy"] for child in ill] == [True, False]
         assert (await client.get("/ready")).status == 503
@@ -112,12 +137,17 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
 async def test_a_process_that_cannot_be_started_again_is_tried_again_while_the_others_go_on(
     dsn: str, database: Connection, folder: Path
 ) -> None:
-    """A release replaced the working folder; forks and memory run out the same way, as an OSError."""
+    """A release replaced the working folder; forks and memory run out the same way, as an
+    OSError.
+    """
     port = str(free_port())
     release = folder / "release"
     release.mkdir()
     (release / "tasks.py").write_text(TASKS)
-    async with fleet("--dsn", dsn, cwd=release, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+    async with (
+        fleet("--dsn", dsn, cwd=release, HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
         await process.works()
         before = await pids(client)
         release.rename(folder / "before")
@@ -143,10 +173,14 @@ async def test_a_process_that_cannot_be_started_again_is_tried_again_while_the_o
 # --- ends
 
 
-async def test_a_signal_ends_all_in_order_and_the_pages_say_so(dsn: str, database: Connection, folder: Path) -> None:
+async def test_a_signal_ends_all_in_order_and_the_pages_say_so(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     port = str(free_port())
     async with (
-        fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        fleet(
+            "--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port
+        ) as process,
         browser(int(port)) as client,
     ):
         await process.works()
@@ -160,7 +194,10 @@ async def test_a_signal_ends_all_in_order_and_the_pages_say_so(dsn: str, databas
         await process.all_gone()
         assert await process.process.wait() == 0
     assert not any(is_alive(child) for child in children)
-    assert {tuple(row) for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")} == {("queued", 0)}
+    assert {
+        tuple(row)
+        for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")
+    } == {("queued", 0)}
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
 
 
@@ -181,11 +218,15 @@ async def test_ctrl_c_reaches_each_child_once(dsn: str, database: Connection, fo
 async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
     first: str, dsn: str, database: Connection, folder: Path
 ) -> None:
-    """As systemd stops a service: each process gets the signal, and a child gets it through its parent besides."""
+    """As systemd stops a service: each process gets the signal, and a child gets it through its
+    parent besides.
+    """
     port = str(free_port())
     arguments = ("--dsn", dsn, "--queue", "default=1")  # one job each
     async with (
-        fleet(*arguments, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port) as process,
+        fleet(
+            *arguments, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port
+        ) as process,
         browser(int(port)) as client,
     ):
         await process.works()
@@ -208,8 +249,12 @@ async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGQUIT"])
-async def test_a_signal_to_a_child_that_has_stopped_changes_nothing(number: str, dsn: str, folder: Path) -> None:
-    (folder / "tasks.py").write_text(ONCE.format(then=f"if not first: {LATE.format(number=number)}"))
+async def test_a_signal_to_a_child_that_has_stopped_changes_nothing(
+    number: str, dsn: str, folder: Path
+) -> None:
+    (folder / "tasks.py").write_text(
+        ONCE.format(then=f"if not first: {LATE.format(number=number)}")
+    )
     async with fleet("--dsn", dsn, cwd=folder) as process:
         await process.works()
         assert await process.ends() == 0
@@ -241,9 +286,14 @@ async def test_a_child_that_did_not_stop_in_order_is_seen_in_the_exit_code(
     assert await database.fetchval(RUNNING) == 1
 
 
-async def test_a_second_signal_ends_all_at_once(dsn: str, database: Connection, folder: Path) -> None:
+async def test_a_second_signal_ends_all_at_once(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     port = str(free_port())
-    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process, browser(int(port)) as client:
+    async with (
+        fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=port) as process,
+        browser(int(port)) as client,
+    ):
         await process.works()
         children = await pids(client)
         await database.execute(INSERT, "wait", 2)
@@ -264,7 +314,9 @@ async def test_a_signal_while_waiting_for_the_server_ends_in_order(folder: Path)
         assert await process.ends() == 0
 
 
-async def test_a_signal_during_the_start_of_the_children_ends_in_order(dsn: str, folder: Path) -> None:
+async def test_a_signal_during_the_start_of_the_children_ends_in_order(
+    dsn: str, folder: Path
+) -> None:
     (folder / "tasks.py").write_text(ONCE.format(then="print('imported', flush=True)"))
     async with fleet("--dsn", dsn, cwd=folder) as process:
         assert process.process.stdout is not None
@@ -275,7 +327,9 @@ async def test_a_signal_during_the_start_of_the_children_ends_in_order(dsn: str,
         assert await process.process.wait() == 0
 
 
-async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(dsn: str, database: Connection, folder: Path) -> None:
+async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="0.2") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
@@ -284,11 +338,16 @@ async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(dsn: st
         await process.all_gone()
     assert process.said("the supervising process has gone: stopping") == 2
     assert process.said("has stopped") == 2
-    assert {tuple(row) for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")} == {("queued", 0)}
+    assert {
+        tuple(row)
+        for row in await database.fetch("SELECT state::text, attempt FROM hybrid_runner.jobs")
+    } == {("queued", 0)}
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
 
 
-async def test_a_parent_killed_during_the_stop_is_no_second_signal(dsn: str, database: Connection, folder: Path) -> None:
+async def test_a_parent_killed_during_the_stop_is_no_second_signal(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
@@ -302,8 +361,12 @@ async def test_a_parent_killed_during_the_stop_is_no_second_signal(dsn: str, dat
     assert await database.fetchval(RUNNING) == 0
 
 
-async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are_back(folder: Path) -> None:
-    async with fleet(cwd=folder, HYBRID_RUNNER_DATA_DIR=str(folder), HYBRID_RUNNER_GRACE="0.2") as process:
+async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are_back(
+    folder: Path,
+) -> None:
+    async with fleet(
+        cwd=folder, HYBRID_RUNNER_DATA_DIR=str(folder), HYBRID_RUNNER_GRACE="0.2"
+    ) as process:
         await process.works()
         assert process.said("using the embedded Postgres") == 1
         postgres = use_embedded(folder / "postgres")
@@ -317,7 +380,12 @@ async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are
             await process.all_gone()
             postgres = use_embedded(folder / "postgres")
             database = await connect(postgres.dsn)
-            assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'queued'") == 2
+            assert (
+                await database.fetchval(
+                    "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'queued'"
+                )
+                == 2
+            )
         finally:
             await database.close()
             postgres.close()
@@ -329,28 +397,44 @@ async def test_the_embedded_postgres_outlives_a_killed_parent_until_the_jobs_are
 
 @pytest.mark.parametrize(
     ("target", "expected"),
-    [("taks:app", "there is no module 'taks'"), ("tasks:ap", "has no 'ap'"), ("empty:app", "this app has no handlers")],
+    [
+        ("taks:app", "there is no module 'taks'"),
+        ("tasks:ap", "has no 'ap'"),
+        ("empty:app", "this app has no handlers"),
+    ],
 )
-def test_an_app_that_cannot_be_used_is_one_line(target: str, expected: str, dsn: str, folder: Path) -> None:
+def test_an_app_that_cannot_be_used_is_one_line(
+    target: str, expected: str, dsn: str, folder: Path
+) -> None:
     (folder / "empty.py").write_text("from hybrid_runner import Runner\napp = Runner()\n")
     assert expected in fails("worker", target, "--processes", "3", "--dsn", dsn, cwd=folder)
 
 
-def test_a_server_that_cannot_be_used_is_one_line(server: Server, empty_dsn: str, folder: Path) -> None:
+def test_a_server_that_cannot_be_used_is_one_line(
+    server: Server, empty_dsn: str, folder: Path
+) -> None:
     for dsn, expected in (
         ("nonsense", "the DSN cannot be used"),
         (server.dsn_of("hybrid_runner_is_not_there"), "does not exist"),
         (empty_dsn, "run `hybrid-runner migrate`"),
     ):
-        assert expected in fails("worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=folder)
+        assert expected in fails(
+            "worker", "tasks:app", "--processes", "3", "--dsn", dsn, cwd=folder
+        )
 
 
 @pytest.mark.parametrize(
     ("then", "expected"),
     [
-        ("if not first: raise ValueError('not again')", "importing 'tasks' raised ValueError: not again"),
+        (
+            "if not first: raise ValueError('not again')",
+            "importing 'tasks' raised ValueError: not again",
+        ),
         ("if not first: os._exit(2)", "ended with exit code 2 before it worked"),
-        (f"if not first:\n    {LATE.format(number='SIGTERM')}\n    raise ValueError('and late')", "raised ValueError: and late"),
+        (
+            f"if not first:\n    {LATE.format(number='SIGTERM')}\n    raise ValueError('and late')",
+            "raised ValueError: and late",
+        ),
     ],
 )
 def test_a_child_that_cannot_start_ends_the_first_start_of_all_in_one_line(
@@ -370,9 +454,13 @@ def test_a_system_that_refuses_the_first_start_is_one_line(dsn: str, folder: Pat
 
 @pytest.mark.parametrize("count", ["0", "65", "two"])
 def test_a_count_that_makes_no_sense_is_wrong_use(count: str) -> None:
-    assert "is not a whole number 1 to 64" in fails("worker", "tasks:app", "--processes", count, code=2)
+    assert "is not a whole number 1 to 64" in fails(
+        "worker", "tasks:app", "--processes", count, code=2
+    )
 
 
 def test_a_name_that_leaves_no_room_for_the_number_is_refused(folder: Path) -> None:
-    line = fails("worker", "tasks:app", "--processes", "2", "--dsn", NOBODY, cwd=folder, WORKER_ID="w" * 199)
+    line = fails(
+        "worker", "tasks:app", "--processes", "2", "--dsn", NOBODY, cwd=folder, WORKER_ID="w" * 199
+    )
     assert "worker_id: at most 198 characters" in line

@@ -15,27 +15,44 @@ from tests.cli.running import COMMAND, NOBODY, environment, fails, hybrid_runner
 NEWEST = migrations()[-1].version
 
 
-def test_migrate_says_what_it_applied_and_the_second_time_that_there_was_nothing(empty_dsn: str) -> None:
+def test_migrate_says_what_it_applied_and_the_second_time_that_there_was_nothing(
+    empty_dsn: str,
+) -> None:
     first = succeeds("migrate", "--dsn", empty_dsn).splitlines()
     assert first[0] == "applied 0001 baseline"
     assert first[-1] == f"now at version {NEWEST}"
     assert succeeds("migrate", "--dsn", empty_dsn) == f"already at version {NEWEST}\n"
-    assert json.loads(succeeds("migrate", "--json", "--dsn", empty_dsn)) == {"version": NEWEST, "applied": []}
+    assert json.loads(succeeds("migrate", "--json", "--dsn", empty_dsn)) == {
+        "version": NEWEST,
+        "applied": [],
+    }
 
 
 def test_many_processes_migrate_at_once(empty_dsn: str) -> None:
     many = [
-        subprocess.Popen([*COMMAND, "migrate", "--json", "--dsn", empty_dsn], env=environment(), stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*COMMAND, "migrate", "--json", "--dsn", empty_dsn],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for _ in range(4)
     ]
-    applied = [step["version"] for process in many for step in json.loads(process.communicate(timeout=45)[0])["applied"]]
+    applied = [
+        step["version"]
+        for process in many
+        for step in json.loads(process.communicate(timeout=45)[0])["applied"]
+    ]
     assert [process.returncode for process in many] == [0] * 4
     assert sorted(applied) == [step.version for step in migrations()]
 
 
 def test_newer_schema_is_refused_in_one_line(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
-        connection.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (9999, 'from the future', '')")
+        connection.execute(
+            "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (9999, 'from the"
+            " future', '')"
+        )
     for command in ("migrate", "sql"):
         assert "9999" in fails(command, "--dsn", dsn)
 
@@ -55,8 +72,19 @@ def test_sql_without_a_dsn_prints_everything_and_starts_nothing(tmp_path: Path) 
 
 
 def test_sql_goes_on_from_the_databases_version(dsn: str, empty_dsn: str) -> None:
-    titles = [line.removeprefix("-- ---- ") for line in succeeds("sql", "--dsn", dsn).splitlines() if line.startswith("-- ---- ")]
-    assert titles == ["lock", "bootstrap", "functions", *(f"function {name}" for name, _ in functions()), "partitions", "grants"]
+    titles = [
+        line.removeprefix("-- ---- ")
+        for line in succeeds("sql", "--dsn", dsn).splitlines()
+        if line.startswith("-- ---- ")
+    ]
+    assert titles == [
+        "lock",
+        "bootstrap",
+        "functions",
+        *(f"function {name}" for name, _ in functions()),
+        "partitions",
+        "grants",
+    ]
     assert succeeds("sql", "--dsn", empty_dsn) == succeeds("sql")
 
 
@@ -76,7 +104,14 @@ def test_what_sql_prints_makes_the_schema(empty_dsn: str) -> None:
 def test_reader_that_leaves_early_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)  # nobody will ever read
-    ended = subprocess.run([*COMMAND, "sql"], env=environment(), stdout=write, stderr=subprocess.PIPE, timeout=45, check=False)
+    ended = subprocess.run(
+        [*COMMAND, "sql"],
+        env=environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=45,
+        check=False,
+    )
     os.close(write)
     assert ended.returncode == 141
     assert ended.stderr == b""

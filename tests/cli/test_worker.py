@@ -27,7 +27,9 @@ async def double(payload: dict, job: Job) -> int:
 def hang(payload: dict) -> None:
     time.sleep(300)
 """
-INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ($1, $2, $3::jsonb) RETURNING id"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ($1, $2, $3::jsonb) RETURNING id"
+)
 
 
 @pytest.fixture
@@ -52,7 +54,9 @@ async def test_inserted_job_is_archived_and_a_signal_ends_in_order(
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
 
 
-async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Connection, folder: Path) -> None:
+async def test_one_jobs_log_lines_tell_its_story_in_order(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
         await process.says("listening")
         job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
@@ -68,11 +72,16 @@ async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Co
     assert completed.endswith("completed, attempt 1 of 5")
 
 
-@pytest.mark.parametrize(("sets", "has"), [("", YOUNG), ("import gc; gc.set_threshold(5_000)", 5_000)])
+@pytest.mark.parametrize(
+    ("sets", "has"), [("", YOUNG), ("import gc; gc.set_threshold(5_000)", 5_000)]
+)
 async def test_garbage_is_looked_for_less_often_unless_the_application_says_how_often(
     sets: str, has: int, dsn: str, database: Connection, folder: Path
 ) -> None:
-    asks = 'import gc\n\n@app.job("often")\nasync def often(payload: dict) -> int:\n    return gc.get_threshold()[0]\n'
+    asks = (
+        'import gc\n\n@app.job("often")\nasync def often(payload: dict) -> int:\n    return'
+        " gc.get_threshold()[0]\n"
+    )
     (folder / "tasks.py").write_text(f"{TASKS}\n{sets}\n{asks}")
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
         await process.says("listening")
@@ -86,28 +95,50 @@ async def test_garbage_is_looked_for_less_often_unless_the_application_says_how_
 
 async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: Path) -> None:
     async with worker(
-        "tasks:app", "--queue", "numbers=3", "--queue", "letters", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_SLOTS="7"
+        "tasks:app",
+        "--queue",
+        "numbers=3",
+        "--queue",
+        "letters",
+        "--dsn",
+        dsn,
+        cwd=folder,
+        HYBRID_RUNNER_SLOTS="7",
     ) as process:
-        assert "queues numbers (3 slots), letters (100 slots); kinds" in (await process.says("slots"))["message"].replace(
-            "(7 ", "(100 "
-        )
+        assert "queues numbers (3 slots), letters (100 slots); kinds" in (
+            await process.says("slots")
+        )["message"].replace("(7 ", "(100 ")
         assert await process.ends() == 0
 
 
 async def test_a_queue_that_no_handler_names_is_warned_of(dsn: str, folder: Path) -> None:
-    arguments = ("tasks:app", "--queue", "nonsense", "--queue", "numbers", "--queue", "default", "--dsn", dsn)
+    arguments = (
+        "tasks:app",
+        "--queue",
+        "nonsense",
+        "--queue",
+        "numbers",
+        "--queue",
+        "default",
+        "--dsn",
+        dsn,
+    )
     async with worker(*arguments, cwd=folder) as process:
         await process.says("listening")
         assert await process.ends() == 0
     [warning] = [line["message"] for line in process.lines if line["level"] == "warning"]
-    assert warning == (
-        "no handler names the queue 'nonsense' (they name: default, numbers); "
+    assert (
+        warning == "no handler names the queue 'nonsense' (they name: default, numbers); "
         "jobs inserted into it still run if their kind is known"
     )
 
 
-async def test_thread_that_never_ends_does_not_keep_the_process(dsn: str, database: Connection, folder: Path) -> None:
-    async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, HYBRID_RUNNER_GRACE="0.2") as process:
+async def test_thread_that_never_ends_does_not_keep_the_process(
+    dsn: str, database: Connection, folder: Path
+) -> None:
+    async with worker(
+        "tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, HYBRID_RUNNER_GRACE="0.2"
+    ) as process:
         await process.says("listening")
         job = await database.fetchval(INSERT, "default", "hang", "{}")
         await process.says("hang starts", job)

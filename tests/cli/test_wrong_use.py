@@ -55,9 +55,18 @@ WRONG = [
     (["worker", "tasks:"], "is not MODULE:APP"),
     (["worker", ":app"], "is not MODULE:APP"),
     (["worker", "--quue", "a", "tasks:app"], "there is no option --quue (did you mean '--queue'?)"),
-    (["worker", "tasks:app", "--queue", "images=0"], "slots of 'images': '0' is not a whole number"),
-    (["worker", "tasks:app", "--queue", "images=-1"], "slots of 'images': '-1' is not a whole number"),
-    (["worker", "tasks:app", "--queue", "images=many"], "slots of 'images': 'many' is not a whole number"),
+    (
+        ["worker", "tasks:app", "--queue", "images=0"],
+        "slots of 'images': '0' is not a whole number",
+    ),
+    (
+        ["worker", "tasks:app", "--queue", "images=-1"],
+        "slots of 'images': '-1' is not a whole number",
+    ),
+    (
+        ["worker", "tasks:app", "--queue", "images=many"],
+        "slots of 'images': 'many' is not a whole number",
+    ),
     (["worker", "tasks:app", "--queue", "images="], "slots of 'images': '' is not a whole number"),
     (["worker", "tasks:app", "--queue", "=3"], "'' is not a queue"),
     (["worker", "tasks:app", "--queue", "a", "--queue", "a=3"], "'a' is given twice"),
@@ -65,8 +74,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "expected"), WRONG, ids=[" ".join(words)[:40] or "nothing" for words, _ in WRONG])
-def test_wrong_use_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "expected"), WRONG, ids=[" ".join(words)[:40] or "nothing" for words, _ in WRONG]
+)
+def test_wrong_use_is_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     returned = main(arguments)
     captured = capsys.readouterr()
     line = the_line(returned, captured.err, 2)
@@ -79,7 +92,10 @@ def test_wrong_use_of_a_real_process() -> None:
     assert "did you mean 'worker'" in fails("wroker", code=2)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "jobs list", "jobs show", "jobs cancel", "jobs retry", "queues pause"])
+@pytest.mark.parametrize(
+    "command",
+    ["", *COMMANDS, "jobs list", "jobs show", "jobs cancel", "jobs retry", "queues pause"],
+)
 def test_help_reads_well(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
     text = capsys.readouterr().out

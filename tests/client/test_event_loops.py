@@ -16,7 +16,10 @@ from tests.support.proxy import Proxy
 from tests.support.waiting import until
 from tests.support.working import runner
 
-OF_THE_CLIENT = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner' AND datname = current_database()"
+OF_THE_CLIENT = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner' AND datname ="
+    " current_database()"
+)
 
 
 def app_with_hello(dsn: str) -> Runner:
@@ -75,7 +78,9 @@ def test_the_end_of_an_event_loop_leaves_no_connection_behind(dsn: str) -> None:
         assert connection.execute(OF_THE_CLIENT).fetchone() == (0,)
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # the loop was closed over open transports: that is the point
+@pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning"
+)  # the loop was closed over open transports: that is the point
 def test_a_loop_that_was_closed_without_ceremony_does_no_harm_either(dsn: str) -> None:
     app = app_with_hello(dsn)
     by_hand(app.enqueue("hello", "x"))
@@ -141,7 +146,9 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 async def test_use_from_another_living_loop_is_refused_in_one_line(name: str, dsn: str) -> None:
     async with app_with_hello(dsn) as app:
-        with pytest.raises(OpenInAnotherLoop, match="open in another event loop: use it there") as refusal:
+        with pytest.raises(
+            OpenInAnotherLoop, match="open in another event loop: use it there"
+        ) as refusal:
             await asyncio.to_thread(asyncio.run, CALLS[name](app))
         assert "\n" not in str(refusal.value)
         assert (await app.enqueue("hello", "x")).enqueued == "inserted"  # and here it goes on
@@ -172,7 +179,11 @@ async def test_a_watcher_that_is_killed_takes_its_waiters_along(dsn: str) -> Non
     async with app_with_hello(dsn) as app:
         handle = await app.enqueue("hello", "x", delay="1h")
         waiting = asyncio.create_task(handle.wait())
-        [watcher] = await until(lambda: [task for task in asyncio.all_tasks() if task.get_name() == "hybrid-runner watcher"])
+        [watcher] = await until(
+            lambda: [
+                task for task in asyncio.all_tasks() if task.get_name() == "hybrid-runner watcher"
+            ]
+        )
         watcher.cancel()
         with pytest.raises(RunnerError, match="was cancelled"):
             await asyncio.wait_for(waiting, 5)

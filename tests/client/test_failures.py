@@ -39,8 +39,12 @@ async def test_a_failure_carries_its_job_and_its_error(dsn: str) -> None:
             await second.wait(20)
     error = failed.value
     assert (error.job_id, error.kind, error.error_type, error.message, error.attempts) == (
-        second.id, "once", "KeyError", "'customer'", 1,
-    )  # fmt: skip
+        second.id,
+        "once",
+        "KeyError",
+        "'customer'",
+        1,
+    )
     assert str(error) == f"job {second.id} (once) failed: KeyError: 'customer'"
     assert (tried.value.error_type, tried.value.attempts) == ("Retry", 2)
     assert str(tried.value) == f"job {first.id} (lookup) failed: not there yet"
@@ -76,7 +80,9 @@ def test_a_failure_says_its_type_and_its_message(error_type: str, message: str, 
     assert str(JobFailed(7, "slow", error_type, message, 1)) == f"job 7 (slow) failed: {says}"
 
 
-@pytest.mark.parametrize("error", [JobFailed(7, "k", "ValueError", "bad", 3), JobCancelled(7, "k", "")])
+@pytest.mark.parametrize(
+    "error", [JobFailed(7, "k", "ValueError", "bad", 3), JobCancelled(7, "k", "")]
+)
 def test_what_a_wait_raises_can_be_sent_to_another_process(error: Exception) -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
@@ -110,5 +116,8 @@ async def test_a_handle_with_its_handler_knows_the_result(dsn: str) -> None:
 
 def test_answers_are_words_of_the_package() -> None:
     assert {name for name in vars(answers) if name.endswith("Answer")} == {
-        "AmendAnswer", "CancelAnswer", "EnqueueAnswer", "RetryAnswer",
-    }  # fmt: skip
+        "AmendAnswer",
+        "CancelAnswer",
+        "EnqueueAnswer",
+        "RetryAnswer",
+    }

@@ -1,4 +1,6 @@
-"""One list of options drives the signature, the page and the command line; and another one the settings."""
+"""One list of options drives the signature, the page and the command line; and another one the
+settings.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def test_the_page_has_every_option_with_its_text() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EnqueueOptions.__optional_keys__ - {"connection"}))
-def test_the_command_line_has_every_option_with_its_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_has_every_option_with_its_text(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     parser = Parser(prog="enqueue")
     enqueue.configure(parser)
     with pytest.raises(SystemExit):
@@ -39,12 +43,20 @@ def test_the_command_line_has_every_option_with_its_text(name: str, capsys: pyte
 
 
 def test_an_option_is_a_field_of_a_new_job() -> None:
-    assert EnqueueOptions.__optional_keys__ - NOT_OF_THE_JOB == set(NewJob.__slots__) - {"kind", "payload", "traceparent"}
+    assert EnqueueOptions.__optional_keys__ - NOT_OF_THE_JOB == set(NewJob.__slots__) - {
+        "kind",
+        "payload",
+        "traceparent",
+    }
 
 
 def accepted(annotation: Any) -> set[Any]:
     """What an argument may be, where the setting is this."""
-    parts = {part for part in get_args(annotation) if part is not type(None)} if get_args(annotation) else {annotation}
+    parts = (
+        {part for part in get_args(annotation) if part is not type(None)}
+        if get_args(annotation)
+        else {annotation}
+    )
     if any(timedelta in (part, *get_args(part)) for part in parts):
         return {timedelta, float, int, str}
     if Path in parts or SecretStr in parts:
@@ -56,5 +68,7 @@ def test_the_arguments_of_a_runner_are_its_settings() -> None:
     hints = get_type_hints(SettingOptions)
     assert list(hints) == [name for name in Settings.fields() if name != "dsn"]
     for name, hint in hints.items():
-        given = {each for part in get_args(hint) for each in (get_args(part) or (part,))} - {type(None)}
+        given = {each for part in get_args(hint) for each in (get_args(part) or (part,))} - {
+            type(None)
+        }
         assert given == accepted(Settings.fields()[name].annotation), name

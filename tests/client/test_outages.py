@@ -82,17 +82,23 @@ async def test_a_wait_may_begin_while_postgres_is_away(dsn: str, database: Conne
 async def test_a_wait_whose_time_is_over_in_an_outage_says_so(dsn: str) -> None:
     async with Proxy(dsn) as proxy, runner(proxy.dsn) as app:
         seen = Seen()
-        waiting = asyncio.create_task((await app.enqueue("later", delay="1h")).wait(1, on_status=seen))
+        waiting = asyncio.create_task(
+            (await app.enqueue("later", delay="1h")).wait(1, on_status=seen)
+        )
         await seen.event.wait()
         await proxy.cut()
-        with pytest.raises(WaitTimeout, match=r"was not seen to end within 1 s: Postgres (does not answer|cannot)"):
+        with pytest.raises(
+            WaitTimeout, match=r"was not seen to end within 1 s: Postgres (does not answer|cannot)"
+        ):
             await waiting
 
 
 async def test_what_is_no_outage_ends_the_wait(dsn: str, database: Connection) -> None:
     async with runner(dsn) as app:
         seen = Seen()
-        waiting = asyncio.create_task((await app.enqueue("later", delay="1h")).wait(20, on_status=seen))
+        waiting = asyncio.create_task(
+            (await app.enqueue("later", delay="1h")).wait(20, on_status=seen)
+        )
         await seen.event.wait()
         await database.execute("ALTER SCHEMA hybrid_runner RENAME TO elsewhere")
         with pytest.raises(SchemaMissing):

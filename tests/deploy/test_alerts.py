@@ -1,4 +1,6 @@
-"""The alert rules: each fires when it should and is silent when it should, as promtool's own tests of rules say."""
+"""The alert rules: each fires when it should and is silent when it should, as promtool's own tests
+of rules say.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.support.promql import mistakes
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 RULES: list[dict[str, Any]] = [
-    rule for group in yaml.safe_load(FILE.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]
+    rule
+    for group in yaml.safe_load(FILE.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
 ]
 RUNS = "hybrid_runner_run_duration_seconds_count"
 LAG = "hybrid_runner_settle_lag_seconds_bucket"
@@ -24,7 +28,9 @@ LAG = "hybrid_runner_settle_lag_seconds_bucket"
 
 @dataclass(frozen=True)
 class Case:
-    """Series with a value every 15 s in promtool's notation, and how many alerts fire at that time."""
+    """Series with a value every 15 s in promtool's notation, and how many alerts fire at that
+    time.
+    """
 
     alert: str
     firing: int
@@ -33,7 +39,9 @@ class Case:
 
 
 def queue(oldest: float = 0, due: int = 0, workers: int = 1, paused: int = 0) -> dict[str, str]:
-    """How the queue q stands for an hour, as two workers say while the one takes over from the other."""
+    """How the queue q stands for an hour, as two workers say while the one takes over from the
+    other.
+    """
     values = {
         "hybrid_runner_queue_oldest_due_seconds": oldest,
         'hybrid_runner_queue_jobs{state="due"}': due,
@@ -71,7 +79,11 @@ def ended(**outcomes: int) -> dict[str, str]:
 def lagging(below_1s: int) -> dict[str, str]:
     """Of each hundred outcomes so many are written within a second, and all within 2.5."""
     counts = {"1.0": below_1s, "2.5": 100, "+Inf": 100}
-    return {name: values for le, each in counts.items() for name, values in counted(LAG, each, queue="q", le=le).items()}
+    return {
+        name: values
+        for le, each in counts.items()
+        for name, values in counted(LAG, each, queue="q", le=le).items()
+    }
 
 
 def once(name: str, amount: int, **labels: str) -> dict[str, str]:
@@ -85,8 +97,14 @@ def born(name: str, amount: int, **labels: str) -> dict[str, str]:
 
 
 def unseen(name: str, amount: int, scrapes: int, **labels: str) -> dict[str, str]:
-    """A counter that has that much after three minutes, and is not there for so many scrapes from minute 33 on."""
-    return {labelled(name, instance="one", **labels): f"0x11 {amount}x119 stale _x{scrapes - 1} {amount}x100"}
+    """A counter that has that much after three minutes, and is not there for so many scrapes from
+    minute 33 on.
+    """
+    return {
+        labelled(
+            name, instance="one", **labels
+        ): f"0x11 {amount}x119 stale _x{scrapes - 1} {amount}x100"
+    }
 
 
 def held(name: str, value: float, **labels: str) -> dict[str, str]:
@@ -100,7 +118,12 @@ CASES = [
     Case("HybridRunnerNoWorker", 0, "30s", held("up", 0, job="hybrid-runner")),
     Case("HybridRunnerNoWorker", 0, "2m", held("hybrid_runner_workers", 1)),
     Case("HybridRunnerUnreachable", 1, "3m", held("up", 0, job="hybrid-runner")),
-    Case("HybridRunnerUnreachable", 0, "3m", held("up", 1, job="hybrid-runner") | held("up", 0, job="another")),
+    Case(
+        "HybridRunnerUnreachable",
+        0,
+        "3m",
+        held("up", 1, job="hybrid-runner") | held("up", 0, job="another"),
+    ),
     Case("HybridRunnerCannotLook", 1, "1m", held("hybrid_runner_consecutive_errors", 5, queue="q")),
     Case("HybridRunnerCannotLook", 0, "1m", held("hybrid_runner_consecutive_errors", 4, queue="q")),
     Case("HybridRunnerBacklogOld", 1, "3m", queue(oldest=301)),
@@ -110,72 +133,153 @@ CASES = [
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=1, workers=1)),
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=0, workers=0)),
     Case(
-        "HybridRunnerFleetFull", 1, "16m",
-        queue(due=1) | held("hybrid_runner_running", 19, queue="q") | held("hybrid_runner_slots", 20, queue="q"),
+        "HybridRunnerFleetFull",
+        1,
+        "16m",
+        queue(due=1)
+        | held("hybrid_runner_running", 19, queue="q")
+        | held("hybrid_runner_slots", 20, queue="q"),
     ),
     Case(
-        "HybridRunnerFleetFull", 0, "16m",
-        queue(due=0) | held("hybrid_runner_running", 20, queue="q") | held("hybrid_runner_slots", 20, queue="q"),
+        "HybridRunnerFleetFull",
+        0,
+        "16m",
+        queue(due=0)
+        | held("hybrid_runner_running", 20, queue="q")
+        | held("hybrid_runner_slots", 20, queue="q"),
     ),
     Case(
-        "HybridRunnerFleetFull", 0, "16m",
-        queue(due=1) | held("hybrid_runner_running", 10, queue="q") | held("hybrid_runner_slots", 20, queue="q"),
+        "HybridRunnerFleetFull",
+        0,
+        "16m",
+        queue(due=1)
+        | held("hybrid_runner_running", 10, queue="q")
+        | held("hybrid_runner_slots", 20, queue="q"),
     ),
     Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1, completed=5)),
     Case("HybridRunnerJobsFail", 1, "20m", ended(failed=1)),
     Case("HybridRunnerJobsFail", 0, "20m", ended(failed=1, completed=99)),
     Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed")),
-    Case("HybridRunnerJobsFail", 1, "36m", born(RUNS, 40, kind="k", outcome="failed") | ended(completed=1)),
-    Case("HybridRunnerJobsFail", 0, "36m", born(RUNS, 2, kind="k", outcome="failed") | ended(completed=1)),
     Case(
-        "HybridRunnerJobsFail", 0, "36m",
+        "HybridRunnerJobsFail",
+        1,
+        "36m",
+        born(RUNS, 40, kind="k", outcome="failed") | ended(completed=1),
+    ),
+    Case(
+        "HybridRunnerJobsFail",
+        0,
+        "36m",
+        born(RUNS, 2, kind="k", outcome="failed") | ended(completed=1),
+    ),
+    Case(
+        "HybridRunnerJobsFail",
+        0,
+        "36m",
         born(RUNS, 2, kind="k", outcome="failed") | born(RUNS, 40, kind="k", outcome="completed"),
     ),
     Case("HybridRunnerJobsFail", 0, "50m", born(RUNS, 40, kind="k", outcome="failed")),
     Case("HybridRunnerJobsFail", 0, "49m", unseen(RUNS, 40, 28, kind="k", outcome="failed")),
     Case("HybridRunnerJobsFail", 1, "36m", once(RUNS, 40, kind="k", outcome="failed")),
     Case(
-        "HybridRunnerJobsRetried", 1, "30m",
+        "HybridRunnerJobsRetried",
+        1,
+        "30m",
         counted("hybrid_runner_retries_total", 2, queue="q", kind="k") | ended(completed=1),
     ),
-    Case("HybridRunnerJobsRetried", 1, "30m", counted("hybrid_runner_retries_total", 2, queue="q", kind="k")),
     Case(
-        "HybridRunnerJobsRetried", 0, "30m",
+        "HybridRunnerJobsRetried",
+        1,
+        "30m",
+        counted("hybrid_runner_retries_total", 2, queue="q", kind="k"),
+    ),
+    Case(
+        "HybridRunnerJobsRetried",
+        0,
+        "30m",
         counted("hybrid_runner_retries_total", 1, queue="q", kind="k") | ended(completed=2),
     ),
-    Case("HybridRunnerJobsRetried", 1, "41m", once("hybrid_runner_retries_total", 40, queue="q", kind="k")),
     Case(
-        "HybridRunnerJobsRetried", 0, "41m",
-        once("hybrid_runner_retries_total", 40, queue="q", kind="k") | born(RUNS, 50, kind="k", outcome="completed"),
+        "HybridRunnerJobsRetried",
+        1,
+        "41m",
+        once("hybrid_runner_retries_total", 40, queue="q", kind="k"),
     ),
     Case(
-        "HybridRunnerJobsRetried", 1, "55m",
+        "HybridRunnerJobsRetried",
+        0,
+        "41m",
+        once("hybrid_runner_retries_total", 40, queue="q", kind="k")
+        | born(RUNS, 50, kind="k", outcome="completed"),
+    ),
+    Case(
+        "HybridRunnerJobsRetried",
+        1,
+        "55m",
         counted("hybrid_runner_retries_total", 2, queue="q", kind="k")
         | unseen(RUNS, 500, 48, kind="k", outcome="completed"),
     ),
-    Case("HybridRunnerJobsRetried", 0, "30m", counted("hybrid_runner_retries_total", 0, queue="q", kind="k")),
-    Case("HybridRunnerWorkersLost", 1, "31m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
-    Case("HybridRunnerWorkersLost", 0, "50m", once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry")),
+    Case(
+        "HybridRunnerJobsRetried",
+        0,
+        "30m",
+        counted("hybrid_runner_retries_total", 0, queue="q", kind="k"),
+    ),
+    Case(
+        "HybridRunnerWorkersLost",
+        1,
+        "31m",
+        once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry"),
+    ),
+    Case(
+        "HybridRunnerWorkersLost",
+        0,
+        "50m",
+        once("hybrid_runner_rescues_total", 1, queue="q", outcome="retry"),
+    ),
     Case("HybridRunnerWorkersLost", 1, "31m", born("hybrid_runner_rescues_total", 10, queue="q")),
     Case("HybridRunnerWorkersLost", 0, "50m", born("hybrid_runner_rescues_total", 10, queue="q")),
-    Case("HybridRunnerWorkersLost", 0, "48m", unseen("hybrid_runner_rescues_total", 7, 2, queue="q", outcome="retry")),
-    Case("HybridRunnerStaleSettles", 1, "31m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
-    Case("HybridRunnerStaleSettles", 0, "29m", once("hybrid_runner_stale_settles_total", 1, queue="q")),
+    Case(
+        "HybridRunnerWorkersLost",
+        0,
+        "48m",
+        unseen("hybrid_runner_rescues_total", 7, 2, queue="q", outcome="retry"),
+    ),
+    Case(
+        "HybridRunnerStaleSettles",
+        1,
+        "31m",
+        once("hybrid_runner_stale_settles_total", 1, queue="q"),
+    ),
+    Case(
+        "HybridRunnerStaleSettles",
+        0,
+        "29m",
+        once("hybrid_runner_stale_settles_total", 1, queue="q"),
+    ),
     Case("HybridRunnerStalled", 1, "1m", held("hybrid_runner_stalled", 1)),
     Case("HybridRunnerStalled", 0, "1m", held("hybrid_runner_stalled", 0)),
     Case("HybridRunnerRestarts", 1, "31m", once("hybrid_runner_process_restarts_total", 3)),
     Case("HybridRunnerRestarts", 0, "31m", once("hybrid_runner_process_restarts_total", 1)),
     Case("HybridRunnerDeaf", 1, "3m", held("hybrid_runner_hearing", 0)),
     Case("HybridRunnerDeaf", 0, "3m", held("hybrid_runner_hearing", 1)),
-    Case("HybridRunnerMissedRings", 1, "31m", once("hybrid_runner_missed_rings_total", 6, queue="q")),
-    Case("HybridRunnerMissedRings", 0, "31m", once("hybrid_runner_missed_rings_total", 2, queue="q")),
     Case(
-        "HybridRunnerSettlesSlow", 1, "11m",
+        "HybridRunnerMissedRings", 1, "31m", once("hybrid_runner_missed_rings_total", 6, queue="q")
+    ),
+    Case(
+        "HybridRunnerMissedRings", 0, "31m", once("hybrid_runner_missed_rings_total", 2, queue="q")
+    ),
+    Case(
+        "HybridRunnerSettlesSlow",
+        1,
+        "11m",
         lagging(below_1s=90),
     ),
     Case("HybridRunnerSettlesSlow", 1, "11m", held("hybrid_runner_pending_settlements", 10_001)),
     Case(
-        "HybridRunnerSettlesSlow", 0, "11m",
+        "HybridRunnerSettlesSlow",
+        0,
+        "11m",
         lagging(below_1s=100) | held("hybrid_runner_pending_settlements", 9),
     ),
     Case("HybridRunnerHorizonPinned", 1, "6m", held("hybrid_runner_horizon_age_seconds", 1801)),
@@ -187,10 +291,12 @@ CASES = [
     Case("HybridRunnerQueuesUnmeasured", 1, "6m", held("hybrid_runner_workers", 2)),
     Case("HybridRunnerQueuesUnmeasured", 0, "6m", held("hybrid_runner_workers", 2) | queue()),
     Case("HybridRunnerQueuesUnmeasured", 0, "6m", held("hybrid_runner_workers", 0)),
-]  # fmt: skip
+]
 
 
-def test_promtool_accepts_the_rules_and_the_configuration_that_names_them(promtool: Promtool) -> None:
+def test_promtool_accepts_the_rules_and_the_configuration_that_names_them(
+    promtool: Promtool,
+) -> None:
     for what, file in (("rules", FILE), ("config", FILE.with_name("prometheus.yml"))):
         checked = promtool("check", what, str(file))
         assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -198,12 +304,16 @@ def test_promtool_accepts_the_rules_and_the_configuration_that_names_them(promto
 
 
 @pytest.mark.parametrize("alert", [rule["alert"] for rule in RULES])
-def test_each_alert_fires_when_it_should_and_only_then(alert: str, promtool: Promtool, tmp_path: Path) -> None:
+def test_each_alert_fires_when_it_should_and_only_then(
+    alert: str, promtool: Promtool, tmp_path: Path
+) -> None:
     tests = [
         {
             "name": f"{number}: {case.alert} at {case.at}",
             "interval": "15s",
-            "input_series": [{"series": name, "values": values} for name, values in case.series.items()],
+            "input_series": [
+                {"series": name, "values": values} for name, values in case.series.items()
+            ],
             "promql_expr_test": [
                 {
                     "expr": f'count(ALERTS{{alertname="{case.alert}", alertstate="firing"}})',
@@ -216,14 +326,19 @@ def test_each_alert_fires_when_it_should_and_only_then(alert: str, promtool: Pro
         if case.alert == alert
     ]
     file = tmp_path / "cases.yaml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(FILE)], "evaluation_interval": "15s", "tests": tests}))
+    file.write_text(
+        yaml.safe_dump({"rule_files": [str(FILE)], "evaluation_interval": "15s", "tests": tests})
+    )
     tested = promtool("test", "rules", str(file))
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
 def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent() -> None:
     for rule in RULES:
-        assert {case.firing > 0 for case in CASES if case.alert == rule["alert"]} == {True, False}, rule["alert"]
+        assert {case.firing > 0 for case in CASES if case.alert == rule["alert"]} == {
+            True,
+            False,
+        }, rule["alert"]
     assert {case.alert for case in CASES} == {rule["alert"] for rule in RULES}
 
 

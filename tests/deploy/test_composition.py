@@ -9,21 +9,31 @@ from typing import Any
 import yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+)["services"]
 
 
 def test_it_migrates_once_as_the_owner_and_then_starts_workers_with_fewer_rights() -> None:
     """F6"""
     assert SERVICES["migrate"]["command"] == ["migrate"]
-    assert SERVICES["roles"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert SERVICES["roles"]["depends_on"] == {
+        "migrate": {"condition": "service_completed_successfully"}
+    }
     worker = SERVICES["worker"]
     assert worker["depends_on"] == {"roles": {"condition": "service_completed_successfully"}}
     assert worker["deploy"]["replicas"] >= 2
     assert "//jobs_worker@" in worker["environment"]["HYBRID_RUNNER_DSN"]
 
 
-def test_no_password_is_part_of_an_address_where_some_characters_would_mean_something_else() -> None:
-    given = [service["environment"] for service in SERVICES.values() if "HYBRID_RUNNER_DSN" in service.get("environment", {})]
+def test_no_password_is_part_of_an_address_where_some_characters_would_mean_something_else() -> (
+    None
+):
+    given = [
+        service["environment"]
+        for service in SERVICES.values()
+        if "HYBRID_RUNNER_DSN" in service.get("environment", {})
+    ]
     assert len(given) == 2
     for environment in given:
         assert "$" not in environment["HYBRID_RUNNER_DSN"]
@@ -32,10 +42,21 @@ def test_no_password_is_part_of_an_address_where_some_characters_would_mean_some
 
 def test_the_collector_and_jaeger_are_those_that_tests_run_against() -> None:
     """A tag that nothing was tried with may read another otel-collector.yaml."""
-    built = dict(re.findall(r"^\s+(\S+) v([\d.]+)$", (DEPLOY.parent / "tools" / "go" / "go.mod").read_text("utf-8"), re.MULTILINE))
-    assert SERVICES["collector"]["image"] == f"otel/opentelemetry-collector:{built['go.opentelemetry.io/collector/otelcol']}"
+    built = dict(
+        re.findall(
+            r"^\s+(\S+) v([\d.]+)$",
+            (DEPLOY.parent / "tools" / "go" / "go.mod").read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
+    assert (
+        SERVICES["collector"]["image"]
+        == f"otel/opentelemetry-collector:{built['go.opentelemetry.io/collector/otelcol']}"
+    )
     assert built["github.com/jaegertracing/jaeger"] == "1.76.0"
-    assert SERVICES["jaeger"]["image"] == "jaegertracing/jaeger:2.13.0"  # the other number of the same release
+    assert (
+        SERVICES["jaeger"]["image"] == "jaegertracing/jaeger:2.13.0"
+    )  # the other number of the same release
     tried = (DEPLOY / "README.md").read_text(encoding="utf-8").partition("## What was tried")[2]
     for service in ("collector", "jaeger"):
         assert SERVICES[service]["image"].partition(":")[2] in tried
@@ -62,9 +83,15 @@ def test_what_runs_our_code_can_neither_write_nor_become_more() -> None:
 
 
 def test_the_image_is_built_once_and_before_the_workers_that_run_it() -> None:
-    """Two builds of one tag at a time are an error to newer Composes, and a pull of it would get a stranger's image, if any."""
+    """Two builds of one tag at a time are an error to newer Composes, and a pull of it would get a
+    stranger's image, if any.
+    """
     assert [name for name, service in SERVICES.items() if "build" in service] == ["migrate"]
-    ours = {name: service for name, service in SERVICES.items() if service["image"] == SERVICES["migrate"]["image"]}
+    ours = {
+        name: service
+        for name, service in SERVICES.items()
+        if service["image"] == SERVICES["migrate"]["image"]
+    }
     assert set(ours) == {"migrate", "worker"}
     assert ours["worker"]["pull_policy"] == "never"
     waited_for, before = "worker", set()
@@ -75,18 +102,31 @@ def test_the_image_is_built_once_and_before_the_workers_that_run_it() -> None:
 
 
 def test_every_file_that_is_mounted_is_there() -> None:
-    mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", ()) if volume.startswith(".")]
+    mounts = [
+        volume
+        for service in SERVICES.values()
+        for volume in service.get("volumes", ())
+        if volume.startswith(".")
+    ]
     assert len(mounts) >= 5
     assert all((DEPLOY / mount.split(":")[0]).exists() for mount in mounts)
     assert all(mount.endswith(":ro") for mount in mounts)
 
 
 def test_prometheus_asks_services_that_are_there_and_each_figure_comes_by_one_way_alone() -> None:
-    configuration = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
-    assert [(DEPLOY / "prometheus" / file).exists() for file in configuration["rule_files"]] == [True]
+    configuration = yaml.safe_load(
+        (DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+    )
+    assert [(DEPLOY / "prometheus" / file).exists() for file in configuration["rule_files"]] == [
+        True
+    ]
     scraped = {job["job_name"]: job for job in configuration["scrape_configs"]}
     [names] = [entry["names"] for entry in scraped["hybrid-runner"]["dns_sd_configs"]]
     assert names == ["worker"]
-    hosts = [target.split(":")[0] for entry in scraped["collector"]["static_configs"] for target in entry["targets"]]
+    hosts = [
+        target.split(":")[0]
+        for entry in scraped["collector"]["static_configs"]
+        for target in entry["targets"]
+    ]
     assert {*names, *hosts} <= set(SERVICES)
     assert SERVICES["worker"]["environment"]["OTEL_METRICS_EXPORTER"] == "none"

@@ -1,4 +1,6 @@
-"""F6: deploy/compose.yaml on a real engine: a fleet of containers that is killed, stopped and added to, and what watches it."""
+"""F6: deploy/compose.yaml on a real engine: a fleet of containers that is killed, stopped and added
+to, and what watches it.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,13 @@ INSERT = (
     f"SELECT 'slow', 'images', json_build_object('n', n) FROM generate_series(1, {JOBS}) AS n"
 )
 RUNNING = "SELECT DISTINCT left(worker_id, 12) FROM hybrid_runner.jobs WHERE state = 'running'"
-ENDED = "SELECT state || ' ' || count(*) || ' ' || count(DISTINCT result) FROM hybrid_runner.archive GROUP BY state"
-LOGINS = "SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
+ENDED = (
+    "SELECT state || ' ' || count(*) || ' ' || count(DISTINCT result) FROM hybrid_runner.archive"
+    " GROUP BY state"
+)
+LOGINS = (
+    "SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
+)
 
 
 @pytest.fixture
@@ -42,15 +49,27 @@ def fleet(docker_engine: Engine, image: str) -> Iterator[Composition]:
 
 
 @pytest.mark.timeout(400)
-async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_done(fleet: Composition) -> None:
-    """A4 A6 A13 D5 D6 F5: 5,000 jobs from a fourth container; /scale follows, and Prometheus answers what the dashboard asks."""
+async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_done(
+    fleet: Composition,
+) -> None:
+    """A4 A6 A13 D5 D6 F5: 5,000 jobs from a fourth container; /scale follows, and Prometheus
+    answers what the dashboard asks.
+    """
     killed, stopped, stays = fleet.workers()
     await until_seen(lambda: [fleet.healthy(worker) for worker in fleet.workers()], all)
-    await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 3 and said["wanted"] == 0)
+    await until_seen(
+        lambda: fleet.page(stays, "/scale"),
+        lambda said: said["workers"] == 3 and said["wanted"] == 0,
+    )
     fleet.psql("jobs_producer", INSERT)
-    high = await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["backlog"] > 1000)
+    high = await until_seen(
+        lambda: fleet.page(stays, "/scale"), lambda said: said["backlog"] > 1000
+    )
     assert high["wanted"] > high["workers"] == 3
-    await until_seen(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: set(working) == {killed, stopped, stays})
+    await until_seen(
+        lambda: fleet.psql("jobs_reader", RUNNING),
+        lambda working: set(working) == {killed, stopped, stays},
+    )
 
     fleet.engine.docker("kill", "--signal", "KILL", killed)
     assert killed in fleet.psql("jobs_reader", RUNNING)
@@ -63,7 +82,10 @@ async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_d
     await until_seen(lambda: fleet.psql("jobs_reader", RUNNING), lambda working: added in working)
 
     backlogs: list[int] = []
-    await until_seen(lambda: noted(fleet.page(added, "/scale"), backlogs), lambda said: said["backlog"] + said["running"] == 0)
+    await until_seen(
+        lambda: noted(fleet.page(added, "/scale"), backlogs),
+        lambda said: said["backlog"] + said["running"] == 0,
+    )
     assert len(set(backlogs)) > 3
     assert all(later <= earlier + ROOM for earlier, later in pairwise(backlogs)), backlogs
     assert fleet.page(added, "/scale")["wanted"] == 0
@@ -90,21 +112,35 @@ def exit_code(fleet: Composition, container: str) -> int:
 
 async def answered(prometheus: Prometheus, question: str) -> bool:
     """Whether it has a number for an answer; a question that Prometheus refuses is an error."""
-    return any(not math.isnan(float(sample["value"][1])) for sample in await prometheus.query(asked(question)))
+    return any(
+        not math.isnan(float(sample["value"][1]))
+        for sample in await prometheus.query(asked(question))
+    )
 
 
 async def shows_it_all(fleet: Composition) -> None:
-    """Every question of the dashboard has an answer, every rule is evaluated, and spans have arrived in Jaeger."""
+    """Every question of the dashboard has an answer, every rule is evaluated, and spans have
+    arrived in Jaeger.
+    """
     prometheus = Prometheus(fleet.published("prometheus", 9090))
     await prometheus.until("sum(hybrid_runner_rescues_total) > 0", PATIENCE)
     waiting, end = QUESTIONS, time.monotonic() + PATIENCE
-    while waiting:  # who measures the queues may have been the one that was killed: another one does after half a minute
+    # who measures the queues may have been the one that was killed: another one does after half a
+    # minute
+    while waiting:
         assert time.monotonic() < end, waiting
         waiting = [question for question in waiting if not await answered(prometheus, question)]
     assert {rule["health"] for rule in await prometheus.rules()} == {"ok"}
-    [ended] = await prometheus.until('sum(hybrid_runner_run_duration_seconds_count{outcome="completed"})', PATIENCE)
+    [ended] = await prometheus.until(
+        'sum(hybrid_runner_run_duration_seconds_count{outcome="completed"})', PATIENCE
+    )
     assert 0 < float(ended["value"][1]) <= JOBS
-    lost = await prometheus.until('ALERTS{alertname="HybridRunnerWorkersLost", alertstate="firing"}', PATIENCE)
+    lost = await prometheus.until(
+        'ALERTS{alertname="HybridRunnerWorkersLost", alertstate="firing"}', PATIENCE
+    )
     assert [alert["metric"]["queue"] for alert in lost] == ["images"]
-    async with aiohttp.ClientSession() as session, session.get(fleet.published("jaeger", 16686) + "/api/services") as response:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(fleet.published("jaeger", 16686) + "/api/services") as response,
+    ):
         assert "hybrid-runner" in (await response.json())["data"]

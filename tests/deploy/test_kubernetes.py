@@ -24,13 +24,21 @@ MANIFESTS: list[tuple[str, dict[str, Any]]] = [
     for file in sorted(FOLDER.rglob("*.yaml"))
     for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8"))
 ]
-BUILT_IN = [each for each in MANIFESTS if not any(word in each[1]["apiVersion"] for word in ("keda", "coreos", "kustomize"))]
+BUILT_IN = [
+    each
+    for each in MANIFESTS
+    if not any(word in each[1]["apiVersion"] for word in ("keda", "coreos", "kustomize"))
+]
 OURS = {"app.kubernetes.io/name": "hybrid-runner", "app.kubernetes.io/component": "worker"}
 
 
 def one(kind: str, file: str = "") -> dict[str, Any]:
     """The manifest of that kind."""
-    [found] = [manifest for name, manifest in MANIFESTS if manifest["kind"] == kind and name.startswith(file)]
+    [found] = [
+        manifest
+        for name, manifest in MANIFESTS
+        if manifest["kind"] == kind and name.startswith(file)
+    ]
     return found
 
 
@@ -40,8 +48,12 @@ def pods() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("manifest", [each[1] for each in BUILT_IN], ids=[each[0] for each in BUILT_IN])
-def test_the_api_accepts_it_without_a_field_too_many(manifest: dict[str, Any], version: str) -> None:
+@pytest.mark.parametrize(
+    "manifest", [each[1] for each in BUILT_IN], ids=[each[0] for each in BUILT_IN]
+)
+def test_the_api_accepts_it_without_a_field_too_many(
+    manifest: dict[str, Any], version: str
+) -> None:
     kubernetes_validate.validate(manifest, version, strict=True)
 
 
@@ -75,7 +87,10 @@ def test_pods_run_without_any_privilege() -> None:
 
 
 def test_only_the_migration_sees_the_owners_password() -> None:
-    names = {kind: {reference["name"] for reference in secrets(kind).values()} for kind in ("Deployment", "Job")}
+    names = {
+        kind: {reference["name"] for reference in secrets(kind).values()}
+        for kind in ("Deployment", "Job")
+    }
     assert names == {"Deployment": {"hybrid-runner-worker"}, "Job": {"hybrid-runner-owner"}}
 
 
@@ -85,7 +100,9 @@ def secrets(kind: str) -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in environment}
 
 
-def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_starts_without_the_optional_ones() -> None:
+def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_starts_without_the_optional_ones() -> (
+    None
+):
     secret = {
         f"HYBRID_RUNNER_{name.upper()}"
         for name, field in Settings.fields().items()
@@ -94,10 +111,14 @@ def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_st
     taken = secrets("Deployment")
     assert set(taken) == secret
     assert not secret & set(one("ConfigMap")["data"])
-    assert {name for name, reference in taken.items() if not reference.get("optional")} == {"HYBRID_RUNNER_DSN"}
+    assert {name for name, reference in taken.items() if not reference.get("optional")} == {
+        "HYBRID_RUNNER_DSN"
+    }
     example = (FOLDER / "secrets.example.yaml").read_text(encoding="utf-8").split("---")[0]
     assert "name: hybrid-runner-worker" in example
-    places = set(re.findall(r"^  (?:# )?(\S+): ", example.partition("stringData:")[2], re.MULTILINE))
+    places = set(
+        re.findall(r"^  (?:# )?(\S+): ", example.partition("stringData:")[2], re.MULTILINE)
+    )
     assert places == {reference["key"] for reference in taken.values()}
 
 
@@ -107,7 +128,10 @@ def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> Non
     assert container["livenessProbe"]["exec"]["command"] == ["probe", "alive"]
     startup = container["startupProbe"]
     assert startup["httpGet"]["path"] == "/ready"
-    assert startup["periodSeconds"] * startup["failureThreshold"] > Settings.fields()["start_timeout"].default.total_seconds()
+    assert (
+        startup["periodSeconds"] * startup["failureThreshold"]
+        > Settings.fields()["start_timeout"].default.total_seconds()
+    )
 
 
 def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
@@ -141,8 +165,13 @@ def test_everything_that_selects_selects_the_workers() -> None:
 
 
 def test_autoscalers_and_monitors_name_what_is_there() -> None:
-    ports = {port["name"] for port in one("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"]}
-    assert {endpoint["port"] for endpoint in one("PodMonitor")["spec"]["podMetricsEndpoints"]} <= ports
+    ports = {
+        port["name"]
+        for port in one("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"]
+    }
+    assert {
+        endpoint["port"] for endpoint in one("PodMonitor")["spec"]["podMetricsEndpoints"]
+    } <= ports
     for file in ("keda/by-scale", "keda/by-sql"):
         scaled = one("ScaledObject", file)["spec"]
         assert scaled["scaleTargetRef"]["name"] == one("Deployment")["metadata"]["name"]
@@ -151,23 +180,34 @@ def test_autoscalers_and_monitors_name_what_is_there() -> None:
     service = one("Service")
     assert by_page["type"] == "metrics-api"
     assert (
-        by_page["metadata"]["url"] == f"http://{service['metadata']['name']}.jobs.svc:{service['spec']['ports'][0]['port']}/scale"
+        by_page["metadata"]["url"]
+        == f"http://{service['metadata']['name']}.jobs.svc:{service['spec']['ports'][0]['port']}/scale"
     )
     [by_query] = one("ScaledObject", "keda/by-sql")["spec"]["triggers"]
     assert by_query["type"] == "postgresql"
     assert by_query["authenticationRef"]["name"] == one("TriggerAuthentication")["metadata"]["name"]
-    secrets = {manifest["metadata"]["name"] for _, manifest in MANIFESTS if manifest["kind"] == "Secret"}
+    secrets = {
+        manifest["metadata"]["name"] for _, manifest in MANIFESTS if manifest["kind"] == "Secret"
+    }
     assert one("TriggerAuthentication")["spec"]["secretTargetRef"][0]["name"] in secrets
 
 
 def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
-    """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a lost one."""
-    assert [one("ScaledObject", f"keda/{file}")["spec"]["minReplicaCount"] for file in ("by-scale", "by-sql")] == [1, 1]
+    """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a
+    lost one.
+    """
+    assert [
+        one("ScaledObject", f"keda/{file}")["spec"]["minReplicaCount"]
+        for file in ("by-scale", "by-sql")
+    ] == [1, 1]
 
 
 def test_a_lost_database_does_not_change_how_many_workers_there_are() -> None:
     """/scale says 503 then; a fallback would be a number in place of the fleet's own."""
-    assert all("fallback" not in one("ScaledObject", f"keda/{file}")["spec"] for file in ("by-scale", "by-sql"))
+    assert all(
+        "fallback" not in one("ScaledObject", f"keda/{file}")["spec"]
+        for file in ("by-scale", "by-sql")
+    )
 
 
 async def test_page_and_query_want_as_many_workers_however_many_queues_there_are(dsn: str) -> None:
@@ -177,12 +217,15 @@ async def test_page_and_query_want_as_many_workers_however_many_queues_there_are
     assert f"{query};" in (FOLDER.parents[1] / "docs" / "http.md").read_text(encoding="utf-8")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, queue) "
-            "SELECT 'work', queue FROM generate_series(1, 400), unnest('{a, b, c, d}'::text[]) AS queue"
+            "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'work', queue FROM"
+            " generate_series(1, 400), unnest('{a, b, c, d}'::text[]) AS queue"
         )
         connection.execute("SET ROLE hybrid_runner_reader")
         assert connection.execute(query).fetchone() == (2,)
     port = free_port()
-    async with PageServer("127.0.0.1", port, jobs=PageDatabase(Settings.load({}, dsn=dsn), lambda: dsn)), browser(port) as client:
+    async with (
+        PageServer("127.0.0.1", port, jobs=PageDatabase(Settings.load({}, dsn=dsn), lambda: dsn)),
+        browser(port) as client,
+    ):
         said = (await client.get("/scale")).body
     assert (said["wanted"], said["backlog"]) == (2, 1600)

@@ -23,7 +23,12 @@ ENDED = {"name": "loops", "ok": False, "reason": "ended, and only a restart brin
 
 def body(*checks: dict[str, Any], phase: str = "running", **more: Any) -> dict[str, Any]:
     """What /health says."""
-    return {"healthy": all(check["ok"] for check in checks), "phase": phase, "checks": [*checks], **more}
+    return {
+        "healthy": all(check["ok"] for check in checks),
+        "phase": phase,
+        "checks": [*checks],
+        **more,
+    }
 
 
 @contextmanager
@@ -75,7 +80,10 @@ def test_a_worker_without_postgres_is_ill_and_alive_and_one_that_only_a_restart_
 ) -> None:
     """A11"""
     with serving(said) as port:
-        assert [asked(question, port)[0] == 0 for question in ("healthy", "alive")] == [healthy, alive]
+        assert [asked(question, port)[0] == 0 for question in ("healthy", "alive")] == [
+            healthy,
+            alive,
+        ]
 
 
 def test_it_says_why() -> None:
@@ -99,10 +107,17 @@ def test_another_question_is_refused_by_a_line_that_names_the_two(question: str)
 def test_where_no_pages_are_served_it_says_so() -> None:
     for question in ("healthy", "alive"):
         assert asked(question, 0) == (
-            2, "HYBRID_RUNNER_HTTP_PORT is 0, so this worker has no /health: give it a port, or leave the probe out"
-        )  # fmt: skip
+            2,
+            (
+                "HYBRID_RUNNER_HTTP_PORT is 0, so this worker has no /health: give it a port, or"
+                " leave the probe out"
+            ),
+        )
 
 
 @pytest.mark.parametrize("port", ["http", "-1", "65536", "80.5"])
 def test_what_is_no_port_is_named(port: str) -> None:
-    assert asked("healthy", port) == (2, f"HYBRID_RUNNER_HTTP_PORT must be a port, 1 to 65535, and is {port!r}")
+    assert asked("healthy", port) == (
+        2,
+        f"HYBRID_RUNNER_HTTP_PORT must be a port, 1 to 65535, and is {port!r}",
+    )

@@ -1,4 +1,6 @@
-"""deploy/roles.sql: the logins that deployments use, on a server of their own, since roles belong to all databases of one."""
+"""deploy/roles.sql: the logins that deployments use, on a server of their own, since roles belong
+to all databases of one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def make_roles(server: OwnServer, **passwords: str) -> None:
 def psql(dsn: str, *arguments: str, **variables: str) -> str:
     """What it writes."""
     command = [*shlex.split(psql_command()), dsn, *arguments]
-    return subprocess.run(command, env=os.environ | variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return subprocess.run(
+        command, env=os.environ | variables, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
 
 
 def as_role(server: OwnServer, role: str) -> str:
@@ -53,18 +57,25 @@ def as_role(server: OwnServer, role: str) -> str:
 async def passwords(server: OwnServer) -> dict[str, str | None]:
     """What is kept of each login's password."""
     connection = await connect(server.dsn)
-    rows = await connection.fetch("SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE 'jobs_%'")
+    rows = await connection.fetch(
+        "SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE 'jobs_%'"
+    )
     await connection.close()
     return {row[0]: row[1] for row in rows}
 
 
-async def test_a_worker_lives_and_works_as_jobs_worker_and_a_producer_enqueues_as_jobs_producer(server: OwnServer) -> None:
+async def test_a_worker_lives_and_works_as_jobs_worker_and_a_producer_enqueues_as_jobs_producer(
+    server: OwnServer,
+) -> None:
     """F5"""
     make_roles(server)
     app = runner(as_role(server, "jobs_worker"), tasks.registry)
     async with working(app):
         producer = await connect(as_role(server, "jobs_producer"))
-        await producer.execute("INSERT INTO hybrid_runner.jobs (kind, queue, payload) VALUES ('slow', 'images', '{\"n\": 1}')")
+        await producer.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, queue, payload) VALUES ('slow', 'images',"
+            " '{\"n\": 1}')"
+        )
         await producer.close()
         assert (await outcome(app, "slow", {"n": 2}, queue="images")).result == 2
 
@@ -81,7 +92,9 @@ async def test_a_worker_lives_and_works_as_jobs_worker_and_a_producer_enqueues_a
         ("jobs_reader", "INSERT INTO hybrid_runner.jobs (kind) VALUES ('slow')"),
     ],
 )
-async def test_a_login_may_do_no_more_than_its_name_says(role: str, forbidden: str, server: OwnServer) -> None:
+async def test_a_login_may_do_no_more_than_its_name_says(
+    role: str, forbidden: str, server: OwnServer
+) -> None:
     make_roles(server)
     connection: Any = await connect(as_role(server, role))
     try:
@@ -96,7 +109,10 @@ GRANTED = """
     WHERE 'jobs_' || split_part(roleid::regrole::text, '_', 3) = member::regrole::text
 """
 OWNER = "CREATE ROLE owner LOGIN {right}; CREATE DATABASE owned OWNER owner"
-FOUR = "".join(f"CREATE ROLE hybrid_runner_{name} NOLOGIN;" for name in ("producer", "worker", "reader", "admin"))
+FOUR = "".join(
+    f"CREATE ROLE hybrid_runner_{name} NOLOGIN;"
+    for name in ("producer", "worker", "reader", "admin")
+)
 
 
 @pytest.fixture
@@ -125,7 +141,9 @@ async def test_who_migrates_with_createrole_makes_the_logins_too(fresh: OwnServe
     assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
 
 
-async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(fresh: OwnServer) -> None:
+async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(
+    fresh: OwnServer,
+) -> None:
     dsn = await owned(fresh, FOUR + OWNER.format(right=""))
     with pytest.raises(subprocess.CalledProcessError):
         psql(dsn, "-q", "-f", str(SCRIPT))
@@ -133,7 +151,9 @@ async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(
     assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
 
 
-async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(server: OwnServer) -> None:
+async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(
+    server: OwnServer,
+) -> None:
     make_roles(server, WORKER_PASSWORD="one's own", READER_PASSWORD="another")
     before = await passwords(server)
     assert [name for name, password in before.items() if password is None] == ["jobs_producer"]

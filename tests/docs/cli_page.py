@@ -50,7 +50,9 @@ def page() -> str:
     codes = "\n".join(f"| {code} | {text} |" for code, text in EXIT_CODES.items())
     common = Parser()
     add_common(common)
-    usual = {row for action in common._actions if (row := _row(action))}  # argparse has no other way
+    usual = {
+        row for action in common._actions if (row := _row(action))
+    }  # argparse has no other way
     parts = [
         _HEAD,
         "\n## Options of every command\n\n",
@@ -84,7 +86,9 @@ def _row(action: argparse.Action) -> str:
     if isinstance(action, argparse._HelpAction):
         return ""
     name = ", ".join(action.option_strings)
-    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper())
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+    )
     shown = name if action.nargs == 0 else f"{name} {value}".strip()
     many = "..." if action.nargs == "+" else ""
     optional = f"[{shown}]" if action.nargs == "?" else shown

@@ -1,4 +1,6 @@
-"""The table of heartbeat news in docs/sql.md, written from the types: `python -m tests.docs.heartbeat_news`."""
+"""The table of heartbeat news in docs/sql.md, written from the types: `python -m
+tests.docs.heartbeat_news`.
+"""
 
 from __future__ import annotations
 
@@ -29,4 +31,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(
+        TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

@@ -1,4 +1,6 @@
-"""docs/metrics.md, its table written from telemetry/metrics/instruments.py: `python -m tests.docs.metrics_page`."""
+"""docs/metrics.md, its table written from telemetry/metrics/instruments.py: `python -m
+tests.docs.metrics_page`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,22 @@
-"""The tables of messages in docs/sql.md, written from the types: `python -m tests.docs.notify_messages`."""
+"""The tables of messages in docs/sql.md, written from the types: `python -m
+tests.docs.notify_messages`.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any, get_args
 
-from hybrid_runner.model.messages import CHANGES, READERS, JobsChanged, JobsRead, Proof, QueueMessage, channel_of, proof_channel
+from hybrid_runner.model.messages import (
+    CHANGES,
+    READERS,
+    JobsChanged,
+    JobsRead,
+    Proof,
+    QueueMessage,
+    channel_of,
+    proof_channel,
+)
 from tests.docs.blocks import ROOT
 
 PAGE = ROOT / "docs" / "sql.md"
@@ -29,4 +40,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(
+        TABLE.sub(lambda _: table(), PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

@@ -11,8 +11,13 @@ from tests.docs.blocks import ROOT
 from tests.support.jobs import ended, running
 
 TEXT = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
-SECTIONS: dict[str, str] = dict(re.findall(r"^##? (\w+)\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE))
-QUERIES = {title: re.findall(r"^```sql\n(.*?)^```$", body, re.DOTALL | re.MULTILINE) for title, body in SECTIONS.items()}
+SECTIONS: dict[str, str] = dict(
+    re.findall(r"^##? (\w+)\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
+)
+QUERIES = {
+    title: re.findall(r"^```sql\n(.*?)^```$", body, re.DOTALL | re.MULTILINE)
+    for title, body in SECTIONS.items()
+}
 
 
 async def asked(database: Connection, title: str, place: int = 0) -> list[tuple[Any, ...]]:
@@ -29,17 +34,25 @@ async def test_all_of_them_run(database: Connection) -> None:
 
 async def test_what_failed_is_grouped_and_can_be_run_again(database: Connection) -> None:
     first, last = await ended(database, State.FAILED), await ended(database, State.FAILED)
-    await database.execute("UPDATE hybrid_runner.archive SET kind = 'thumbnail', errors = '[{\"message\": \"no such image\"}]'")
-    assert await asked(database, "HybridRunnerJobsFail") == [("thumbnail", "no such image", 2, last)]
+    await database.execute(
+        "UPDATE hybrid_runner.archive SET kind = 'thumbnail', errors = '[{\"message\": \"no such image\"}]'"
+    )
+    assert await asked(database, "HybridRunnerJobsFail") == [
+        ("thumbnail", "no such image", 2, last)
+    ]
     again = await asked(database, "HybridRunnerJobsFail", 1)
     assert sorted(again) == [(first, "queued"), (last, "queued")]
-    assert await asked(database, "HybridRunnerJobsRetried") == [("thumbnail", "no such image", 2, 0, last)]
+    assert await asked(database, "HybridRunnerJobsRetried") == [
+        ("thumbnail", "no such image", 2, 0, last)
+    ]
 
 
 async def test_what_waits_and_what_runs_the_longest_are_shown(database: Connection) -> None:
     taken = await running(database)
     await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')")
-    await database.execute("UPDATE hybrid_runner.jobs SET run_at = now() - interval '1 hour' WHERE state = 'queued'")
+    await database.execute(
+        "UPDATE hybrid_runner.jobs SET run_at = now() - interval '1 hour' WHERE state = 'queued'"
+    )
     [(queue, kind, count, _, _)] = await asked(database, "HybridRunnerBacklogOld")
     assert (queue, kind, count) == ("default", "work", 1)
     [(job, *_)] = await asked(database, "HybridRunnerFleetFull")

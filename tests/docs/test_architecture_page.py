@@ -9,7 +9,17 @@ from itertools import combinations, product
 import grimp
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.policy.doorbell import Answer, BellState, Doorbell, Looked, Mode, Muted, ListenerLost, Reason, Woken
+from hybrid_runner.policy.doorbell import (
+    Answer,
+    BellState,
+    Doorbell,
+    ListenerLost,
+    Looked,
+    Mode,
+    Muted,
+    Reason,
+    Woken,
+)
 from tests.docs.blocks import ROOT, blocks
 
 DRAWING, STATES, MODES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
@@ -27,7 +37,10 @@ def code() -> grimp.ImportGraph:
 
 def drawn(arrow: str) -> Arrows:
     """The arrows of one kind in the drawing, from → to."""
-    return {(match[1], match[3]) for match in re.finditer(rf"^\s*{NAME} {arrow} {NAME}$", DRAWING, re.MULTILINE)}
+    return {
+        (match[1], match[3])
+        for match in re.finditer(rf"^\s*{NAME} {arrow} {NAME}$", DRAWING, re.MULTILINE)
+    }
 
 
 def imports_between_packages() -> Arrows:
@@ -54,9 +67,13 @@ def without_implied(arrows: Arrows) -> Arrows:
 
     @cache
     def reachable(name: str) -> frozenset[str]:
-        return frozenset(followers.get(name, set())).union(*(reachable(next_one) for next_one in followers.get(name, ())))
+        return frozenset(followers.get(name, set())).union(
+            *(reachable(next_one) for next_one in followers.get(name, ()))
+        )
 
-    return {(a, b) for a, b in arrows if not any(b in reachable(other) for other in followers[a] - {b})}
+    return {
+        (a, b) for a, b in arrows if not any(b in reachable(other) for other in followers[a] - {b})
+    }
 
 
 def test_the_thin_arrows_are_the_imports_between_packages() -> None:
@@ -77,7 +94,12 @@ def test_every_arrow_of_the_drawing_was_read() -> None:
 
 
 def test_the_stages_of_the_worker_do_not_import_each_other() -> None:
-    stages = {name for arrow in drawn(r"==>\|\w+\|") for name in arrow if f"hybrid_runner.worker.{name}" in code().modules}
+    stages = {
+        name
+        for arrow in drawn(r"==>\|\w+\|")
+        for name in arrow
+        if f"hybrid_runner.worker.{name}" in code().modules
+    }
     assert stages == {"listener", "claimer", "executor", "settler"}
     for one, another in combinations(sorted(stages), 2):
         modules = f"hybrid_runner.worker.{one}", f"hybrid_runner.worker.{another}"
@@ -87,7 +109,9 @@ def test_the_stages_of_the_worker_do_not_import_each_other() -> None:
 
 def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:
     changes = re.findall(r"^\s*(\S+) --> (\S+) : (\w+)$", STATES, re.MULTILINE)
-    assert {name for change in changes for name in change[:2]} == {state.value for state in State} | {"[*]"}
+    assert {name for change in changes for name in change[:2]} == {
+        state.value for state in State
+    } | {"[*]"}
     assert all((QUERIES / f"{query}.sql").is_file() for _, _, query in changes)
 
 
@@ -96,8 +120,14 @@ def test_the_doorbells_arrows_are_its_transitions() -> None:
     answers: list[Answer] = [
         ListenerLost(),
         Muted(undone=True),
-        *(Woken(reason, hearing, free) for reason, hearing, free in product(Reason, yes_or_no, yes_or_no)),
-        *(Looked(found, full, swept, brisk) for found, full, swept, brisk in product(yes_or_no, repeat=4)),
+        *(
+            Woken(reason, hearing, free)
+            for reason, hearing, free in product(Reason, yes_or_no, yes_or_no)
+        ),
+        *(
+            Looked(found, full, swept, brisk)
+            for found, full, swept, brisk in product(yes_or_no, repeat=4)
+        ),
     ]
     made = {
         (mode.value, after.mode.value)

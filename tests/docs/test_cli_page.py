@@ -5,7 +5,9 @@ from tests.docs.cli_page import PAGE, commands, page
 
 
 def test_the_command_line_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "write it anew: python -m tests.docs.cli_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "write it anew: python -m tests.docs.cli_page"
+    )
 
 
 def test_the_command_line_page_has_every_command_and_says_what_each_argument_is() -> None:

@@ -15,14 +15,22 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
 EXPLAINED = [*DECISIONS, ROOT / "docs" / "how-it-works.md"]
 OF_POSTGRES = {"wal_writer_delay"}
-SOURCES = ("hybrid_runner/**/*.py", "sql/**/*.sql", "tests/**/*.py", "tools/**/*.py", "pyproject.toml")
+SOURCES = (
+    "hybrid_runner/**/*.py",
+    "sql/**/*.sql",
+    "tests/**/*.py",
+    "tools/**/*.py",
+    "pyproject.toml",
+)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @cache
 def words() -> set[str]:
     """Every word of the code."""
-    files = [path for pattern in SOURCES for path in ROOT.glob(pattern) if path.parent.name != "docs"]
+    files = [
+        path for pattern in SOURCES for path in ROOT.glob(pattern) if path.parent.name != "docs"
+    ]
     return {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
 
 
@@ -33,22 +41,38 @@ def name_of(requirement: str) -> str:
 
 def test_every_decision_is_listed() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
-    titles = {path.name: path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for path in DECISIONS}
-    assert re.findall(r"^- \[(.+)\]\((.+)\)$", index, re.MULTILINE) == [(title, name) for name, title in titles.items()]
+    titles = {
+        path.name: path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        for path in DECISIONS
+    }
+    assert re.findall(r"^- \[(.+)\]\((.+)\)$", index, re.MULTILINE) == [
+        (title, name) for name, title in titles.items()
+    ]
 
 
 def test_every_dependency_says_what_it_is_for_and_no_other_is_named() -> None:
     page = (ROOT / "docs" / "decisions" / "0007-dependencies.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", page, re.MULTILINE)[1:]
-    assert {row for row in rows if not row.startswith("extra ")} == {name_of(wanted) for wanted in PROJECT["dependencies"]}
-    extras = {row.removeprefix("extra ").split(":")[0].strip("`") for row in rows if row.startswith("extra ")}
+    assert {row for row in rows if not row.startswith("extra ")} == {
+        name_of(wanted) for wanted in PROJECT["dependencies"]
+    }
+    extras = {
+        row.removeprefix("extra ").split(":")[0].strip("`")
+        for row in rows
+        if row.startswith("extra ")
+    }
     assert extras == set(PROJECT["optional-dependencies"]) - {"dev"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:hybrid_runner|sql|tests|tools|deploy|docs|examples|benchmarks)/[\w/-]*\.\w+)`", text))
+    named = set(
+        re.findall(
+            r"`((?:hybrid_runner|sql|tests|tools|deploy|docs|examples|benchmarks)/[\w/-]*\.\w+)`",
+            text,
+        )
+    )
     named -= {name for name in named if "NNNN" in name or "/name." in name}  # patterns, not files
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 

@@ -1,4 +1,6 @@
-"""docs/glossary.md defines each term of art that users meet, and metaphors that it lacks are not used."""
+"""docs/glossary.md defines each term of art that users meet, and metaphors that it lacks are not
+used.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +67,10 @@ TERMS = {
 BANNED = (
     r"lamps?|ears?|tethers?|chronicles?|wish(es)?|standings?|lately|happenings?|endings|chores?|newcomers?|tally|"
     r"lying|lie_down|witness\w*|shelf|shelves|offices?|overtime|undrawn|gather\w*|horizons|archive_looks|steady_since"
-)  # fmt: skip
-"""Names that were metaphors or said nothing; what replaced them is in the glossary, or needs no definition."""
+)
+"""Names that were metaphors or said nothing; what replaced them is in the glossary, or needs no
+definition.
+"""
 AWAITING_RENAME = {
     "CONTRIBUTING.md",
     "docs/architecture.md",
@@ -80,21 +84,39 @@ AWAITING_RENAME = {
 
 PAGES = sorted(
     page.relative_to(ROOT).as_posix()
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md"))
+    for page in (
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("deploy/*.md"),
+        *ROOT.glob("docs/**/*.md"),
+    )
 )
 
 
 def texts() -> dict[str, str]:
     """Everything that a user reads, by where it stands."""
-    pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in PAGES if name != "docs/glossary.md"}
-    settings = {f"setting {name}": f"{name} {field.description}" for name, field in Settings.fields().items()}
-    metrics = {f"metric {i.name}": f"{i.name.replace('_', ' ')} {' '.join(i.labels)} {i.help}" for i in INSTRUMENTS}
+    pages = {
+        name: (ROOT / name).read_text(encoding="utf-8")
+        for name in PAGES
+        if name != "docs/glossary.md"
+    }
+    settings = {
+        f"setting {name}": f"{name} {field.description}"
+        for name, field in Settings.fields().items()
+    }
+    metrics = {
+        f"metric {i.name}": f"{i.name.replace('_', ' ')} {' '.join(i.labels)} {i.help}"
+        for i in INSTRUMENTS
+    }
     return pages | settings | metrics
 
 
 def used(pattern: str, text: str) -> set[str]:
     """What of it stands in the text, as whole words."""
-    return {found[0].lower() for found in re.finditer(rf"(?<![\w-])(?:{pattern})(?![\w-])", text, re.IGNORECASE)}
+    return {
+        found[0].lower()
+        for found in re.finditer(rf"(?<![\w-])(?:{pattern})(?![\w-])", text, re.IGNORECASE)
+    }
 
 
 @pytest.mark.parametrize("term", TERMS)

@@ -11,14 +11,22 @@ from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(test_\w+)`", PAGE)))
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| |", "| trap"))]
+ROWS = [
+    line
+    for line in PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith(("| |", "| trap"))
+]
 
 
 @cache
 def written() -> set[str]:
     """The tests that there are."""
     files = (ROOT / "tests").rglob("test_*.py")
-    return {name for path in files for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))}
+    return {
+        name
+        for path in files
+        for name in re.findall(r"def (test_\w+)\(", path.read_text(encoding="utf-8"))
+    }
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -20,7 +20,9 @@ from tests.docs.blocks import ROOT, blocks
 PAGE = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
 PROSE = re.sub(r"\s+", " ", PAGE)
 DEFAULTS = Settings()
-MODES = {"falling asleep": Mode.FALLING} | {mode.value: mode for mode in Mode if mode is not Mode.FALLING}
+MODES = {"falling asleep": Mode.FALLING} | {
+    mode.value: mode for mode in Mode if mode is not Mode.FALLING
+}
 
 
 def ms(duration: timedelta | float) -> str:

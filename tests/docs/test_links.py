@@ -13,7 +13,9 @@ LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)?(?:#([\w-]+))?\)")
 def anchors(text: str) -> set[str]:
     """The anchors that headings get."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,7 +25,9 @@ def test_every_link_leads_somewhere(page: object) -> None:
         target = (source.parent / path).resolve() if path else source
         assert target.exists(), f"{source.name} links to {path}"
         if anchor:
-            assert anchor in anchors(target.read_text(encoding="utf-8")), f"{source.name} links to {path}#{anchor}"
+            assert anchor in anchors(target.read_text(encoding="utf-8")), (
+                f"{source.name} links to {path}#{anchor}"
+            )
 
 
 def test_every_page_is_reachable_from_the_readme() -> None:
@@ -33,7 +37,11 @@ def test_every_page_is_reachable_from_the_readme() -> None:
         if page in seen or page.suffix != ".md":
             continue
         seen.add(page)
-        waiting += [(page.parent / path).resolve() for path, _ in LINK.findall(page.read_text(encoding="utf-8")) if path]
+        waiting += [
+            (page.parent / path).resolve()
+            for path, _ in LINK.findall(page.read_text(encoding="utf-8"))
+            if path
+        ]
     assert set(PAGES) - seen == set()
 
 

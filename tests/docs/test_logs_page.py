@@ -49,12 +49,19 @@ def event_of(extra: ast.expr | None) -> str | None:
 
 
 def test_every_line_has_an_event() -> None:
-    bare = [place for place, _, extra in calls_of_log() if extra is None or isinstance(extra, ast.Dict)]
+    bare = [
+        place for place, _, extra in calls_of_log() if extra is None or isinstance(extra, ast.Dict)
+    ]
     assert bare == [], "give it extra=log_event(…) or extra=about(claim, …)"
 
 
 def test_every_event_is_of_some_line() -> None:
-    said = {node.value for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    said = {
+        node.value
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+    }
     assert NAMES - said == set()
 
 

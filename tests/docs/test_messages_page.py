@@ -16,7 +16,11 @@ SENT = re.compile(r"pg_notify\(\s*'hybrid_runner\.' \|\| [\w.]+, '([^']*)'", re.
 
 def sent_by_sql() -> set[str]:
     """The texts, or their beginnings, that SQL sends on the channels of queues."""
-    return {text for path in (ROOT / "sql").rglob("*.sql") for text in SENT.findall(path.read_text(encoding="utf-8"))}
+    return {
+        text
+        for path in (ROOT / "sql").rglob("*.sql")
+        for text in SENT.findall(path.read_text(encoding="utf-8"))
+    }
 
 
 def test_the_table_is_written_from_the_types() -> None:

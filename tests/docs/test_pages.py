@@ -45,29 +45,51 @@ async def run(code: CodeType, names: dict[str, Any]) -> None:
         await pending
 
 
-async def test_the_enqueue_page_runs(dsn: str, database: Connection, readme_app: ModuleType) -> None:
+async def test_the_enqueue_page_runs(
+    dsn: str, database: Connection, readme_app: ModuleType
+) -> None:
     engine = create_engine(make_url(dsn).set(drivername="postgresql+psycopg"))
     await database.execute("CREATE TABLE orders (number integer)")
     with psycopg.connect(dsn) as psycopg_connection:
         names: dict[str, Any] = {
-            "app": readme_app.app, "connection": database, "psycopg_connection": psycopg_connection, "engine": engine,
-            "Jsonb": Jsonb, "JSONB": JSONB, "NewJob": NewJob, "Session": Session, "func": func, "select": select, "text": text,
+            "app": readme_app.app,
+            "connection": database,
+            "psycopg_connection": psycopg_connection,
+            "engine": engine,
+            "Jsonb": Jsonb,
+            "JSONB": JSONB,
+            "NewJob": NewJob,
+            "Session": Session,
+            "func": func,
+            "select": select,
+            "text": text,
             "type_coerce": type_coerce,
-        }  # fmt: skip
+        }
         for block in blocks("docs/enqueue.md", "python", "sql"):
             if block.language == "sql":
                 await database.execute(block.text)
             else:
-                await run(compile(block.text, "enqueue.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+                await run(
+                    compile(block.text, "enqueue.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names
+                )
     engine.dispose()
     assert names["result"] == {"bytes": 307200}
-    receipts = await database.fetch("SELECT payload->>'order' AS number FROM hybrid_runner.jobs WHERE kind = 'receipt'")
+    receipts = await database.fetch(
+        "SELECT payload->>'order' AS number FROM hybrid_runner.jobs WHERE kind = 'receipt'"
+    )
     assert {row["number"] for row in receipts} == {"1", "2", "3", "4", "5", "6"}
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE kind = 'thumbnail' AND priority = 8") == 1000
+    assert (
+        await database.fetchval(
+            "SELECT count(*) FROM hybrid_runner.all_jobs WHERE kind = 'thumbnail' AND priority = 8"
+        )
+        == 1000
+    )
 
 
 def test_the_handlers_page_is_a_module(tmp_path: Path) -> None:
-    module = load("handlers_page", "".join(block.text for block in blocks("docs/handlers.md", "python")))
+    module = load(
+        "handlers_page", "".join(block.text for block in blocks("docs/handlers.md", "python"))
+    )
     del sys.modules["handlers_page"]
     kinds = {kind.name: (kind.executor, kind.wants_job) for kind in module.app.registry}
     assert kinds == {

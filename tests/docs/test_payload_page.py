@@ -1,4 +1,6 @@
-"""docs/change-a-payload-safely.md: its releases run one after another and side by side, over one queue."""
+"""docs/change-a-payload-safely.md: its releases run one after another and side by side, over one
+queue.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.support.working import working
 HEAD, FIRST, FIELD_ADDED, READS_BOTH, WRITES_NEW, NEW_KIND, MISFITS = (
     block.text for block in blocks("docs/change-a-payload-safely.md", "python")
 )
-COUNT, MIGRATE, AMEND, RETRY = (block.text for block in blocks("docs/change-a-payload-safely.md", "sql"))
+COUNT, MIGRATE, AMEND, RETRY = (
+    block.text for block in blocks("docs/change-a-payload-safely.md", "sql")
+)
 OLD, NEW = {"email": "ada@example.com"}, {"address": "ada@example.com"}
 
 
@@ -44,7 +48,9 @@ async def inserted(database: Connection, payload: object, kind: str = "welcome")
 
 async def stored(database: Connection, job: int) -> Any:
     """The payload that is in the row."""
-    return json.loads(await database.fetchval("SELECT payload FROM hybrid_runner.all_jobs WHERE id = $1", job))
+    return json.loads(
+        await database.fetchval("SELECT payload FROM hybrid_runner.all_jobs WHERE id = $1", job)
+    )
 
 
 async def enqueued(database: Connection, application: ModuleType, **fields: str) -> int:
@@ -101,7 +107,9 @@ async def test_what_a_release_writes_the_one_before_it_can_read(database: Connec
         assert str(await result(release(before), job)).startswith("to ada@example.com")
 
 
-async def test_a_rename_in_one_step_fails_jobs_and_they_can_be_run_again(database: Connection) -> None:
+async def test_a_rename_in_one_step_fails_jobs_and_they_can_be_run_again(
+    database: Connection,
+) -> None:
     job = await enqueued(database, release(WRITES_NEW), **NEW)
     with pytest.raises(JobFailed):
         await result(release(FIRST), job)
@@ -111,14 +119,21 @@ async def test_a_rename_in_one_step_fails_jobs_and_they_can_be_run_again(databas
 
 
 async def test_a_new_kind_waits_for_a_worker_that_knows_it(database: Connection) -> None:
-    new = await inserted(database, {"recipients": ["ada@example.com", "bob@example.com"]}, "greeting")
+    new = await inserted(
+        database, {"recipients": ["ada@example.com", "bob@example.com"]}, "greeting"
+    )
     old = await inserted(database, OLD)
     assert await result(release(FIRST), old) == "to ada@example.com"
-    assert await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", new) == "queued"
+    assert (
+        await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", new)
+        == "queued"
+    )
     assert await result(release(NEW_KIND), new) == "to ada@example.com, bob@example.com"
 
 
-async def test_what_a_new_model_cannot_read_is_found_before_it_is_deployed(database: Connection) -> None:
+async def test_what_a_new_model_cannot_read_is_found_before_it_is_deployed(
+    database: Connection,
+) -> None:
     good, bad = await inserted(database, NEW), await inserted(database, {"mail": "ada@example.com"})
     names: dict[str, Any] = {}
     exec(MISFITS, names)  # noqa: S102 - our own page
@@ -130,10 +145,15 @@ async def test_what_a_new_model_cannot_read_is_found_before_it_is_deployed(datab
 async def test_queued_jobs_are_changed_and_running_ones_are_not(database: Connection) -> None:
     queued, runs = await inserted(database, OLD), await inserted(database, OLD)
     await database.execute("UPDATE hybrid_runner.jobs SET state = 'running' WHERE id = $1", runs)
-    version = await database.fetchval("SELECT version FROM hybrid_runner.jobs WHERE id = $1", queued)
+    version = await database.fetchval(
+        "SELECT version FROM hybrid_runner.jobs WHERE id = $1", queued
+    )
     await database.execute(MIGRATE)
     assert (await stored(database, queued), await stored(database, runs)) == (NEW, OLD)
-    assert await database.fetchval("SELECT version FROM hybrid_runner.jobs WHERE id = $1", queued) == version + 1
+    assert (
+        await database.fetchval("SELECT version FROM hybrid_runner.jobs WHERE id = $1", queued)
+        == version + 1
+    )
     await database.execute("UPDATE hybrid_runner.jobs SET payload = '{}' WHERE id = $1", queued)
     assert await database.fetchval(AMEND) == "amended"
     assert await stored(database, queued) == NEW

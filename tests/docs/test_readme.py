@@ -18,8 +18,12 @@ import pytest
 
 from tests.docs.blocks import ROOT, blocks
 
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-COMMANDS = [shlex.split(line) for block in blocks("README.md", "sh") for line in block.text.splitlines()]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+COMMANDS = [
+    shlex.split(line) for block in blocks("README.md", "sh") for line in block.text.splitlines()
+]
 READY = "listening on"
 
 
@@ -43,7 +47,9 @@ def installed(command: list[str]) -> list[str]:
 @contextmanager
 def working(command: list[str], environment: dict[str, str], folder: Path) -> Iterator[None]:
     """The worker of the README, from the moment it listens; it must end in order."""
-    with subprocess.Popen(installed(command), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(
+        installed(command), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True
+    ) as worker:
         assert worker.stderr is not None
         said = []
         try:
@@ -72,7 +78,9 @@ def test_the_targets_of_make_exist() -> None:
 
 def test_what_pip_installs_is_this_distribution_and_the_extra_exists() -> None:
     [[_, _, here]] = of("pip")
-    [published] = re.findall(r'`pip install "(.+?)"`', (ROOT / "README.md").read_text(encoding="utf-8"))
+    [published] = re.findall(
+        r'`pip install "(.+?)"`', (ROOT / "README.md").read_text(encoding="utf-8")
+    )
     for wanted, where in ((here, "."), (published, PROJECT["name"])):
         name, _, extra = wanted.rstrip("]").partition("[")
         assert name == where
@@ -87,27 +95,43 @@ def test_the_demo_installs_no_more_than_that() -> None:
     assert "\ndemo: $(DEMO) " in makefile
 
 
-def test_the_readme_works_from_the_handler_to_the_result(dsn: str, environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_readme_works_from_the_handler_to_the_result(
+    dsn: str, environment: dict[str, str], tmp_path: Path
+) -> None:
     [handler] = blocks("README.md", "python")
     [insert] = blocks("README.md", "sql")
     (tmp_path / "app.py").write_text(handler.text, encoding="utf-8")
     worker, enqueue, _ = of("hybrid-runner")
 
     def run(command: list[str]) -> str:
-        return subprocess.check_output(installed(command), env=environment, cwd=tmp_path, text=True, timeout=30)
+        return subprocess.check_output(
+            installed(command), env=environment, cwd=tmp_path, text=True, timeout=30
+        )
 
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(insert.text.encode())
     with working(worker, environment, tmp_path):
         assert "307200" in run(enqueue)
     with psycopg.connect(dsn) as connection:
-        ended = connection.execute("SELECT queue, kind, state::text, result FROM hybrid_runner.archive ORDER BY id").fetchall()
+        ended = connection.execute(
+            "SELECT queue, kind, state::text, result FROM hybrid_runner.archive ORDER BY id"
+        ).fetchall()
     assert ended == [("images", "thumbnail", "completed", {"bytes": 307200})] * 2
 
 
-def test_the_readme_makes_the_tables_on_a_server_of_ones_own(empty_dsn: str, environment: dict[str, str]) -> None:
+def test_the_readme_makes_the_tables_on_a_server_of_ones_own(
+    empty_dsn: str, environment: dict[str, str]
+) -> None:
     *_, migrate = of("hybrid-runner")
     assert migrate[:3] == ["hybrid-runner", "migrate", "--dsn"]
-    subprocess.run([*installed(migrate[:3]), empty_dsn], env=environment, check=True, capture_output=True, timeout=30)
+    subprocess.run(
+        [*installed(migrate[:3]), empty_dsn],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
     with psycopg.connect(empty_dsn) as connection:
-        assert connection.execute("SELECT to_regclass('hybrid_runner.jobs') IS NOT NULL").fetchone() == (True,)
+        assert connection.execute(
+            "SELECT to_regclass('hybrid_runner.jobs') IS NOT NULL"
+        ).fetchone() == (True,)

@@ -5,10 +5,14 @@ from tests.docs.settings_page import PAGE, page
 
 
 def test_the_settings_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "write it anew: python -m tests.docs.settings_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "write it anew: python -m tests.docs.settings_page"
+    )
 
 
-def test_the_settings_page_has_every_field_with_its_name_in_the_environment_and_its_description() -> None:
+def test_the_settings_page_has_every_field_with_its_name_in_the_environment_and_its_description() -> (
+    None
+):
     text = page()
     for name, field in Settings.fields().items():
         assert f"| `{name}` | `{PREFIX}{name.upper()}` |" in text

@@ -1,4 +1,6 @@
-"""The way of a job, as docs/architecture.md has it, is the way that a job goes; functions that the page names are there."""
+"""The way of a job, as docs/architecture.md has it, is the way that a job goes; functions that the
+page names are there.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +40,34 @@ def section(title: str) -> str:
 
 def way() -> list[Step]:
     """The steps in Python."""
-    return [Step(where, what) for where, what in STEP.findall(section("The way of a job")) if where.endswith(".py")]
+    return [
+        Step(where, what)
+        for where, what in STEP.findall(section("The way of a job"))
+        if where.endswith(".py")
+    ]
 
 
 def beside() -> set[str]:
     """Modules that are asked or told."""
     rows = section("The way of a job").split("| where | what for |")[1]
-    return {module for row in re.findall(r"^\| (`[^|]+) \|", rows, re.MULTILINE) for module in re.findall(r"`([^`]+)`", row)}
+    return {
+        module
+        for row in re.findall(r"^\| (`[^|]+) \|", rows, re.MULTILINE)
+        for module in re.findall(r"`([^`]+)`", row)
+    }
 
 
-OTHERS = {Step("worker/reactions.py", "Reactions.on_news"), Step("worker/liveness/watchdog.py", "Watchdog._turn")}
+OTHERS = {
+    Step("worker/reactions.py", "Reactions.on_news"),
+    Step("worker/liveness/watchdog.py", "Watchdog._turn"),
+}
 """The heartbeat and the watchdog go on beside the job."""
 
 
 class Recorder:
-    """Notes which functions of the package are entered in this thread, each time that one begins or goes on."""
+    """Notes which functions of the package are entered in this thread, each time that one begins or
+    goes on.
+    """
 
     def __init__(self) -> None:
         self.entered: list[Step] = []
@@ -111,7 +126,9 @@ def test_no_other_module_is_entered(entered: list[Step]) -> None:
 def test_the_way_to_the_handler_is_short() -> None:
     """A ring reaches its handler in at most fifteen modules."""
     steps = way()
-    to_the_handler = steps[: 1 + next(number for number, step in enumerate(steps) if step.what == "Callers.call")]
+    to_the_handler = steps[
+        : 1 + next(number for number, step in enumerate(steps) if step.what == "Callers.call")
+    ]
     assert len({step.where for step in to_the_handler}) <= 15
 
 
@@ -120,7 +137,11 @@ def functions(module: str) -> set[str]:
     tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     methods = {
-        f"{of.name}.{one.name}" for of in tree.body if isinstance(of, ast.ClassDef) for one in of.body if isinstance(one, kinds)
+        f"{of.name}.{one.name}"
+        for of in tree.body
+        if isinstance(of, ast.ClassDef)
+        for one in of.body
+        if isinstance(one, kinds)
     }
     return methods | {one.name for one in tree.body if isinstance(one, kinds)}
 
@@ -128,9 +149,15 @@ def functions(module: str) -> set[str]:
 def test_functions_that_the_page_names_are_there() -> None:
     named = NAMED.findall(PAGE)
     assert len(named) > 8
-    assert [(module, function) for module, function in named if function not in functions(module)] == []
+    assert [
+        (module, function) for module, function in named if function not in functions(module)
+    ] == []
 
 
 def test_the_files_of_the_way_are_there() -> None:
     files = STEP.findall(section("The way of a job"))
-    assert [where for where, _ in files if not (PACKAGE / where).is_file() and not (ROOT / where).is_file()] == []
+    assert [
+        where
+        for where, _ in files
+        if not (PACKAGE / where).is_file() and not (ROOT / where).is_file()
+    ] == []

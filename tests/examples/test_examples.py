@@ -1,4 +1,6 @@
-"""Each example runs as its reader would run it, on a database of its own; a worker then does what it asked for (F5)."""
+"""Each example runs as its reader would run it, on a database of its own; a worker then does what
+it asked for (F5).
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,27 @@ from hybrid_runner.storage.connections.connections import Connection
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-TESTED = {"thumbnail.py", "with_asyncpg.py", "with_psycopg.py", "with_sqlalchemy.py", "with_psql.sh"}
+TESTED = {
+    "thumbnail.py",
+    "with_asyncpg.py",
+    "with_psycopg.py",
+    "with_sqlalchemy.py",
+    "with_psql.sh",
+}
 
 
 def run(dsn: str, *command: str) -> list[str]:
     """The lines that an example prints."""
     environment = os.environ | {"HYBRID_RUNNER_DSN": dsn, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=40)
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=EXAMPLES,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=40,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -43,18 +59,24 @@ async def receipts(dsn: str, count: int) -> list[int]:
 
 async def orders(database: Connection) -> list[int]:
     """The orders that were placed."""
-    return [number for (number,) in await database.fetch("SELECT number FROM orders ORDER BY number")]
+    return [
+        number for (number,) in await database.fetch("SELECT number FROM orders ORDER BY number")
+    ]
 
 
 def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == TESTED
 
 
-async def test_thumbnail_shows_a_job_from_its_handler_to_its_result(dsn: str, database: Connection) -> None:
+async def test_thumbnail_shows_a_job_from_its_handler_to_its_result(
+    dsn: str, database: Connection
+) -> None:
     [first, second] = await asyncio.to_thread(run, dsn, sys.executable, "thumbnail.py")
     assert first.startswith("job ")
     assert second == "{'bytes': 307200}"
-    [job] = await database.fetch("SELECT queue, priority, key, state, result, progress FROM hybrid_runner.archive")
+    [job] = await database.fetch(
+        "SELECT queue, priority, key, state, result, progress FROM hybrid_runner.archive"
+    )
     assert tuple(job)[:4] == ("images", 3, "thumb:42", "completed")
 
 
@@ -73,14 +95,18 @@ async def test_psycopg_enqueues_in_the_callers_transaction(dsn: str, database: C
     assert await receipts(dsn, 1) == [1]
 
 
-async def test_sqlalchemy_enqueues_in_the_callers_transaction(dsn: str, database: Connection) -> None:
+async def test_sqlalchemy_enqueues_in_the_callers_transaction(
+    dsn: str, database: Connection
+) -> None:
     said = await asyncio.to_thread(run, dsn, sys.executable, "with_sqlalchemy.py")
     assert said[-1] == "order 3 was rolled back, and its job with it"
     assert await orders(database) == [1, 2]
     assert await receipts(dsn, 2) == [1, 2]
 
 
-async def test_psql_inserts_calls_and_rolls_back(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_psql_inserts_calls_and_rolls_back(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     beside = Path(psql_command().strip('"')).parent
     monkeypatch.setenv("PATH", f"{beside}{os.pathsep}{os.environ['PATH']}")
     said = await asyncio.to_thread(run, dsn, "sh", "with_psql.sh")
@@ -102,7 +128,15 @@ async def test_all_run_one_after_the_other_and_again_in_one_database(
 def test_without_a_dsn_there_is_one_line_that_says_so(name: str) -> None:
     command = "sh" if name.endswith(".sh") else sys.executable
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([command, name], env=environment, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=40)
+    done = subprocess.run(
+        [command, name],
+        env=environment,
+        cwd=EXAMPLES,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=40,
+    )
     assert done.returncode != 0
     assert done.stderr.count("\n") == 1
     assert "HYBRID_RUNNER_DSN" in done.stderr

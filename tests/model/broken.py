@@ -35,7 +35,9 @@ class FindsAndSleeps(Doorbell):
     """A look that finds jobs ends the wait."""
 
     def asleep_if_nothing_is_left(self, state: BellState, looked: Looked) -> Step:
-        return super().asleep_if_nothing_is_left(replace(state, below=None) if looked.found else state, looked)
+        return super().asleep_if_nothing_is_left(
+            replace(state, below=None) if looked.found else state, looked
+        )
 
 
 class SleepsAfterAnyLook(Doorbell):
@@ -50,7 +52,9 @@ class AsksNobody(Doorbell):
 
     def full_woken(self, state: BellState, woken: Woken) -> Step:
         after, action = super().full_woken(state, woken)
-        return after, replace(action, mute_mode=MuteMode.LOOKING) if isinstance(action, Mute) else action
+        return after, replace(action, mute_mode=MuteMode.LOOKING) if isinstance(
+            action, Mute
+        ) else action
 
 
 class HelpsLikeAnyRing(Doorbell):
@@ -60,14 +64,20 @@ class HelpsLikeAnyRing(Doorbell):
         return super().falling_woken(state, Reason.RING if reason is Reason.HELP else reason)
 
     def asleep_woken(self, state: BellState, woken: Woken) -> Step:
-        return super().asleep_woken(state, replace(woken, reason=Reason.RING) if woken.reason is Reason.HELP else woken)
+        return super().asleep_woken(
+            state, replace(woken, reason=Reason.RING) if woken.reason is Reason.HELP else woken
+        )
 
 
 class IgnoresMutesThatRanOut(Doorbell):
     """Asleep, it does not care that the owner of a mute died."""
 
     def asleep_woken(self, state: BellState, woken: Woken) -> Step:
-        return (state, Wait(Pause.NEVER)) if woken.reason is Reason.EXPIRED else super().asleep_woken(state, woken)
+        return (
+            (state, Wait(Pause.NEVER))
+            if woken.reason is Reason.EXPIRED
+            else super().asleep_woken(state, woken)
+        )
 
 
 class TrustsTheOldLock(Doorbell):

@@ -1,9 +1,13 @@
-"""Walks every interleaving of workers that follow a Doorbell with producers, handlers, mutes that run out and what else may happen.
+"""Walks every interleaving of workers that follow a Doorbell with producers, handlers, mutes that
+run out and what else may happen.
 
-A world is bad when a committed job waits, a live worker has a free slot, and nothing that comes by itself leads to a claim: no
-ring that was raised, no pause that ends, no wait for transactions that have ended. The fallback poll does not count.
+A world is bad when a committed job waits, a live worker has a free slot, and nothing that comes by
+itself leads to a claim: no
+ring that was raised, no pause that ends, no wait for transactions that have ended. The fallback
+poll does not count.
 
-What keeps it fast: workers, and what they share, are small numbers; a worker's moves are worked out once for each scene; worlds
+What keeps it fast: workers, and what they share, are small numbers; a worker's moves are worked out
+once for each scene; worlds
 that differ only in who is who are one; a world in which no job is left to lose is not followed.
 """
 
@@ -108,7 +112,12 @@ class Explorer:
                         safe[here] = 1
                     led_from.setdefault(there, []).append(here)
         _spread(safe, led_from)
-        return Explored(len(number), safe.count(0), self._story(list(number), came_from, safe.find(0)), self._workers.values)
+        return Explored(
+            len(number),
+            safe.count(0),
+            self._story(list(number), came_from, safe.find(0)),
+            self._workers.values,
+        )
 
     def _start(self) -> World:
         """Everybody is asleep, and has been for long."""
@@ -120,7 +129,9 @@ class Explorer:
 
     def _is_safe(self, world: World) -> bool:
         """Nothing waits, or nobody could take it."""
-        return not self._has_waiting(world[0]) or not any(self._workers.values[worker].free for worker in world[1:])
+        return not self._has_waiting(world[0]) or not any(
+            self._workers.values[worker].free for worker in world[1:]
+        )
 
     def _has_waiting(self, scene: int) -> bool:
         return any(phase in WAITING for phase, _ in self._scenes.values[scene].jobs)
@@ -133,14 +144,29 @@ class Explorer:
     def _following(self, world: World) -> Iterator[tuple[World, bool, bool]]:
         scene, *workers = world
         for after, ring in self._inserts(scene):
-            yield self._world(after, workers if ring is None else [self._heard(worker, ring) for worker in workers]), False, False
+            yield (
+                self._world(
+                    after,
+                    workers if ring is None else [self._heard(worker, ring) for worker in workers],
+                ),
+                False,
+                False,
+            )
         if self._scenes.values[scene].bell is Bell.MUTED:
-            yield self._world(self._run_out(scene), workers), self._nobody_renews(scene, workers), False
+            yield (
+                self._world(self._run_out(scene), workers),
+                self._nobody_renews(scene, workers),
+                False,
+            )
         has_sleep_lock = [self._workers.values[worker].lock for worker in workers]
         for place, worker in enumerate(workers):
             others_lie = sum(has_sleep_lock) > has_sleep_lock[place]
             for after, moved, own, ring, claims in self._effects(scene, worker, place, others_lie):
-                all_workers = workers.copy() if ring is None else [self._heard(other, ring) for other in workers]
+                all_workers = (
+                    workers.copy()
+                    if ring is None
+                    else [self._heard(other, ring) for other in workers]
+                )
                 all_workers[place] = moved
                 yield self._world(after, all_workers), own, claims
 
@@ -156,11 +182,19 @@ class Explorer:
         return self._scene(self._scenes.values[scene]._replace(bell=Bell.RUN_OUT))
 
     def _inserts(self, scene: int) -> list[tuple[int, Reason | None]]:
-        return [(self._scene(after), ring) for after, ring in self._moves.of_producers(self._scenes.values[scene])]
+        return [
+            (self._scene(after), ring)
+            for after, ring in self._moves.of_producers(self._scenes.values[scene])
+        ]
 
     def _effects(self, scene: int, worker: int, place: int, others_lie: bool) -> list[Effect]:
-        moves = self._moves.of(self._scenes.values[scene], self._workers.values[worker], place, others_lie=others_lie)
-        effects = (Effect(self._scene(move.scene), self._workers.of(move.worker), *move[2:]) for move in moves)
+        moves = self._moves.of(
+            self._scenes.values[scene], self._workers.values[worker], place, others_lie=others_lie
+        )
+        effects = (
+            Effect(self._scene(move.scene), self._workers.of(move.worker), *move[2:])
+            for move in moves
+        )
         return [
             effect
             for effect in dict.fromkeys(effects)
@@ -174,21 +208,32 @@ class Explorer:
 
     def _scene(self, scene: Scene) -> int:
         """Without anybody who reads the bell, it does not matter how it stands."""
-        if not self._reads_bells and (scene.bell is Bell.RUN_OUT or not any(phase is Phase.NEW for phase, _ in scene.jobs)):
+        if not self._reads_bells and (
+            scene.bell is Bell.RUN_OUT or not any(phase is Phase.NEW for phase, _ in scene.jobs)
+        ):
             scene = scene._replace(bell=Bell.OPEN)
         return self._scenes.of(scene)
 
     def _world(self, scene: int, workers: list[int]) -> World:
-        """Workers change places until they are in order; who waits for a transaction is still the same one."""
+        """Workers change places until they are in order; who waits for a transaction is still the
+        same one.
+        """
         ordered = sorted(workers)
         if ordered != workers:
-            scene = self._reordered(scene, tuple(sorted(range(len(workers)), key=workers.__getitem__)))
+            scene = self._reordered(
+                scene, tuple(sorted(range(len(workers)), key=workers.__getitem__))
+            )
         return (scene, *ordered)
 
     def _reordered(self, scene: int, order: tuple[int, ...]) -> int:
         before = self._scenes.values[scene]
         jobs = (
-            (phase, sum((bits >> old & 1) << new for new, old in enumerate(order)) if phase in IN_FLIGHT else bits)
+            (
+                phase,
+                sum((bits >> old & 1) << new for new, old in enumerate(order))
+                if phase in IN_FLIGHT
+                else bits,
+            )
             for phase, bits in before.jobs
         )
         return self._scene(before._replace(jobs=tuple(sorted(jobs))))
@@ -200,7 +245,15 @@ class Explorer:
             return []
         before = self._story(worlds, came_from, came_from[place]) if place else []
         scene, *workers = worlds[place]
-        return [*before, " | ".join([str(self._scenes.values[scene]), *(str(self._workers.values[worker]) for worker in workers)])]
+        return [
+            *before,
+            " | ".join(
+                [
+                    str(self._scenes.values[scene]),
+                    *(str(self._workers.values[worker]) for worker in workers),
+                ]
+            ),
+        ]
 
 
 def _spread(safe: bytearray, led_from: dict[int, list[int]]) -> None:

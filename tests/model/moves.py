@@ -1,6 +1,8 @@
-"""What can happen next: to the producers' jobs, to one worker from outside, and what the worker does itself.
+"""What can happen next: to the producers' jobs, to one worker from outside, and what the worker
+does itself.
 
-A worker's transitions are those that run in production. What they ask for is performed here, one write or read of what is shared
+A worker's transitions are those that run in production. What they ask for is performed here, one
+write or read of what is shared
 at a time, and answered.
 """
 
@@ -31,11 +33,26 @@ from hybrid_runner.policy.doorbell import (
     Wait,
     Woken,
 )
-from tests.model.worlds import DEAD, IN_FLIGHT, WAITING, Bell, Chances, Job, Life, ListenConnection, Phase, Rules, Scene, Worker
+from tests.model.worlds import (
+    DEAD,
+    IN_FLIGHT,
+    WAITING,
+    Bell,
+    Chances,
+    Job,
+    Life,
+    ListenConnection,
+    Phase,
+    Rules,
+    Scene,
+    Worker,
+)
 
 
 class Move(NamedTuple):
-    """What follows. `own`: it comes by itself, without a briskness, a slowness or a user that nobody promises."""
+    """What follows. `own`: it comes by itself, without a briskness, a slowness or a user that
+    nobody promises.
+    """
 
     scene: Scene
     worker: Worker
@@ -99,14 +116,24 @@ class Moves:
         if scene.crashes:
             after = _without(scene, place)._replace(crashes=scene.crashes - 1)
             yield Move(after, DEAD, own=False)
-            if worker.stage:  # the server may end the statement that was sent, or end it with the session
-                yield Move(after, worker._replace(free=0, running=0, flag=None, life=Life.DYING), own=False)
+            if (
+                worker.stage
+            ):  # the server may end the statement that was sent, or end it with the session
+                yield Move(
+                    after, worker._replace(free=0, running=0, flag=None, life=Life.DYING), own=False
+                )
 
     def _leaves(self, scene: Scene, worker: Worker, place: int) -> Iterator[Move]:
-        """Stopped between two actions; whoever may have muted the bell opens it and rings for help, in one statement."""
+        """Stopped between two actions; whoever may have muted the bell opens it and rings for help,
+        in one statement.
+        """
         if scene.leaves and not worker.stage:
             after = _without(scene, place)._replace(leaves=scene.leaves - 1)
-            if self._rules.leaving_is_told and worker.step[0].mode in (Mode.AWAKE, Mode.FULL, Mode.FALLING):
+            if self._rules.leaving_is_told and worker.step[0].mode in (
+                Mode.AWAKE,
+                Mode.FULL,
+                Mode.FALLING,
+            ):
                 yield Move(after._replace(bell=Bell.OPEN), DEAD, own=False, ring=Reason.HELP)
             else:
                 yield Move(after, DEAD, own=False)
@@ -120,13 +147,21 @@ class Moves:
                     own=False,
                 )
             case ListenConnection.BROKEN:  # it rings itself now and then, and misses that ring
-                yield Move(scene, _flagged(worker._replace(listening=ListenConnection.LOST), Reason.LISTENER))
+                yield Move(
+                    scene,
+                    _flagged(worker._replace(listening=ListenConnection.LOST), Reason.LISTENER),
+                )
             case ListenConnection.LOST:
-                yield Move(scene, _flagged(worker._replace(listening=ListenConnection.HEARS), Reason.LISTENER))
+                yield Move(
+                    scene,
+                    _flagged(worker._replace(listening=ListenConnection.HEARS), Reason.LISTENER),
+                )
 
     # --- what it does
 
-    def _acts(self, scene: Scene, worker: Worker, place: int, *, others_lie: bool) -> Iterator[Move]:
+    def _acts(
+        self, scene: Scene, worker: Worker, place: int, *, others_lie: bool
+    ) -> Iterator[Move]:
         action = worker.step[1]
         match action:
             case Wait(pause):
@@ -134,9 +169,18 @@ class Moves:
             case Look(sweep):
                 yield from self._looks(scene, worker, place, sweep=sweep)
             case _ if worker.listening is not ListenConnection.HEARS and worker.life is Life.ALIVE:
-                yield self._answered(scene, _flagged(worker, Reason.LISTENER), place, ListenerLost())
+                yield self._answered(
+                    scene, _flagged(worker, Reason.LISTENER), place, ListenerLost()
+                )
             case Mute(mute_mode, drop_sleep_lock):
-                yield self._mutes(scene, worker, place, mute_mode, drop_sleep_lock=drop_sleep_lock, others_lie=others_lie)
+                yield self._mutes(
+                    scene,
+                    worker,
+                    place,
+                    mute_mode,
+                    drop_sleep_lock=drop_sleep_lock,
+                    others_lie=others_lie,
+                )
             case Open(take_sleep_lock):
                 yield self._opens(scene, worker, place, take_sleep_lock=take_sleep_lock)
             case MarkInFlight():
@@ -149,7 +193,11 @@ class Moves:
         unrenewed = pause is Pause.RENEWAL and not self._rules.full_renews
         if worker.flag is None and (pause is Pause.NEVER or unrenewed):
             return
-        woken = Woken(worker.flag or Reason.PAUSE, hearing=worker.listening is not ListenConnection.LOST, free=worker.free > 0)
+        woken = Woken(
+            worker.flag or Reason.PAUSE,
+            hearing=worker.listening is not ListenConnection.LOST,
+            free=worker.free > 0,
+        )
         lowered = worker._replace(flag=None) if self._rules.lower_before_look else worker
         yield self._answered(scene, lowered, place, woken)
 
@@ -160,7 +208,9 @@ class Moves:
         brisk += [(True, True, True)] if self._chances.saturation else []
         sweeps = (True, False) if sweep and self._chances.late_commits else (sweep,)
         for swept, (is_brisk, renew, saturated) in product(sweeps, brisk):
-            after, busy, found = _claimed(scene, lowered, late=swept or not self._chances.late_commits)
+            after, busy, found = _claimed(
+                scene, lowered, late=swept or not self._chances.late_commits
+            )
             answer = Looked(found, not busy.free, swept, is_brisk, renew, saturated)
             move = self._answered(after, busy, place, answer)
             yield move._replace(own=not is_brisk and swept is sweep, claims=found)
@@ -172,10 +222,19 @@ class Moves:
         if is_first and take_sleep_lock:
             first = (scene, locked) if self._rules.lie_down_first else (opened, worker)
             return Move(first[0], first[1]._replace(stage=1))
-        return self._answered(opened if self._rules.lie_down_first or is_first else scene, locked, place, Opened())
+        return self._answered(
+            opened if self._rules.lie_down_first or is_first else scene, locked, place, Opened()
+        )
 
     def _mutes(
-        self, scene: Scene, worker: Worker, place: int, mute_mode: MuteMode, *, drop_sleep_lock: bool, others_lie: bool
+        self,
+        scene: Scene,
+        worker: Worker,
+        place: int,
+        mute_mode: MuteMode,
+        *,
+        drop_sleep_lock: bool,
+        others_lie: bool,
     ) -> Move:
         match worker.stage:
             case 0 if drop_sleep_lock and self._rules.rise_before_mute:
@@ -185,7 +244,9 @@ class Moves:
             case 2 if mute_mode is MuteMode.LOOKING or not others_lie:
                 return self._answered(scene, worker, place, Muted(undone=False))
             case 2 if mute_mode is MuteMode.FULL:
-                return Move(scene, worker._replace(stage=3))  # it has seen a sleeper, and acts on it later
+                return Move(
+                    scene, worker._replace(stage=3)
+                )  # it has seen a sleeper, and acts on it later
             case 3:
                 return Move(scene._replace(bell=Bell.OPEN), worker._replace(stage=4))
             case _:
@@ -216,8 +277,12 @@ def _flagged(worker: Worker, reason: Reason) -> Worker:
 
 
 def _claimed(scene: Scene, worker: Worker, *, late: bool) -> tuple[Scene, Worker, bool]:
-    """One look: as many jobs as there are free slots; the late ones last, so that they are left behind."""
-    visible = [job for job in scene.jobs if job[0] is Phase.COMMITTED or (late and job[0] is Phase.LATE)]
+    """One look: as many jobs as there are free slots; the late ones last, so that they are left
+    behind.
+    """
+    visible = [
+        job for job in scene.jobs if job[0] is Phase.COMMITTED or (late and job[0] is Phase.LATE)
+    ]
     taken, jobs = visible[: worker.free], list(scene.jobs)
     for job in taken:
         jobs.remove(job)
@@ -233,11 +298,15 @@ def _moved(scene: Scene, job: Job, phase: Phase) -> Scene:
 
 
 def _witnessed(scene: Scene, place: int) -> Scene:
-    return scene._replace(jobs=tuple(sorted((p, b | 1 << place if p in IN_FLIGHT else b) for p, b in scene.jobs)))
+    return scene._replace(
+        jobs=tuple(sorted((p, b | 1 << place if p in IN_FLIGHT else b) for p, b in scene.jobs))
+    )
 
 
 def _without(scene: Scene, place: int) -> Scene:
     """Nobody at this place waits for transactions any more."""
     if not any(bits >> place & 1 for _, bits in scene.jobs):
         return scene
-    return scene._replace(jobs=tuple(sorted((phase, bits & ~(1 << place)) for phase, bits in scene.jobs)))
+    return scene._replace(
+        jobs=tuple(sorted((phase, bits & ~(1 << place)) for phase, bits in scene.jobs))
+    )

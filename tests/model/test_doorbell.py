@@ -1,4 +1,6 @@
-"""The transitions that run in production, in every interleaving: no committed job is left to the fallback poll."""
+"""The transitions that run in production, in every interleaving: no committed job is left to the
+fallback poll.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def told(explored: Explored) -> str:
     [((1, 1), 3, 60_000), ((1, 2), 3, 100_000), ((2, 2), 3, 40_000), ((1, 1, 1), 2, 100_000)],
     ids=str,
 )
-def test_no_committed_job_waits_beside_a_free_slot(slots: tuple[int, ...], producers: int, at_least: int) -> None:
+def test_no_committed_job_waits_beside_a_free_slot(
+    slots: tuple[int, ...], producers: int, at_least: int
+) -> None:
     explored = explore(slots, producers, Chances())
     assert not explored.bad, told(explored)
     assert explored.worlds > at_least
@@ -37,11 +41,21 @@ def test_no_committed_job_waits_beside_a_free_slot(slots: tuple[int, ...], produ
     ("slots", "chances", "at_least"),
     [
         pytest.param((1, 2), Chances(crashes=1), 30_000, id="a worker dies at any moment"),
-        pytest.param((1, 2), Chances(losses=1), 100_000, id="a listener is lost, noticed or not, and comes back"),
-        pytest.param((1, 2), Chances(leaves=1), 10_000, id="a worker is stopped at any moment"),
-        pytest.param((1, 1), Chances(heartbeats=True), 40_000, id="a mute runs out under a slow owner"),
         pytest.param(
-            (1, 2), Chances(late_commits=True), 20_000, id="transactions commit behind the frontier, and sweeps are too dear"
+            (1, 2),
+            Chances(losses=1),
+            100_000,
+            id="a listener is lost, noticed or not, and comes back",
+        ),
+        pytest.param((1, 2), Chances(leaves=1), 10_000, id="a worker is stopped at any moment"),
+        pytest.param(
+            (1, 1), Chances(heartbeats=True), 40_000, id="a mute runs out under a slow owner"
+        ),
+        pytest.param(
+            (1, 2),
+            Chances(late_commits=True),
+            20_000,
+            id="transactions commit behind the frontier, and sweeps are too dear",
         ),
         pytest.param((1, 2), Chances(saturation=True), 40_000, id="looks keep coming back full"),
     ],

@@ -26,7 +26,9 @@ LATE = Chances(late_commits=True)
         (broken.StaysAsleepWhenDeaf, LISTENER, (1,), 1),
     ],
 )
-def test_without_its_rule_a_job_is_lost(doorbell: type[Doorbell], chances: Chances, slots: tuple[int, ...], producers: int) -> None:
+def test_without_its_rule_a_job_is_lost(
+    doorbell: type[Doorbell], chances: Chances, slots: tuple[int, ...], producers: int
+) -> None:
     assert Explorer(slots, producers, chances, doorbell=doorbell()).explore().bad
 
 
@@ -35,7 +37,10 @@ def test_without_its_rule_a_job_is_lost(doorbell: type[Doorbell], chances: Chanc
     [
         pytest.param(Rules(lower_before_look=False), id="the flag is lowered after the look"),
         pytest.param(Rules(open_when_falling=False), id="the bell stays muted while asleep"),
-        pytest.param(Rules(lie_down_first=False, full_renews=False), id="the lock comes after the bell, and nobody asks again"),
+        pytest.param(
+            Rules(lie_down_first=False, full_renews=False),
+            id="the lock comes after the bell, and nobody asks again",
+        ),
     ],
 )
 def test_performed_otherwise_a_job_is_lost(rules: Rules) -> None:
@@ -54,7 +59,9 @@ def test_performed_otherwise_a_job_is_lost(rules: Rules) -> None:
     ],
 )
 @pytest.mark.parametrize(("slots", "producers"), [((1, 1), 2), ((1, 2), 2), ((2, 2), 3)], ids=str)
-def test_these_alone_cost_time_and_no_job(rules: Rules, slots: tuple[int, ...], producers: int) -> None:
+def test_these_alone_cost_time_and_no_job(
+    rules: Rules, slots: tuple[int, ...], producers: int
+) -> None:
     assert not Explorer(slots, producers, rules=rules).explore().bad
 
 
@@ -72,7 +79,9 @@ def test_a_mute_that_ran_out_is_how_a_death_shows() -> None:
 
 
 def test_a_death_that_leaves_no_mute_behind_shows_in_overdue_jobs_alone() -> None:
-    """It died as it fell asleep, or in the midst of the statement that undid its mute: what was quiet is still to be found."""
+    """It died as it fell asleep, or in the midst of the statement that undid its mute: what was
+    quiet is still to be found.
+    """
     unseen = Explorer((1, 1), 2, DEATH, Rules(overdue=False)).explore()
     assert unseen.bad
     assert "bell open" in unseen.story[-1]

@@ -50,7 +50,9 @@ WAITING = (Phase.COMMITTED, Phase.LATE)
 
 
 class Scene(NamedTuple):
-    """What is shared, but for locks and flags. Jobs are sorted: producers are alike. What was claimed is with its worker."""
+    """What is shared, but for locks and flags. Jobs are sorted: producers are alike. What was
+    claimed is with its worker.
+    """
 
     bell: Bell
     jobs: tuple[Job, ...]
@@ -62,7 +64,10 @@ class Scene(NamedTuple):
     """How many workers may still be stopped."""
 
     def __str__(self) -> str:
-        jobs = (phase.name.lower() + (f" awaited by {bits:b}" if bits else "") for phase, bits in self.jobs)
+        jobs = (
+            phase.name.lower() + (f" awaited by {bits:b}" if bits else "")
+            for phase, bits in self.jobs
+        )
         return f"bell {self.bell.name.lower()}; jobs {', '.join(jobs) or 'none'}"
 
 
@@ -87,7 +92,10 @@ class Worker(NamedTuple):
         marks += [self.flag.way] if self.flag is not None else []
         marks += ["lock"] if self.lock else []
         marks += [self.listening.value] if self.listening is not ListenConnection.HEARS else []
-        return f"{state.mode.value} {action} part {self.stage}, {self.free} free, {self.running} running [{' '.join(marks)}]"
+        return (
+            f"{state.mode.value} {action} part {self.stage}, {self.free} free, {self.running}"
+            f" running [{' '.join(marks)}]"
+        )
 
 
 class Chances(NamedTuple):

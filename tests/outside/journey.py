@@ -1,4 +1,6 @@
-"""A job's way through retry, snooze and two workers, from a plain INSERT with a traceparent to its end in Jaeger."""
+"""A job's way through retry, snooze and two workers, from a plain INSERT with a traceparent to its
+end in Jaeger.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Journey:
     spans: list[Span]
 
 
-async def travelled(dsn: str, database: Connection, folder: Path, endpoint: str, jaeger: Jaeger) -> Journey:
+async def travelled(
+    dsn: str, database: Connection, folder: Path, endpoint: str, jaeger: Jaeger
+) -> Journey:
     """One job: retried once, snoozed once, moved by SIGTERM to a second worker, completed."""
     (folder / "tasks.py").write_text(TASKS)
     trace_id, parent_id = secrets.token_hex(16), secrets.token_hex(8)

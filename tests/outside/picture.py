@@ -1,4 +1,6 @@
-"""Draws the trace of a journey as Jaeger's API tells it: `python -m tests.outside.picture docs/pictures/trace.png`."""
+"""Draws the trace of a journey as Jaeger's API tells it: `python -m tests.outside.picture
+docs/pictures/trace.png`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ FAILED = "#b3413a"
 
 def draw(journey: Journey, path: Path) -> None:
     """A line for each span, below each other as they began."""
-    spans = sorted(journey.spans, key=lambda span: (span.parent_id != journey.parent_id, span.start, span.end))
+    spans = sorted(
+        journey.spans, key=lambda span: (span.parent_id != journey.parent_id, span.start, span.end)
+    )
     began = min(span.start for span in spans)
     longest = (max(span.end for span in spans) - began) / 1e6
     figure = Figure(figsize=(12, 0.42 * len(spans) + 1.2), dpi=110, layout="constrained")
@@ -32,12 +36,27 @@ def draw(journey: Journey, path: Path) -> None:
         start, length = (span.start - began) / 1e6, (span.end - span.start) / 1e6
         failed = span.status == "error"
         axes.barh(
-            row, max(length, longest / 400), left=start, height=0.55, color="#b3413a" if failed else COLOURS[span.name.split()[0]]
+            row,
+            max(length, longest / 400),
+            left=start,
+            height=0.55,
+            color="#b3413a" if failed else COLOURS[span.name.split()[0]],
         )
         is_late = start + length > 0.62 * longest
         place = start - 0.006 * longest if is_late else start + length + 0.006 * longest
-        axes.text(place, row, said(span), va="center", ha="right" if is_late else "left", fontsize=8, color="#374151")
-    axes.set_yticks(range(len(spans)), [("" if span.parent_id == journey.parent_id else "    ") + span.name for span in spans])
+        axes.text(
+            place,
+            row,
+            said(span),
+            va="center",
+            ha="right" if is_late else "left",
+            fontsize=8,
+            color="#374151",
+        )
+    axes.set_yticks(
+        range(len(spans)),
+        [("" if span.parent_id == journey.parent_id else "    ") + span.name for span in spans],
+    )
     axes.set_ylim(len(spans) - 0.4, -0.6)
     axes.set_xlim(-0.01 * longest, 1.04 * longest)
     axes.set_xlabel("ms since the INSERT")
@@ -60,11 +79,17 @@ def said(span: Span) -> str:
             return ""
         case "wait":
             taken = span.events[0][1]
-            return f"{lasted}, found by {taken['hybrid_runner.way']}, claimed by {taken['hybrid_runner.worker.id']}"
+            return (
+                f"{lasted}, found by {taken['hybrid_runner.way']}, claimed by"
+                f" {taken['hybrid_runner.worker.id']}"
+            )
         case "run":
             why = f": {span.status_message}" if span.status_message else ""
             where = span.resource["service.instance.id"]
-            return f"{lasted} on {where}, attempt {told['hybrid_runner.attempt']}, {told['hybrid_runner.outcome']}{why}"
+            return (
+                f"{lasted} on {where}, attempt {told['hybrid_runner.attempt']},"
+                f" {told['hybrid_runner.outcome']}{why}"
+            )
         case _:
             return f"{lasted}, {told['hybrid_runner.delay.why']}"
 

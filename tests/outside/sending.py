@@ -14,7 +14,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
 SERVICE = {"service.name": "sender", "service.instance.id": "one", "zone": "here"}
-ATTRIBUTES: dict[str, bool | int | float | list[str]] = {"number": 7, "quick": True, "share": 0.5, "words": ["a", "b"]}
+ATTRIBUTES: dict[str, bool | int | float | list[str]] = {
+    "number": 7,
+    "quick": True,
+    "share": 0.5,
+    "words": ["a", "b"],
+}
 
 
 def send_trace(endpoint: str) -> str:
@@ -22,7 +27,9 @@ def send_trace(endpoint: str) -> str:
     provider = TracerProvider(resource=Resource(SERVICE), shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
     tracer = provider.get_tracer("tests")
-    with tracer.start_as_current_span("parent", kind=SpanKind.CONSUMER, attributes=ATTRIBUTES) as parent:
+    with tracer.start_as_current_span(
+        "parent", kind=SpanKind.CONSUMER, attributes=ATTRIBUTES
+    ) as parent:
         parent.add_event("first", {"way": "ring"})
         parent.add_event("second")
         with tracer.start_as_current_span("child", links=[Link(parent.get_span_context())]):
@@ -34,7 +41,9 @@ def send_trace(endpoint: str) -> str:
 
 def send_metrics(endpoint: str, name: str, amount: int) -> None:
     """A counter of that name with a label."""
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{endpoint}/v1/metrics"), export_interval_millis=60_000)
+    reader = PeriodicExportingMetricReader(
+        OTLPMetricExporter(f"{endpoint}/v1/metrics"), export_interval_millis=60_000
+    )
     provider = MeterProvider([reader], resource=Resource(SERVICE), shutdown_on_exit=False)
     provider.get_meter("tests").create_counter(name, unit="1").add(amount, {"queue": "images"})
     provider.shutdown()

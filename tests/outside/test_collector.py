@@ -1,4 +1,6 @@
-"""F1 F4: the shipped otel-collector.yaml in a real Collector, before a real Jaeger and a real Prometheus."""
+"""F1 F4: the shipped otel-collector.yaml in a real Collector, before a real Jaeger and a real
+Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ def validated(configuration: Path, **settings: str) -> subprocess.CompletedProce
     """What `otelcol validate` says."""
     program = opentelemetry_collector.find() or missing(opentelemetry_collector.why_absent())
     command = [program, "validate", "--config", str(configuration)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **settings}, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, **settings},
+        check=False,
+    )
 
 
 def test_the_shipped_configuration_is_valid_without_any_setting() -> None:
@@ -59,14 +68,20 @@ async def test_jaeger_has_no_spans_of_a_trace_that_nobody_sent(jaeger: Jaeger) -
 
 
 async def test_metrics_that_are_sent_to_the_collector_are_scraped_from_it(
-    otel_collector: OpenTelemetryCollector, prometheus: Callable[..., AbstractContextManager[Prometheus]]
+    otel_collector: OpenTelemetryCollector,
+    prometheus: Callable[..., AbstractContextManager[Prometheus]],
 ) -> None:
     await sent_metrics(otel_collector.endpoint, "tests.things", 5)
-    with prometheus({"fleet": otel_collector.metrics_page, "collector": otel_collector.own_metrics_page}) as server:
+    with prometheus(
+        {"fleet": otel_collector.metrics_page, "collector": otel_collector.own_metrics_page}
+    ) as server:
         [sample] = await server.until("tests_things_total")
         [accepted] = await server.until("otelcol_receiver_accepted_metric_points > 0")
     assert sample["value"][1] == "5"
-    assert sample["metric"].items() >= {"queue": "images", "job": "fleet", "exported_job": "sender"}.items()
+    assert (
+        sample["metric"].items()
+        >= {"queue": "images", "job": "fleet", "exported_job": "sender"}.items()
+    )
     assert accepted["metric"]["job"] == "collector"
 
 

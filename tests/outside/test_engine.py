@@ -19,7 +19,12 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_engine_runs_a_container_and_tells_what_it_said(docker_engine: Engine) -> None:
     said = docker_engine.docker(
-        "run", "--rm", "python:3.11-slim-bookworm", "python", "-c", "import sys; print(sys.version_info[:2])"
+        "run",
+        "--rm",
+        "python:3.11-slim-bookworm",
+        "python",
+        "-c",
+        "import sys; print(sys.version_info[:2])",
     )
     assert said == "(3, 11)"
 
@@ -33,14 +38,20 @@ def test_there_is_a_compose_that_knows_health_checks(docker_engine: Engine) -> N
     assert int(docker_engine.compose("version", "--short").lstrip("v").partition(".")[0]) >= 2
 
 
-def test_where_an_engine_answers_tests_get_their_postgres_from_testcontainers(docker_engine: Engine, nothing_said: None) -> None:
+def test_where_an_engine_answers_tests_get_their_postgres_from_testcontainers(
+    docker_engine: Engine, nothing_said: None
+) -> None:
     choice = choose_server()
     assert choice.what == "postgres:18 in a container"
     server = choice.start()
     try:
-        [container] = docker_engine.docker("ps", "--quiet", "--filter", "ancestor=postgres:18").splitlines()
+        [container] = docker_engine.docker(
+            "ps", "--quiet", "--filter", "ancestor=postgres:18"
+        ).splitlines()
         with server.administrator() as connection:
-            assert connection.execute("SELECT current_setting('server_version_num')::int / 10000").fetchone() == (18,)
+            assert connection.execute(
+                "SELECT current_setting('server_version_num')::int / 10000"
+            ).fetchone() == (18,)
             assert connection.execute("SELECT current_setting('fsync')").fetchone() == ("off",)
     finally:
         server.stop()
@@ -49,8 +60,12 @@ def test_where_an_engine_answers_tests_get_their_postgres_from_testcontainers(do
         pass
 
 
-@pytest.mark.parametrize(("word", "what"), [("container", "postgres:18 in a container"), ("embedded", "an embedded one")])
-def test_a_server_can_be_asked_for_by_name(word: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("word", "what"), [("container", "postgres:18 in a container"), ("embedded", "an embedded one")]
+)
+def test_a_server_can_be_asked_for_by_name(
+    word: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(SERVER_VARIABLE, word)
     assert choose_server().what.startswith(what)
 
@@ -66,16 +81,25 @@ def test_a_named_server_comes_first(nothing_said: None, monkeypatch: pytest.Monk
     assert choose_server().what == f"the server named by {DSN_VARIABLE}"
 
 
-def test_without_an_engine_the_server_is_embedded(nothing_said: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_the_server_is_embedded(
+    nothing_said: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nobody/listens/here")
-    assert choose_server().what == "an embedded one (SKIPPED: testcontainers, no container engine answers)"
+    assert (
+        choose_server().what
+        == "an embedded one (SKIPPED: testcontainers, no container engine answers)"
+    )
 
 
-@pytest.mark.parametrize(("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+@pytest.mark.parametrize(
+    ("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)]
+)
 def test_what_is_missing_is_skipped_and_where_nothing_may_be_it_fails(
     required: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(REQUIRE_VARIABLE, required)
-    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception), match="there is no such thing") as raised:
+    with pytest.raises(
+        (pytest.skip.Exception, pytest.fail.Exception), match="there is no such thing"
+    ) as raised:
         missing("there is no such thing")
     assert raised.type is outcome

@@ -23,9 +23,26 @@ def test_it(started):
 
 def test_on_sigterm_fixtures_end_what_they_started(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "--rootdir", str(tmp_path), "--timeout", "30", "test_it.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.conftest",
+        "--rootdir",
+        str(tmp_path),
+        "--timeout",
+        "30",
+        "test_it.py",
+    ]
     ended = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=50, check=False
+        command,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
     assert "KeyboardInterrupt" in ended.stdout, ended.stdout + ended.stderr
     assert (tmp_path / "given_back").exists()

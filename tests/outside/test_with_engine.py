@@ -1,4 +1,6 @@
-"""tools/with_engine, with an engine that only does to the network what Docker does, in a network of its own."""
+"""tools/with_engine, with an engine that only does to the network what Docker does, in a network of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -73,14 +75,27 @@ def tools(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "result"), [("exit 3", 3), ("kill $PPID; exec sleep 60", 143), ("kill -INT $PPID; exec sleep 60", 130)]
+    ("command", "result"),
+    [("exit 3", 3), ("kill $PPID; exec sleep 60", 143), ("kill -INT $PPID; exec sleep 60", 130)],
 )
-def test_the_network_is_as_it_was_once_the_engine_has_ended_and_so_has_the_command(command: str, result: int, tools: Path) -> None:
+def test_the_network_is_as_it_was_once_the_engine_has_ended_and_so_has_the_command(
+    command: str, result: int, tools: Path
+) -> None:
     cache = tools.parent / "cache"
     environment = os.environ | {
-        "DOCKER_HOST": "unix:///nobody/listens/here", "XDG_CACHE_HOME": str(cache), "TOOLS": str(tools), "COMMAND": command,
-    }  # fmt: skip
-    asked = subprocess.run([*ALONE, "bash", "-c", ASKED], env=environment, capture_output=True, text=True, timeout=50, check=False)
+        "DOCKER_HOST": "unix:///nobody/listens/here",
+        "XDG_CACHE_HOME": str(cache),
+        "TOOLS": str(tools),
+        "COMMAND": command,
+    }
+    asked = subprocess.run(
+        [*ALONE, "bash", "-c", ASKED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
     assert asked.returncode == result, asked.stderr
     before, during, after = ((cache / name).read_text() for name in ("before", "during", "after"))
     assert "docker0" in during

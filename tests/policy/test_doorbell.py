@@ -1,4 +1,6 @@
-"""The doorbell's transitions as a table: where a worker stands, what it is told, where it stands then, what it does next."""
+"""The doorbell's transitions as a table: where a worker stands, what it is told, where it stands
+then, what it does next.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,12 @@ ROWS: dict[str, list[Row]] = {
     ],
     "a listener that is back before anybody asked has no lock either": [
         (ASLEEP, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
-        (LEFT_OPEN, woken(Reason.LISTENER, free=False), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+        (
+            LEFT_OPEN,
+            woken(Reason.LISTENER, free=False),
+            BellState(Mode.FALLING),
+            Open(take_sleep_lock=True),
+        ),
     ],
     "falling asleep: lie down, open, ask who is in flight, ask until they ended, sweep": [
         (AWAKE, looked(), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
@@ -126,8 +133,18 @@ ROWS: dict[str, list[Row]] = {
     "awake, it mutes now and then, and looks": [
         (AWAKE, looked(found=True, brisk=True), AWAKE, Wait(Pause.FOUND)),
         (AWAKE, looked(brisk=True), AWAKE, Wait(Pause.EMPTY)),
-        (AWAKE, looked(brisk=True, renew=True), AWAKE, Mute(MuteMode.LOOKING, drop_sleep_lock=False)),
-        (AWAKE, looked(brisk=True, renew=True, saturated=True), AWAKE, Mute(MuteMode.SATURATED, drop_sleep_lock=False)),
+        (
+            AWAKE,
+            looked(brisk=True, renew=True),
+            AWAKE,
+            Mute(MuteMode.LOOKING, drop_sleep_lock=False),
+        ),
+        (
+            AWAKE,
+            looked(brisk=True, renew=True, saturated=True),
+            AWAKE,
+            Mute(MuteMode.SATURATED, drop_sleep_lock=False),
+        ),
         (AWAKE, Muted(undone=False), AWAKE, LOOK),
         (AWAKE, woken(Reason.PAUSE), AWAKE, LOOK),
         (AWAKE, woken(Reason.RING), AWAKE, LOOK),
@@ -143,20 +160,50 @@ ROWS: dict[str, list[Row]] = {
         (AWAKE, looked(found=True, full=True, brisk=True), FRESH, Wait(Pause.FRESH)),
     ],
     "under load the mute goes on meanwhile": [
-        (AWAKE, looked(found=True, full=True, brisk=True, renew=True), FRESH, Mute(MuteMode.LOOKING, drop_sleep_lock=False)),
-        (ASLEEP, looked(found=True, full=True, brisk=True, renew=True), FRESH, GET_UP_AND_LOOK_ALONE),
+        (
+            AWAKE,
+            looked(found=True, full=True, brisk=True, renew=True),
+            FRESH,
+            Mute(MuteMode.LOOKING, drop_sleep_lock=False),
+        ),
+        (
+            ASLEEP,
+            looked(found=True, full=True, brisk=True, renew=True),
+            FRESH,
+            GET_UP_AND_LOOK_ALONE,
+        ),
         (FRESH, Muted(undone=False), FRESH, Wait(Pause.FRESH)),
     ],
     "then it mutes, and asks whether anybody sleeps": [
-        (has_sleep_lock(FRESH), woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=True)),
-        (FRESH, woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=False)),
+        (
+            has_sleep_lock(FRESH),
+            woken(Reason.PAUSE, free=False),
+            MUTING,
+            Mute(MuteMode.FULL, drop_sleep_lock=True),
+        ),
+        (
+            FRESH,
+            woken(Reason.PAUSE, free=False),
+            MUTING,
+            Mute(MuteMode.FULL, drop_sleep_lock=False),
+        ),
     ],
     "if nobody does, it renews the mute; if somebody does, the bell is open and theirs": [
         (MUTING, Muted(undone=False), MUTING, Wait(Pause.RENEWAL)),
-        (MUTING, woken(Reason.PAUSE, free=False), MUTING, Mute(MuteMode.FULL, drop_sleep_lock=False)),
+        (
+            MUTING,
+            woken(Reason.PAUSE, free=False),
+            MUTING,
+            Mute(MuteMode.FULL, drop_sleep_lock=False),
+        ),
         (MUTING, Muted(undone=True), LEFT_OPEN, Wait(Pause.NEVER)),
         (LEFT_OPEN, woken(Reason.RING, free=False), LEFT_OPEN, Wait(Pause.NEVER)),
-        (LEFT_OPEN, woken(Reason.TIMER, free=False), LEFT_OPEN, Mute(MuteMode.FULL, drop_sleep_lock=False)),
+        (
+            LEFT_OPEN,
+            woken(Reason.TIMER, free=False),
+            LEFT_OPEN,
+            Mute(MuteMode.FULL, drop_sleep_lock=False),
+        ),
     ],
     "a free slot looks at once": [
         (FRESH, woken(Reason.SLOT), AWAKE, LOOK),
@@ -169,7 +216,11 @@ ROWS: dict[str, list[Row]] = {
 
 @pytest.mark.parametrize(
     ("stand", "answer", "after", "action"),
-    [pytest.param(*row, id=f"{law} {number}") for law, rows in ROWS.items() for number, row in enumerate(rows, 1)],
+    [
+        pytest.param(*row, id=f"{law} {number}")
+        for law, rows in ROWS.items()
+        for number, row in enumerate(rows, 1)
+    ],
 )
 def test_step(state: BellState, answer: Answer, after: BellState, action: Action) -> None:
     assert Doorbell().step(state, answer) == (after, action)

@@ -10,13 +10,26 @@ from hybrid_runner.jsontext import NotStorable, encode
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
-    [(30, 30), (0.5, 0.5), ("30s", 30), ("5m", 300), ("1h30m", 5400), ("250ms", 0.25), ("2d", 172800), ("45", 45), (" 1m ", 60)],
+    [
+        (30, 30),
+        (0.5, 0.5),
+        ("30s", 30),
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("250ms", 0.25),
+        ("2d", 172800),
+        ("45", 45),
+        (" 1m ", 60),
+    ],
 )
 def test_durations_are_read_as_people_write_them(written: Any, seconds: float) -> None:
     assert parse_duration(written) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("written", ["", "soon", "5x", "-3s", -1, True, float("nan"), float("inf"), "1e400", "5m oops", 1e12])
+@pytest.mark.parametrize(
+    "written",
+    ["", "soon", "5x", "-3s", -1, True, float("nan"), float("inf"), "1e400", "5m oops", 1e12],
+)
 def test_what_is_no_duration_is_refused_in_one_line(written: Any) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_duration(written)
@@ -26,7 +39,11 @@ def test_what_is_no_duration_is_refused_in_one_line(written: Any) -> None:
 def test_arguments_win_over_the_environment() -> None:
     environment = {"HYBRID_RUNNER_SLOTS": "7", "HYBRID_RUNNER_GRACE": "5s", "WORKER_ID": "w1"}
     settings = Settings.load(environment, slots=9)
-    assert (settings.work.slots, settings.work.grace, settings.work.worker_id) == (9, timedelta(seconds=5), "w1")
+    assert (settings.work.slots, settings.work.grace, settings.work.worker_id) == (
+        9,
+        timedelta(seconds=5),
+        "w1",
+    )
 
 
 def test_a_worker_without_a_name_makes_one_up() -> None:

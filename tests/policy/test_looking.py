@@ -37,12 +37,16 @@ SHARE = 0.25
         (49, True, False),
     ],
 )
-def test_once_awake_a_third_of_the_rate_keeps_a_worker_so(rate: float, awake: bool, brisk: bool) -> None:
+def test_once_awake_a_third_of_the_rate_keeps_a_worker_so(
+    rate: float, awake: bool, brisk: bool
+) -> None:
     assert is_brisk(rate, 150, awake=awake) is brisk
 
 
 @pytest.mark.parametrize(("rate", "pause"), [(0, 0), (1999, 0), (2000, 0.001), (50_000, 0.001)])
-def test_only_when_jobs_come_fast_a_look_that_found_some_is_followed_by_a_pause(rate: float, pause: float) -> None:
+def test_only_when_jobs_come_fast_a_look_that_found_some_is_followed_by_a_pause(
+    rate: float, pause: float
+) -> None:
     assert pause_after_find(rate, 2000, 0.001) == pause
 
 
@@ -61,7 +65,9 @@ def test_only_when_jobs_come_fast_a_look_that_found_some_is_followed_by_a_pause(
         (math.inf, 0),
     ],
 )
-def test_within_its_share_a_worker_pauses_for_a_quarter_of_the_time_to_the_next_job(rate: float, pause: float) -> None:
+def test_within_its_share_a_worker_pauses_for_a_quarter_of_the_time_to_the_next_job(
+    rate: float, pause: float
+) -> None:
     for spent in (0, 0.1, 0.249):
         assert pause_after_none(rate, 0.001, spent, SHARE, LONGEST) == pytest.approx(pause)
 
@@ -78,7 +84,9 @@ def test_within_its_share_a_worker_pauses_for_a_quarter_of_the_time_to_the_next_
         (0, 0.1, 0.3),
     ],
 )
-def test_once_its_share_is_spent_a_worker_pauses_for_what_a_look_costs_beside_it(rate: float, look: float, pause: float) -> None:
+def test_once_its_share_is_spent_a_worker_pauses_for_what_a_look_costs_beside_it(
+    rate: float, look: float, pause: float
+) -> None:
     for spent in (SHARE, 0.9):
         assert pause_after_none(rate, look, spent, SHARE, LONGEST) == pytest.approx(pause)
 
@@ -120,7 +128,9 @@ def test_looks_are_apart_while_only_jobs_whose_time_was_known_keep_a_worker_awak
     ("before", "count"),
     [(0, 1), (-3600, 1), (0.09, 1), (0.1, 0), (1, 0), (86400, 0)],
 )
-def test_a_job_that_was_put_in_well_before_it_was_due_is_not_unexpected(before: float, count: int) -> None:
+def test_a_job_that_was_put_in_well_before_it_was_due_is_not_unexpected(
+    before: float, count: int
+) -> None:
     assert count_unexpected([claim_put_in(before)]) == count
 
 
@@ -132,10 +142,23 @@ def test_in_a_large_find_all_count_as_unexpected_so_that_their_times_need_not_be
 def claim_put_in(seconds_before: float) -> Claim:
     due = datetime(2030, 1, 1, tzinfo=UTC)
     return Claim(
-        id=1, queue="default", kind="noop", priority=5, payload="{}", data=None, key=None, run_at=due, max_attempts=5,
-        timeout_seconds=None, finish_by=None, traceparent=None, attempt=1, number=1, started_at=due,
+        id=1,
+        queue="default",
+        kind="noop",
+        priority=5,
+        payload="{}",
+        data=None,
+        key=None,
+        run_at=due,
+        max_attempts=5,
+        timeout_seconds=None,
+        finish_by=None,
+        traceparent=None,
+        attempt=1,
+        number=1,
+        started_at=due,
         created_at=due - timedelta(seconds=seconds_before),
-    )  # fmt: skip
+    )
 
 
 def test_what_was_never_seen_has_no_rate() -> None:
@@ -145,7 +168,9 @@ def test_what_was_never_seen_has_no_rate() -> None:
     assert recent.rate(5) == recent.rate(6) == 0
 
 
-@pytest.mark.parametrize(("later", "left"), [(0, 1.0), (0.1, 1 / math.e), (0.2, 1 / math.e**2), (1, 4.54e-5), (1e9, 0)])
+@pytest.mark.parametrize(
+    ("later", "left"), [(0, 1.0), (0.1, 1 / math.e), (0.2, 1 / math.e**2), (1, 4.54e-5), (1e9, 0)]
+)
 def test_what_was_seen_counts_less_the_older_it_is(later: float, left: float) -> None:
     recent = DecayingRate(0.1)
     recent.saw(20, now=7)
@@ -180,7 +205,9 @@ def test_a_cheap_sweep_is_always_allowed_again(cost: float) -> None:
     assert sweeps.allowed(100 + cost)
 
 
-@pytest.mark.parametrize(("cost", "factor", "blocked"), [(0.05, 20, 0.9), (0.05, 1, 0.045), (0.05, 0, 0), (2, 20, 39.9)])
+@pytest.mark.parametrize(
+    ("cost", "factor", "blocked"), [(0.05, 20, 0.9), (0.05, 1, 0.045), (0.05, 0, 0), (2, 20, 39.9)]
+)
 def test_one_that_costs_more_blocks_the_next_for_a_multiple_of_what_it_cost_beyond_health(
     cost: float, factor: float, blocked: float
 ) -> None:

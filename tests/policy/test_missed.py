@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from hybrid_runner.policy.missed_rings import HEALED_EVERY, MARGIN, Proof, Sleeper, heals, is_suspect, missed
+from hybrid_runner.policy.missed_rings import (
+    HEALED_EVERY,
+    MARGIN,
+    Proof,
+    Sleeper,
+    heals,
+    is_suspect,
+    missed,
+)
 
 LONG_ASLEEP = Sleeper(asleep=100.0, rung=None)
 PROVED = Proof(3, bell_open=True, alone=False, rung=False, hearing=True)
@@ -17,17 +25,29 @@ PROVED = Proof(3, bell_open=True, alone=False, rung=False, hearing=True)
     [
         ("inserted while it slept, and nothing was heard", 10.0, LONG_ASLEEP, True),
         ("its ring may still be on its way", MARGIN - 0.01, LONG_ASLEEP, False),
-        ("not asleep: at the start, after a reconnect, awake, full", 10.0, Sleeper(None, None), False),
+        (
+            "not asleep: at the start, after a reconnect, awake, full",
+            10.0,
+            Sleeper(None, None),
+            False,
+        ),
         ("it was due before this worker fell asleep", 10.0, Sleeper(10.1, None), False),
         ("a ring came when it was due", 10.0, replace(LONG_ASLEEP, rung=10.0), False),
-        ("a ring came later: for this one, or the channel works", 10.0, replace(LONG_ASLEEP, rung=0.1), False),
+        (
+            "a ring came later: for this one, or the channel works",
+            10.0,
+            replace(LONG_ASLEEP, rung=0.1),
+            False,
+        ),
         ("the last ring was long before it", 10.0, replace(LONG_ASLEEP, rung=50.0), True),
         ("others know other kinds", 10.0, replace(LONG_ASLEEP, mixed=True), False),
         ("committed late, with a run_at from before this worker slept", 1000.0, LONG_ASLEEP, False),
         ("due in the future by a clock that was set back", -5.0, LONG_ASLEEP, False),
     ],
 )
-def test_only_what_nothing_else_explains_is_suspect(why: str, waited: float, sleeper: Sleeper, suspect: bool) -> None:
+def test_only_what_nothing_else_explains_is_suspect(
+    why: str, waited: float, sleeper: Sleeper, suspect: bool
+) -> None:
     """A3"""
     assert is_suspect(waited, sleeper) is suspect, why
 
@@ -40,10 +60,16 @@ def test_only_what_nothing_else_explains_is_suspect(why: str, waited: float, sle
         ("the ring came right after: it was committed only then", replace(PROVED, rung=True), 0),
         ("somebody mutes the bell", replace(PROVED, bell_open=False), 0),
         ("it was us: nobody else is there", replace(PROVED, bell_open=False, alone=True), 3),
-        ("the listener was lost meanwhile: that is known by other means", replace(PROVED, hearing=False), 0),
+        (
+            "the listener was lost meanwhile: that is known by other means",
+            replace(PROVED, hearing=False),
+            0,
+        ),
     ],
 )
-def test_a_suspect_counts_once_the_moment_has_passed_in_which_its_ring_may_come(why: str, proof: Proof, count: int) -> None:
+def test_a_suspect_counts_once_the_moment_has_passed_in_which_its_ring_may_come(
+    why: str, proof: Proof, count: int
+) -> None:
     """A3"""
     assert missed(proof) == count, why
 

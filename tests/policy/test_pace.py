@@ -26,7 +26,14 @@ def test_a_pause_stays_at_its_cap_however_long_nothing_is_found() -> None:
 
 def test_an_outage_is_retried_after_1_2_4_8_and_then_every_10_s() -> None:
     """A9"""
-    assert [OUTAGE.outage(failures, 0).total_seconds() for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
+    assert [OUTAGE.outage(failures, 0).total_seconds() for failures in range(1, 7)] == [
+        1,
+        2,
+        4,
+        8,
+        10,
+        10,
+    ]
 
 
 def test_chance_spreads_a_fleet_but_never_lengthens_the_pause() -> None:
@@ -37,7 +44,9 @@ def test_chance_spreads_a_fleet_but_never_lengthens_the_pause() -> None:
     ("attempt", "chance", "seconds"),
     [(1, 0, 1), (1, 1, 2), (2, 1, 4), (3, 0.5, 4.5), (9, 1, 300), (500, 1, 300), (500, 0, 1)],
 )
-def test_retries_back_off_with_full_jitter_between_1_s_and_5_min(attempt: int, chance: float, seconds: float) -> None:
+def test_retries_back_off_with_full_jitter_between_1_s_and_5_min(
+    attempt: int, chance: float, seconds: float
+) -> None:
     assert RetryPolicy().delay(attempt, chance).total_seconds() == pytest.approx(seconds)
 
 

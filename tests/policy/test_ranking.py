@@ -23,7 +23,9 @@ def parts(ringer: int, members: list[str]) -> Counter[Part]:
 def test_everybody_computes_the_same_order_whatever_order_they_know_the_others_in() -> None:
     places = {member: place(RINGER, member, FLEET) for member in FLEET}
     assert sorted(places.values()) == list(range(len(FLEET)))
-    assert places == {member: place(RINGER, member, sorted(FLEET, reverse=True)) for member in FLEET}
+    assert places == {
+        member: place(RINGER, member, sorted(FLEET, reverse=True)) for member in FLEET
+    }
     assert places == {member: place(RINGER, member, set(FLEET)) for member in FLEET}
 
 
@@ -42,13 +44,18 @@ def test_in_a_small_fleet_everybody_looks(size: int) -> None:
 def test_in_a_larger_one_two_look_one_looks_later_and_the_rest_sleep_on(size: int) -> None:
     assert AT_ONCE == 2
     for ringer in range(100):
-        assert parts(ringer, FLEET[:size]) == {Part.LOOK: 2, Part.LOOK_LATER: 1, Part.NOTHING: size - 3}
+        assert parts(ringer, FLEET[:size]) == {
+            Part.LOOK: 2,
+            Part.LOOK_LATER: 1,
+            Part.NOTHING: size - 3,
+        }
 
 
 def test_a_newcomer_whom_nobody_knows_yet_ranks_itself() -> None:
     position = place(RINGER, "newcomer", FLEET)
     assert position == place(RINGER, "newcomer", [*FLEET, "newcomer"])
-    # The others go by the order without it, so that as many as ever look, and it may look beside them.
+    # The others go by the order without it, so that as many as ever look, and it may look beside
+    # them.
     assert parts(RINGER, FLEET)[Part.LOOK] == AT_ONCE
 
 
@@ -58,8 +65,14 @@ def test_one_who_knows_nobody_is_first() -> None:
 
 
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES.keys())
-@pytest.mark.parametrize("ringers", [range(1_000, 2_000), range(100_000, 200_000, 100)], ids=["one after another", "far apart"])
+@pytest.mark.parametrize(
+    "ringers",
+    [range(1_000, 2_000), range(100_000, 200_000, 100)],
+    ids=["one after another", "far apart"],
+)
 def test_over_many_ringers_the_work_spreads_evenly(names: list[str], ringers: range) -> None:
-    firsts = Counter(next(name for name in names if place(ringer, name, names) == 0) for ringer in ringers)
+    firsts = Counter(
+        next(name for name in names if place(ringer, name, names) == 0) for ringer in ringers
+    )
     fair = len(ringers) / len(names)
     assert all(0.7 * fair < firsts[name] < 1.3 * fair for name in names), firsts

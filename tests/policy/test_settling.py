@@ -27,9 +27,22 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def claimed(**changes: Any) -> Claim:
     claim = Claim(
-        id=7, queue="default", kind="k", priority=5, payload="{}", data=None, key=None, run_at=NOW, max_attempts=3, timeout_seconds=None,
-        finish_by=None, traceparent=None, attempt=1, number=70, started_at=NOW,
-    )  # fmt: skip
+        id=7,
+        queue="default",
+        kind="k",
+        priority=5,
+        payload="{}",
+        data=None,
+        key=None,
+        run_at=NOW,
+        max_attempts=3,
+        timeout_seconds=None,
+        finish_by=None,
+        traceparent=None,
+        attempt=1,
+        number=70,
+        started_at=NOW,
+    )
     for name, value in changes.items():
         setattr(claim, name, value)
     return claim
@@ -41,9 +54,15 @@ def settled(outcome: Outcome, **changes: Any) -> Settlement:
 
 @pytest.mark.parametrize(
     ("outcome", "state"),
-    [(Completed("1"), State.COMPLETED), (Fail("no"), State.FAILED), (Cancel("no"), State.CANCELLED)],
+    [
+        (Completed("1"), State.COMPLETED),
+        (Fail("no"), State.FAILED),
+        (Cancel("no"), State.CANCELLED),
+    ],
 )
-def test_a_final_outcome_ends_the_job_whatever_attempts_are_left(outcome: Outcome, state: State) -> None:
+def test_a_final_outcome_ends_the_job_whatever_attempts_are_left(
+    outcome: Outcome, state: State
+) -> None:
     settlement = settled(outcome)
     assert isinstance(settlement, Finished)
     assert settlement.state is state
@@ -57,15 +76,26 @@ def test_a_final_outcome_ends_the_job_whatever_attempts_are_left(outcome: Outcom
         (Retry(after="10s"), 10.0, True, "retry"),
         (Snooze(3), 3.0, False, "snooze"),
         (Snooze(NOW + timedelta(hours=1)), 3600.0, False, "snooze"),
-        (Snooze(until=datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))), 0.0, False, "snooze"),
+        (
+            Snooze(until=datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))),
+            0.0,
+            False,
+            "snooze",
+        ),
         (Snooze(until=NOW - timedelta(days=1)), 0.0, False, "snooze"),
         (Stopped.SHUTDOWN, 0.0, False, "release"),
     ],
 )
-def test_what_may_be_tried_again_goes_back(outcome: Outcome, delay: float, charged: bool, why: str) -> None:
+def test_what_may_be_tried_again_goes_back(
+    outcome: Outcome, delay: float, charged: bool, why: str
+) -> None:
     settlement = settled(outcome)
     assert isinstance(settlement, Requeued)
-    assert (settlement.delay.total_seconds(), settlement.charged, settlement.why) == (delay, charged, why)
+    assert (settlement.delay.total_seconds(), settlement.charged, settlement.why) == (
+        delay,
+        charged,
+        why,
+    )
 
 
 @pytest.mark.parametrize("outcome", [Raised("ValueError", "x"), Retry()])

@@ -9,26 +9,38 @@ from hybrid_runner.storage.connections.connections import Connection
 from tests.support.jobs import ended
 
 STRAY = (
-    "INSERT INTO hybrid_runner.archive "
-    "(id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at, finished_at) "
-    "VALUES ($1, 'default', 'work', 5, '{}', now(), 'completed', 1, 0, 1, now(), now() + make_interval(days => $2))"
+    "INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, state, attempt,"
+    " snoozes, version, created_at, finished_at) VALUES ($1, 'default', 'work', 5, '{}', now(),"
+    " 'completed', 1, 0, 1, now(), now() + make_interval(days => $2))"
 )
-PLACE = "SELECT c.relname FROM hybrid_runner.archive AS a JOIN pg_class AS c ON c.oid = a.tableoid WHERE a.id = $1"
+PLACE = (
+    "SELECT c.relname FROM hybrid_runner.archive AS a JOIN pg_class AS c ON c.oid = a.tableoid"
+    " WHERE a.id = $1"
+)
 
 
 async def drop_all(database: Connection) -> None:
     """As if no partitions had been made."""
-    for (name,) in await database.fetch("SELECT partition FROM hybrid_runner.archive_partitions WHERE NOT is_default"):
+    for (name,) in await database.fetch(
+        "SELECT partition FROM hybrid_runner.archive_partitions WHERE NOT is_default"
+    ):
         await database.execute(f"DROP TABLE hybrid_runner.{name}")
 
 
-async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_two_more(database: Connection) -> None:
-    """The view puts them together by place. (A column that comes after a release stands behind the two: name them then.)"""
+async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_two_more(
+    database: Connection,
+) -> None:
+    """The view puts them together by place. (A column that comes after a release stands behind the
+    two: name them then.)
+    """
     columns = (
-        "SELECT array_agg(attname || ' ' || format_type(atttypid, atttypmod) ORDER BY attnum) FROM pg_attribute "
-        "WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped"
+        "SELECT array_agg(attname || ' ' || format_type(atttypid, atttypmod) ORDER BY attnum) FROM"
+        " pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped"
     )
-    live, ended, both = [await database.fetchval(columns, f"hybrid_runner.{name}") for name in ("jobs", "archive", "all_jobs")]
+    live, ended, both = [
+        await database.fetchval(columns, f"hybrid_runner.{name}")
+        for name in ("jobs", "archive", "all_jobs")
+    ]
     assert ended == both == [*live, "finished_at timestamp with time zone", "result jsonb"]
 
 
@@ -46,12 +58,16 @@ async def test_partitions_are_made_ahead(database: Connection) -> None:
     assert await worker_calls.make_archive_partitions(database, 7) == 0
 
 
-async def test_hours_and_days_start_on_the_hour_of_utc_wherever_the_session_is(database: Connection) -> None:
+async def test_hours_and_days_start_on_the_hour_of_utc_wherever_the_session_is(
+    database: Connection,
+) -> None:
     await drop_all(database)
     await database.execute("SET timezone = 'Asia/Kathmandu'; SET datestyle = 'SQL, DMY'")
     await worker_calls.make_archive_partitions(database, 7)
     await database.execute("SET timezone = 'UTC'; RESET datestyle")
-    bounds = await database.fetch("SELECT half, lower, upper FROM hybrid_runner.archive_partitions WHERE NOT is_default")
+    bounds = await database.fetch(
+        "SELECT half, lower, upper FROM hybrid_runner.archive_partitions WHERE NOT is_default"
+    )
     assert len(bounds) == 11
     for half, lower, upper in bounds:
         assert (lower.minute, upper.minute) == (0, 0)
@@ -59,7 +75,9 @@ async def test_hours_and_days_start_on_the_hour_of_utc_wherever_the_session_is(d
     assert await worker_calls.make_archive_partitions(database, 7) == 0
 
 
-async def test_strays_in_the_default_partition_move_to_the_time_they_belong_to(database: Connection) -> None:
+async def test_strays_in_the_default_partition_move_to_the_time_they_belong_to(
+    database: Connection,
+) -> None:
     await drop_all(database)
     await database.execute(STRAY, 1, 0)
     await database.execute(STRAY, 2, 400)

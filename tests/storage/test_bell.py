@@ -44,14 +44,18 @@ async def bell(database: Connection) -> Connection:
 # --- transactions in flight
 
 
-async def test_a_snapshot_does_not_list_the_newest_transaction_in_flight(database: Connection, inserting: Connection) -> None:
+async def test_a_snapshot_does_not_list_the_newest_transaction_in_flight(
+    database: Connection, inserting: Connection
+) -> None:
     """Its id is not below xmax, the next id after the last one that ended."""
     while not await database.fetchval(BEYOND, newest := await inserting.fetchval(OWN_ID)):
         await inserting.execute(f"ROLLBACK; BEGIN; {INSERT}")  # the server's own upkeep was newer
     assert not await database.fetchval(LISTED, newest)
 
 
-async def test_a_snapshot_lists_it_once_a_newer_one_has_ended(database: Connection, inserting: Connection, another: Opens) -> None:
+async def test_a_snapshot_lists_it_once_a_newer_one_has_ended(
+    database: Connection, inserting: Connection, another: Opens
+) -> None:
     newest = await inserting.fetchval(OWN_ID)
     await (await another()).execute(INSERT)
     assert await database.fetchval(LISTED, newest)
@@ -78,7 +82,9 @@ async def test_transactions_that_begin_later_are_not_waited_for(
     assert await worker_calls.inserts_ended(database, below)
 
 
-async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_ends(database: Connection, another: Opens) -> None:
+async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_ends(
+    database: Connection, another: Opens
+) -> None:
     inserting = await another()
     await inserting.execute("BEGIN")
     await inserting.execute("SAVEPOINT within")
@@ -90,14 +96,18 @@ async def test_an_insert_within_a_savepoint_is_waited_for_until_its_transaction_
     assert await worker_calls.inserts_ended(database, below)
 
 
-async def test_a_transaction_that_only_reads_is_not_waited_for(database: Connection, another: Opens) -> None:
+async def test_a_transaction_that_only_reads_is_not_waited_for(
+    database: Connection, another: Opens
+) -> None:
     reading = await another()
     await reading.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await reading.fetch("SELECT FROM hybrid_runner.queues")
     assert await worker_calls.inserts_ended(database, await worker_calls.mark_in_flight(database))
 
 
-async def test_a_transaction_in_another_database_is_waited_for_too(database: Connection, empty_dsn: str) -> None:
+async def test_a_transaction_in_another_database_is_waited_for_too(
+    database: Connection, empty_dsn: str
+) -> None:
     elsewhere = await connect(empty_dsn)
     await elsewhere.execute("BEGIN")
     await elsewhere.fetchval(OWN_ID)
@@ -111,7 +121,9 @@ async def test_a_transaction_in_another_database_is_waited_for_too(database: Con
 # --- a value outside of transactions
 
 
-async def test_a_value_set_by_an_uncommitted_transaction_is_seen_at_once(bell: Connection, another: Opens) -> None:
+async def test_a_value_set_by_an_uncommitted_transaction_is_seen_at_once(
+    bell: Connection, another: Opens
+) -> None:
     muting = await another()
     await muting.execute("BEGIN")
     await muting.fetchval(SET, 42)
@@ -134,7 +146,9 @@ async def test_it_is_seen_through_an_older_snapshot(bell: Connection, another: O
 # --- the sleepers' lock
 
 
-async def test_nobody_gets_the_lock_alone_while_one_sleeps(database: Connection, another: Opens) -> None:
+async def test_nobody_gets_the_lock_alone_while_one_sleeps(
+    database: Connection, another: Opens
+) -> None:
     sleeper, second = await another(), await another()
     await sleeper.execute(LIE)
     await second.execute(LIE)
@@ -154,11 +168,15 @@ async def test_the_lock_ends_with_its_session(database: Connection, another: Ope
     sleeper = await another()
     await sleeper.execute(LIE)
     # With a time to wait, the answer comes once the session has ended.
-    assert await database.fetchval("SELECT pg_terminate_backend($1, 10000)", sleeper.get_server_pid())
+    assert await database.fetchval(
+        "SELECT pg_terminate_backend($1, 10000)", sleeper.get_server_pid()
+    )
     assert await database.fetchval(TRY_ALONE)
 
 
-async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connection, another: Opens) -> None:
+async def test_a_lock_taken_twice_has_to_be_given_back_twice(
+    database: Connection, another: Opens
+) -> None:
     """Why who lies does not lie down again."""
     sleeper = await another()
     await sleeper.execute(LIE)
@@ -172,20 +190,31 @@ async def test_a_lock_taken_twice_has_to_be_given_back_twice(database: Connectio
 
 @pytest.mark.parametrize("locks", [True, False])
 async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, locks: bool) -> None:
-    """The session that asks is the listener of other queues as well, and an error would cost them theirs."""
+    """The session that asks is the listener of other queues as well, and an error would cost them
+    theirs.
+    """
     await bell.execute("DELETE FROM hybrid_runner.queues")
     await worker_calls.open_bell(bell, "default", take_sleep_lock=locks)
     assert await bell.fetchval(VALUE) == 0
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    assert await worker_calls.mute_bell(bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks) is False
+    assert (
+        await worker_calls.mute_bell(
+            bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks
+        )
+        is False
+    )
     assert await bell.fetchval(VALUE) > 0
 
 
 # --- clocks
 
 
-async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(bell: Connection, dsn: str) -> None:
-    """No mute is longer than a minute; what seems longer would keep the queue silent until the clock has caught up."""
+async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(
+    bell: Connection, dsn: str
+) -> None:
+    """No mute is longer than a minute; what seems longer would keep the queue silent until the
+    clock has caught up.
+    """
     now = await bell.fetchval("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
     async with listening(dsn) as rings:
         for value, rung in ((now + 30_000, False), (now + 3_600_000, True)):

@@ -31,16 +31,36 @@ REFUSED = [
     ("kind", "repeat('k', 129)", KIND),
     ("key", "''", "the job was refused: key is 1 to 512 bytes"),
     ("key", "repeat('é', 257)", "the job was refused: key is 1 to 512 bytes"),
-    ("payload", "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))", "the job was refused: payload is at most 1 mib"),
-    ("data", "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))", "the job was refused: data is at most 1 mib"),
+    (
+        "payload",
+        "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))",
+        "the job was refused: payload is at most 1 mib",
+    ),
+    (
+        "data",
+        "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))",
+        "the job was refused: data is at most 1 mib",
+    ),
     ("timeout", "'1000 years'", "the job was refused: timeout is at most ten years"),
-    ("run_at", "'4713-01-01 BC'", "the job was refused: run at is between 1970 and 9999 or infinity"),
+    (
+        "run_at",
+        "'4713-01-01 BC'",
+        "the job was refused: run at is between 1970 and 9999 or infinity",
+    ),
     ("run_at", "'-infinity'", "the job was refused: run at is between 1970 and 9999 or infinity"),
-    ("run_at", "'294276-12-31'", "the job was refused: run at is between 1970 and 9999 or infinity"),
+    (
+        "run_at",
+        "'294276-12-31'",
+        "the job was refused: run at is between 1970 and 9999 or infinity",
+    ),
     ("finish_by", "'infinity'", "the job was refused: finish by is between 1970 and 9999"),
     ("finish_by", "'294276-12-31'", "the job was refused: finish by is between 1970 and 9999"),
     ("traceparent", "repeat('t', 257)", "the job was refused: traceparent is at most 256 bytes"),
-    ("payload", 'E\'{"a": "\\\\u0000"}\'', "Postgres cannot store a NUL character: remove or escape it"),
+    (
+        "payload",
+        'E\'{"a": "\\\\u0000"}\'',
+        "Postgres cannot store a NUL character: remove or escape it",
+    ),
 ]
 ACCEPTED = [
     ("priority", "0"),
@@ -78,13 +98,19 @@ async def test_what_cannot_be_a_job_is_refused_with_a_readable_reason(
 
 
 @pytest.mark.parametrize(("column", "value"), ACCEPTED)
-async def test_what_is_at_the_edge_is_accepted(column: str, value: str, database: Connection) -> None:
+async def test_what_is_at_the_edge_is_accepted(
+    column: str, value: str, database: Connection
+) -> None:
     await database.execute(insert(column, value))
 
 
 async def test_the_database_itself_names_the_constraint_in_its_error(database: Connection) -> None:
-    with pytest.raises(asyncpg.CheckViolationError, match='violates check constraint "jobs_priority_is_0_to_9"'):
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind, priority) VALUES ('work', 99)")
+    with pytest.raises(
+        asyncpg.CheckViolationError, match='violates check constraint "jobs_priority_is_0_to_9"'
+    ):
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, priority) VALUES ('work', 99)"
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,13 +125,19 @@ async def test_the_database_itself_names_the_constraint_in_its_error(database: C
         (NewJob("", payload="{}"), "kind is 1 to 128"),
     ],
 )
-async def test_the_enqueue_function_refuses_the_same(job: NewJob, message: str, database: Connection) -> None:
+async def test_the_enqueue_function_refuses_the_same(
+    job: NewJob, message: str, database: Connection
+) -> None:
     with pytest.raises(EnqueueError, match=message):
         await client_calls.enqueue_job(database, job, "exists")
 
 
-@pytest.mark.parametrize("job", [NewJob("work", priority=99_999), NewJob("work", max_attempts=99_999), NewJob("a b")])
-async def test_one_bad_job_refuses_the_whole_batch_in_one_line(job: NewJob, database: Connection) -> None:
+@pytest.mark.parametrize(
+    "job", [NewJob("work", priority=99_999), NewJob("work", max_attempts=99_999), NewJob("a b")]
+)
+async def test_one_bad_job_refuses_the_whole_batch_in_one_line(
+    job: NewJob, database: Connection
+) -> None:
     with pytest.raises(RunnerError) as refusal:
         await client_calls.enqueue_many(database, [NewJob("work"), job], "exists")
     assert "\n" not in str(refusal.value)
@@ -114,5 +146,9 @@ async def test_one_bad_job_refuses_the_whole_batch_in_one_line(job: NewJob, data
 
 async def test_no_job_is_live_and_finished(database: Connection) -> None:
     job = await enqueue(database)
-    with pytest.raises(asyncpg.CheckViolationError, match="jobs_live_states_are_queued_and_running"):
-        await database.execute("UPDATE hybrid_runner.jobs SET state = 'completed' WHERE id = $1", job)
+    with pytest.raises(
+        asyncpg.CheckViolationError, match="jobs_live_states_are_queued_and_running"
+    ):
+        await database.execute(
+            "UPDATE hybrid_runner.jobs SET state = 'completed' WHERE id = $1", job
+        )

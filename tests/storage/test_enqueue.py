@@ -19,9 +19,13 @@ Another = Callable[[], Awaitable[Connection]]
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-async def enqueue_work(connection: Connection, on_conflict: OnConflict, priority: int = 5) -> tuple[int, str]:
+async def enqueue_work(
+    connection: Connection, on_conflict: OnConflict, priority: int = 5
+) -> tuple[int, str]:
     """Enqueue under the key `k`; the id and the outcome."""
-    return await client_calls.enqueue_job(connection, NewJob("work", key="k", priority=priority), on_conflict)
+    return await client_calls.enqueue_job(
+        connection, NewJob("work", key="k", priority=priority), on_conflict
+    )
 
 
 async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> None:
@@ -33,24 +37,57 @@ async def test_a_job_without_a_key_is_always_inserted(database: Connection) -> N
 
 async def test_every_field_arrives(database: Connection) -> None:
     due, end = datetime(2031, 1, 2, tzinfo=UTC), datetime(2032, 1, 2, tzinfo=UTC)
-    job = NewJob("work", '{"a": 1}', "images", "k", 2, due, None, 7, timedelta(seconds=9), end, '{"b": 2}', TRACE)
+    job = NewJob(
+        "work",
+        '{"a": 1}',
+        "images",
+        "k",
+        2,
+        due,
+        None,
+        7,
+        timedelta(seconds=9),
+        end,
+        '{"b": 2}',
+        TRACE,
+    )
     free = _without_key(job)
     stored = [await client_calls.enqueue_job(database, job, "error")]
     stored += await client_calls.enqueue_many(database, [free, free], "error")
     stored += (await client_calls.enqueue_many(database, [NewJob("work"), free], "error"))[1:]
-    stored += (await client_calls.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[1:]
+    stored += (await client_calls.enqueue_many(database, [NewJob("work", key="x"), free], "error"))[
+        1:
+    ]
     assert len(stored) == 5
     for number, _ in stored:
         view = await client_calls.get_job(database, number)
         assert view is not None
-        assert (view.kind, view.payload, view.queue, view.priority, view.run_at) == ("work", {"a": 1}, "images", 2, due)
-        assert (view.max_attempts, view.timeout, view.finish_by, view.data) == (7, timedelta(seconds=9), end, {"b": 2})
-        assert (view.traceparent, view.state, view.attempt, view.version) == (TRACE, State.QUEUED, 0, 1)
+        assert (view.kind, view.payload, view.queue, view.priority, view.run_at) == (
+            "work",
+            {"a": 1},
+            "images",
+            2,
+            due,
+        )
+        assert (view.max_attempts, view.timeout, view.finish_by, view.data) == (
+            7,
+            timedelta(seconds=9),
+            end,
+            {"b": 2},
+        )
+        assert (view.traceparent, view.state, view.attempt, view.version) == (
+            TRACE,
+            State.QUEUED,
+            0,
+            1,
+        )
 
 
 async def test_a_delay_counts_from_now_on_the_servers_clock(database: Connection) -> None:
     job = await enqueue(database, delay=timedelta(hours=1))
-    late = await database.fetchval("SELECT run_at - created_at FROM hybrid_runner.jobs WHERE id = $1", job)
+    late = await database.fetchval(
+        "SELECT run_at - created_at FROM hybrid_runner.jobs WHERE id = $1", job
+    )
     assert timedelta(minutes=59) < late <= timedelta(hours=1)
 
 
@@ -93,19 +130,27 @@ async def test_a_key_is_free_again_when_its_job_has_ended(database: Connection) 
 async def test_a_time_and_a_delay_together_are_refused(function: str, database: Connection) -> None:
     """The delay would be ignored without a word."""
     with pytest.raises(asyncpg.InvalidParameterValueError, match="give run_at or delay, not both"):
-        await database.execute(f"SELECT hybrid_runner.{function}('work', run_at => now(), delay => '1 hour')")
+        await database.execute(
+            f"SELECT hybrid_runner.{function}('work', run_at => now(), delay => '1 hour')"
+        )
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:
-    with pytest.raises(EnqueueError, match="on_conflict must be exists, replace or error, not perhaps"):
+    with pytest.raises(
+        EnqueueError, match="on_conflict must be exists, replace or error, not perhaps"
+    ):
         await client_calls.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
 
 
-async def test_many_who_enqueue_one_key_at_once_get_one_job(database: Connection, another: Another) -> None:
+async def test_many_who_enqueue_one_key_at_once_get_one_job(
+    database: Connection, another: Another
+) -> None:
     """B2"""
     connections = [await another() for _ in range(16)]
-    answers = await asyncio.gather(*(enqueue_work(connection, "exists") for connection in connections))
+    answers = await asyncio.gather(
+        *(enqueue_work(connection, "exists") for connection in connections)
+    )
     assert sorted(outcome for _, outcome in answers) == ["exists"] * 15 + ["inserted"]
     assert len({number for number, _ in answers}) == 1
 
@@ -124,7 +169,9 @@ async def test_whoever_finds_an_uncommitted_holder_waits_for_its_end(
     assert (await waiting)[1] == outcome
 
 
-async def test_a_holder_that_ends_meanwhile_leaves_the_key_free(database: Connection, another: Another) -> None:
+async def test_a_holder_that_ends_meanwhile_leaves_the_key_free(
+    database: Connection, another: Another
+) -> None:
     taken = await running(database, key="k")
     finisher, waiter = await another(), await another()
     transaction = finisher.transaction()
@@ -136,7 +183,9 @@ async def test_a_holder_that_ends_meanwhile_leaves_the_key_free(database: Connec
     assert (await waiting)[1] == "inserted"
 
 
-async def test_a_job_belongs_to_its_producers_transaction(database: Connection, another: Another) -> None:
+async def test_a_job_belongs_to_its_producers_transaction(
+    database: Connection, another: Another
+) -> None:
     worker = await another()
     transaction = database.transaction()
     await transaction.start()
@@ -148,27 +197,47 @@ async def test_a_job_belongs_to_its_producers_transaction(database: Connection, 
 
 
 @pytest.mark.parametrize("priorities", [1, 3], ids=["alike", "different"])
-async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(priorities: int, database: Connection) -> None:
+async def test_ten_thousand_jobs_go_in_one_statement_and_keep_their_order(
+    priorities: int, database: Connection
+) -> None:
     jobs = [NewJob("work", payload=str(n), priority=n % priorities) for n in range(10_000)]
     answers = await client_calls.enqueue_many(database, jobs, "exists")
-    stored = {row[0]: row[1] for row in await database.fetch("SELECT id, payload FROM hybrid_runner.jobs")}
+    stored = {
+        row[0]: row[1] for row in await database.fetch("SELECT id, payload FROM hybrid_runner.jobs")
+    }
     assert [stored[number] for number, _ in answers] == [str(n) for n in range(10_000)]
 
 
 async def test_many_jobs_with_keys_are_answered_one_by_one_in_order(database: Connection) -> None:
     waiting = await enqueue(database, key="there")
-    batch = [NewJob("work", key="new"), NewJob("work", key="there"), NewJob("work"), NewJob("work", key="new")]
+    batch = [
+        NewJob("work", key="new"),
+        NewJob("work", key="there"),
+        NewJob("work"),
+        NewJob("work", key="new"),
+    ]
     first, second, third, fourth = await client_calls.enqueue_many(database, batch, "exists")
-    assert [e.enqueued for e in (first, second, third, fourth)] == ["inserted", "exists", "inserted", "exists"]
+    assert [e.enqueued for e in (first, second, third, fourth)] == [
+        "inserted",
+        "exists",
+        "inserted",
+        "exists",
+    ]
     assert (second.id, fourth.id) == (waiting, first.id)
     with pytest.raises(KeyTaken):
         await client_calls.enqueue_many(database, batch, "error")
 
 
-@pytest.mark.parametrize("last", [NewJob("work"), NewJob("work", priority=1), NewJob("work", key="k")], ids=str)
-async def test_one_payload_that_is_not_json_keeps_all_of_them_out(last: NewJob, database: Connection) -> None:
+@pytest.mark.parametrize(
+    "last", [NewJob("work"), NewJob("work", priority=1), NewJob("work", key="k")], ids=str
+)
+async def test_one_payload_that_is_not_json_keeps_all_of_them_out(
+    last: NewJob, database: Connection
+) -> None:
     with pytest.raises((DatabaseError, EnqueueError), match="json") as refusal:
-        await client_calls.enqueue_many(database, [NewJob("work"), NewJob("work", "{"), last], "exists")
+        await client_calls.enqueue_many(
+            database, [NewJob("work"), NewJob("work", "{"), last], "exists"
+        )
     assert "\n" not in str(refusal.value)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
 
@@ -180,18 +249,32 @@ async def test_no_jobs_are_a_batch_too(database: Connection) -> None:
 async def test_the_sql_function_returns_the_id_and_notes_a_conflict(database: Connection) -> None:
     """F5"""
     notices: list[str] = []
-    database.add_log_listener(lambda _, message: notices.append(str(getattr(message, "message", message))))
-    call = "SELECT hybrid_runner.enqueue('work', '{\"a\": 1}', queue => 'images', key => 'k', priority => 1, delay => '1 hour')"
+    database.add_log_listener(
+        lambda _, message: notices.append(str(getattr(message, "message", message)))
+    )
+    call = (
+        "SELECT hybrid_runner.enqueue('work', '{\"a\": 1}', queue => 'images', key => 'k', priority"
+        " => 1, delay => '1 hour')"
+    )
     first = await database.fetchval(call)
     assert notices == []
     assert await database.fetchval(call) == first
-    assert notices == [f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this as a column)"]
+    assert notices == [
+        f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this as a"
+        " column)"
+    ]
 
 
 @pytest.mark.parametrize(
-    "insert", ["INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')", "SELECT hybrid_runner.enqueue('work')"]
+    "insert",
+    [
+        "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')",
+        "SELECT hybrid_runner.enqueue('work')",
+    ],
 )
-async def test_sql_producers_hand_their_trace_over_by_a_setting(insert: str, database: Connection) -> None:
+async def test_sql_producers_hand_their_trace_over_by_a_setting(
+    insert: str, database: Connection
+) -> None:
     """F4, F5"""
     async with database.transaction():
         await database.execute(f"SET LOCAL hybrid_runner.traceparent = '{TRACE}'")

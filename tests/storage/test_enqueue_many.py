@@ -43,17 +43,30 @@ async def stored(database: Connection) -> list[tuple[int, str, Any]]:
     return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
 
-async def test_payloads_and_jobs_may_be_mixed_and_stay_in_order(dsn: str, database: Connection) -> None:
-    given = [{"n": 0}, NewJob("other", '{"n": 1}'), {"n": 2}, NewJob("other", '{"n": 3}', key="k"), {"n": 4}]
+async def test_payloads_and_jobs_may_be_mixed_and_stay_in_order(
+    dsn: str, database: Connection
+) -> None:
+    given = [
+        {"n": 0},
+        NewJob("other", '{"n": 1}'),
+        {"n": 2},
+        NewJob("other", '{"n": 3}', key="k"),
+        {"n": 4},
+    ]
     async with with_handlers(dsn) as app:
         answers = await app.enqueue_many("anything", given)
     kinds = ["anything", "other", "anything", "other", "anything"]
-    expected = [(answer.id, kind, {"n": n}) for n, (answer, kind) in enumerate(zip(answers, kinds, strict=True))]
+    expected = [
+        (answer.id, kind, {"n": n})
+        for n, (answer, kind) in enumerate(zip(answers, kinds, strict=True))
+    ]
     assert await stored(database) == expected
     assert {answer.enqueued for answer in answers} == {"inserted"}
 
 
-async def test_any_iterable_will_do_and_none_is_an_empty_payload(dsn: str, database: Connection) -> None:
+async def test_any_iterable_will_do_and_none_is_an_empty_payload(
+    dsn: str, database: Connection
+) -> None:
     async with with_handlers(dsn) as app:
         await app.enqueue_many("anything", (payload for payload in [None, 1, None]))
         await app.enqueue_many("unheard", iter([None]))
@@ -76,19 +89,34 @@ async def test_what_all_share_is_every_jobs(dsn: str, database: Connection) -> N
     context = SpanContext(1, 2, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     async with with_handlers(dsn) as app:
         with trace.use_span(NonRecordingSpan(context)):
-            await app.enqueue_many("anything", [1, 2], priority=2, delay="1h", max_attempts=3, timeout="9s", finish_by=end)
+            await app.enqueue_many(
+                "anything",
+                [1, 2],
+                priority=2,
+                delay="1h",
+                max_attempts=3,
+                timeout="9s",
+                finish_by=end,
+            )
     rows = await database.fetch(
-        "SELECT queue, priority, max_attempts, timeout, finish_by, traceparent, run_at > now() + interval '50 min' "
-        "FROM hybrid_runner.jobs"
+        "SELECT queue, priority, max_attempts, timeout, finish_by, traceparent, run_at > now() +"
+        " interval '50 min' FROM hybrid_runner.jobs"
     )
     traceparent = f"00-{1:032x}-{2:016x}-01"
-    assert [tuple(row) for row in rows] == [("slow", 2, 3, timedelta(seconds=9), end, traceparent, True)] * 2
+    assert [tuple(row) for row in rows] == [
+        ("slow", 2, 3, timedelta(seconds=9), end, traceparent, True)
+    ] * 2
 
 
 @pytest.mark.parametrize(
     ("kind", "payloads", "options", "says"),
     [
-        ("picture", [{"url": "a"}, {"width": 1}], {}, "the payload does not fit picture: url: Field required"),
+        (
+            "picture",
+            [{"url": "a"}, {"width": 1}],
+            {},
+            "the payload does not fit picture: url: Field required",
+        ),
         ("anything", [1, float("nan")], {}, "anything: the payload contains NaN"),
         ("unheard", [1, "\x00"], {}, "unheard: the payload contains a NUL"),
         ("unheard", [NewJob("k"), object()], {}, "unheard: the payload cannot be written as JSON"),
@@ -99,7 +127,12 @@ async def test_what_all_share_is_every_jobs(dsn: str, database: Connection) -> N
     ],
 )
 async def test_one_that_does_not_fit_keeps_all_of_them_out(
-    kind: str, payloads: list[Any], options: dict[str, Any], says: str, dsn: str, database: Connection
+    kind: str,
+    payloads: list[Any],
+    options: dict[str, Any],
+    says: str,
+    dsn: str,
+    database: Connection,
 ) -> None:
     async with with_handlers(dsn) as app:
         with pytest.raises(ConfigurationError, match=says) as refusal:
@@ -114,7 +147,10 @@ async def test_wrong_values_are_refused_before_postgres_is_asked() -> None:
         await app.enqueue_many("picture", [{}])
 
 
-@pytest.mark.parametrize("payloads", [["12", "34"], [NewJob("k", "1234"), NewJob("k", "5678")], [NewJob("k", "1234"), "12"]])
+@pytest.mark.parametrize(
+    "payloads",
+    [["12", "34"], [NewJob("k", "1234"), NewJob("k", "5678")], [NewJob("k", "1234"), "12"]],
+)
 async def test_too_much_for_one_call_is_refused(
     payloads: list[Any], dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,9 +158,13 @@ async def test_too_much_for_one_call_is_refused(
         monkeypatch.setattr(new_jobs, "MOST_BYTES_AT_ONCE", 8)
         await app.enqueue_many("anything", payloads)
         monkeypatch.setattr(new_jobs, "MOST_BYTES_AT_ONCE", 7)
-        with pytest.raises(EnqueueError, match="8 bytes of payloads at once are too many: send at most 7 a call"):
+        with pytest.raises(
+            EnqueueError, match="8 bytes of payloads at once are too many: send at most 7 a call"
+        ):
             await app.enqueue_many("anything", payloads)
         monkeypatch.setattr(new_jobs, "MOST_AT_ONCE", 1)
-        with pytest.raises(EnqueueError, match="2 jobs at once are too many: send at most 1 a call"):
+        with pytest.raises(
+            EnqueueError, match="2 jobs at once are too many: send at most 1 a call"
+        ):
             await app.enqueue_many("anything", payloads)
     assert len(await stored(database)) == 2

@@ -1,8 +1,11 @@
 """Looks behind a frontier: what they find, in which order, and what they read.
 
-The law of a look: it passes over a due job only if that came late, which is to say that it was committed after the same
-claimer had looked at a time more than the margin past the job's run_at. Sweeps pass over nothing. "Passed over" is what was
-due, is not claimed, and comes before the last that was; or, when fewer came than were asked for, whatever is left.
+The law of a look: it passes over a due job only if that came late, which is to say that it was
+committed after the same
+claimer had looked at a time more than the margin past the job's run_at. Sweeps pass over nothing.
+"Passed over" is what was
+due, is not claimed, and comes before the last that was; or, when fewer came than were asked for,
+whatever is left.
 """
 
 from __future__ import annotations
@@ -56,7 +59,9 @@ class Claimer:
 
 @dataclass
 class Machine:
-    """A queue to which chance does everything that can be done to one, while two claimers look at it."""
+    """A queue to which chance does everything that can be done to one, while two claimers look at
+    it.
+    """
 
     database: Connection
     claimers: tuple[Claimer, ...]
@@ -73,10 +78,27 @@ class Machine:
     async def run(self, *, sweeps: bool) -> None:
         """Many steps, then what must be so at the end."""
         steps: list[Callable[[], Awaitable[None]]] = [
-            self.insert_now, self.insert_now, self.insert_now, self.insert_for_the_past, self.insert_for_soon, self.begin_insert,
-            self.commit_insert, self.commit_insert, self.look, self.look, self.look, self.look_both, self.finish, self.put_back,
-            self.put_back, self.release, self.cancel, self.retry, self.retry_finished, self.amend,
-        ]  # fmt: skip
+            self.insert_now,
+            self.insert_now,
+            self.insert_now,
+            self.insert_for_the_past,
+            self.insert_for_soon,
+            self.begin_insert,
+            self.commit_insert,
+            self.commit_insert,
+            self.look,
+            self.look,
+            self.look,
+            self.look_both,
+            self.finish,
+            self.put_back,
+            self.put_back,
+            self.release,
+            self.cancel,
+            self.retry,
+            self.retry_finished,
+            self.amend,
+        ]
         for _ in range(STEPS):
             await self.chance.choice([*steps, self.sweep] if sweeps else steps)()
         while self.open:
@@ -101,11 +123,20 @@ class Machine:
         before = await self.queued()
         asked = [self.slots() for _ in self.claimers]
         taken = await asyncio.gather(
-            *(self.take(c, slots, c.frontier.lanes(sweep=False)) for c, slots in zip(self.claimers, asked, strict=True))
+            *(
+                self.take(c, slots, c.frontier.lanes(sweep=False))
+                for c, slots in zip(self.claimers, asked, strict=True)
+            )
         )
         for claimer, slots, mine in zip(self.claimers, asked, taken, strict=True):
             others = {c.id for other in taken for c in other.claims if other is not mine}
-            self.check(claimer, [place for place in before if place[2] not in others], mine, slots, sweep=False)
+            self.check(
+                claimer,
+                [place for place in before if place[2] not in others],
+                mine,
+                slots,
+                sweep=False,
+            )
 
     async def claim(self, claimer: Claimer, slots: int, *, sweep: bool) -> ClaimResult:
         before = await self.queued()
@@ -114,22 +145,30 @@ class Machine:
         return taken
 
     async def take(self, claimer: Claimer, slots: int, lanes: Lanes) -> ClaimResult:
-        return await worker_calls.claim_jobs(claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes)
+        return await worker_calls.claim_jobs(
+            claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes
+        )
 
-    def check(self, claimer: Claimer, before: list[Place], taken: ClaimResult, slots: int, *, sweep: bool) -> None:
+    def check(
+        self, claimer: Claimer, before: list[Place], taken: ClaimResult, slots: int, *, sweep: bool
+    ) -> None:
         assert taken.looked_at is not None, "nothing is paused"
         due = {place for place in before if place[1] <= taken.looked_at}
         got = [(c.priority, c.run_at, c.id) for c in taken.claims]
         assert len(got) <= slots
         assert set(got) <= due, "what is claimed was queued until now, and is due"
-        assert got == sorted(set(got)), "urgent lanes first, the oldest first within a lane, nothing twice"
+        assert got == sorted(set(got)), (
+            "urgent lanes first, the oldest first within a lane, nothing twice"
+        )
         running = {job for other in self.claimers for job in other.holds}
         assert not running & {c.id for c in taken.claims}, "nothing is claimed that runs"
         passed = {place for place in due.difference(got) if len(got) < slots or place < got[-1]}
         if sweep:
             assert not passed, "a sweep passes over nothing"
         else:
-            wrongly = {place for place in passed if claimer.name not in self.passable.get(place, ())}
+            wrongly = {
+                place for place in passed if claimer.name not in self.passable.get(place, ())
+            }
             assert not wrongly, f"{len(wrongly)} passed over that did not come late"
         self.found += len(got)
         self.passed_over += len(passed)
@@ -144,8 +183,12 @@ class Machine:
             await self.changed(enqueue(self.database, priority=self.lane()))
 
     async def insert_for_the_past(self) -> None:
-        ago = self.chance.choice([timedelta(milliseconds=10), timedelta(minutes=3), timedelta(days=2)])
-        await self.changed(enqueue(self.database, priority=self.lane(), run_at=await self.now() - ago))
+        ago = self.chance.choice(
+            [timedelta(milliseconds=10), timedelta(minutes=3), timedelta(days=2)]
+        )
+        await self.changed(
+            enqueue(self.database, priority=self.lane(), run_at=await self.now() - ago)
+        )
 
     async def insert_for_soon(self) -> None:
         soon = timedelta(milliseconds=self.chance.randint(1, 40))
@@ -172,17 +215,28 @@ class Machine:
 
     async def finish(self) -> None:
         claimer, batch = self.some_claims()
-        done = await worker_calls.finish_jobs(claimer.connection, [Finished(c, State.COMPLETED) for c in batch])
+        done = await worker_calls.finish_jobs(
+            claimer.connection, [Finished(c, State.COMPLETED) for c in batch]
+        )
         assert done == {c.id for c in batch}
         self.ended += done
 
     async def put_back(self) -> None:
         """Retried or snoozed, at once or soon."""
         claimer, batch = self.some_claims()
-        again = [Requeued(c, timedelta(milliseconds=self.chance.choice([0, 0, 5, 40])), self.chance.random() < 0.5) for c in batch]
+        again = [
+            Requeued(
+                c,
+                timedelta(milliseconds=self.chance.choice([0, 0, 5, 40])),
+                self.chance.random() < 0.5,
+            )
+            for c in batch
+        ]
         back = await self.changed(self.requeue(claimer.connection, again), put_back=True)
         stopped = [c for c in batch if c.id not in back]  # told to cancel while they ran
-        self.ended += await worker_calls.finish_jobs(claimer.connection, [Finished(c, State.CANCELLED) for c in stopped])
+        self.ended += await worker_calls.finish_jobs(
+            claimer.connection, [Finished(c, State.CANCELLED) for c in stopped]
+        )
 
     async def requeue(self, connection: Connection, batch: list[Requeued]) -> set[int]:
         return await worker_calls.requeue_jobs(connection, batch)
@@ -191,17 +245,25 @@ class Machine:
         """As after a claim whose answer was lost."""
         claimer, batch = self.some_claims()
         known = [(c.id, c.number) for c in claimer.holds.values()]
-        lost = await self.changed(worker_calls.release_lost(claimer.connection, "default", claimer.name, known), put_back=True)
+        lost = await self.changed(
+            worker_calls.release_lost(claimer.connection, "default", claimer.name, known),
+            put_back=True,
+        )
         assert lost == dict.fromkeys((c.id for c in batch), True)
 
     async def cancel(self) -> None:
         job = await self.any_job()
-        if job is not None and await client_calls.cancel_job(self.database, job, None) == "cancelled":
+        if (
+            job is not None
+            and await client_calls.cancel_job(self.database, job, None) == "cancelled"
+        ):
             self.void(job)
             self.ended.append(job)
 
     async def retry(self) -> None:
-        """One that waits runs now; one that runs on a dead worker is queued again; one that runs on a living worker goes on."""
+        """One that waits runs now; one that runs on a dead worker is queued again; one that runs on
+        a living worker goes on.
+        """
         job = await self.any_job()
         if job is not None:
             said = await self.changed(client_calls.retry_job(self.database, job), put_back=True)
@@ -211,23 +273,36 @@ class Machine:
     async def retry_finished(self) -> None:
         if self.ended:
             job = self.ended.pop(self.chance.randrange(len(self.ended)))
-            assert await self.changed(client_calls.retry_job(self.database, job), put_back=True) == "queued"
+            assert (
+                await self.changed(client_calls.retry_job(self.database, job), put_back=True)
+                == "queued"
+            )
 
     async def amend(self) -> None:
         if queued := await self.queued():
             job = await client_calls.get_job(self.database, self.chance.choice(queued)[2])
             assert job is not None
             ago = self.chance.choice(
-                [None, timedelta(0), timedelta(milliseconds=10), timedelta(minutes=1), timedelta(milliseconds=-20)]
+                [
+                    None,
+                    timedelta(0),
+                    timedelta(milliseconds=10),
+                    timedelta(minutes=1),
+                    timedelta(milliseconds=-20),
+                ]
             )
             run_at = None if ago is None else await self.now() - ago
             lane = self.chance.choice([None, self.lane()])
-            await self.changed(client_calls.amend_job(self.database, job.id, job.version, None, lane, run_at, None))
+            await self.changed(
+                client_calls.amend_job(self.database, job.id, job.version, None, lane, run_at, None)
+            )
 
     # --- keeping account
 
     async def changed(self, change: Awaitable[Any], *, put_back: bool = False) -> Any:
-        """Whoever had looked too far before a job came to its place may pass over it there; but never over what was put back."""
+        """Whoever had looked too far before a job came to its place may pass over it there; but
+        never over what was put back.
+        """
         before = set(await self.queued())
         result = await change
         for place in set(await self.queued()) - before:
@@ -242,11 +317,16 @@ class Machine:
 
     def some_claims(self) -> tuple[Claimer, list[Claim]]:
         claimer = self.chance.choice(self.claimers)
-        ids = self.chance.sample(sorted(claimer.holds), min(len(claimer.holds), self.chance.randint(0, 8)))
+        ids = self.chance.sample(
+            sorted(claimer.holds), min(len(claimer.holds), self.chance.randint(0, 8))
+        )
         return claimer, [claimer.holds.pop(job) for job in ids]
 
     async def any_job(self) -> int | None:
-        ids = [row[0] for row in await self.database.fetch("SELECT id FROM hybrid_runner.jobs ORDER BY id")]
+        ids = [
+            row[0]
+            for row in await self.database.fetch("SELECT id FROM hybrid_runner.jobs ORDER BY id")
+        ]
         return self.chance.choice(ids) if ids else None
 
     async def queued(self) -> list[Place]:
@@ -264,14 +344,18 @@ class Machine:
 
 
 async def machine(dsn: str, stack: AsyncExitStack, seed: int) -> Machine:
-    """Two claimers on an empty queue; by its registration the first is alive, and the other one is dead."""
+    """Two claimers on an empty queue; by its registration the first is alive, and the other one is
+    dead.
+    """
 
     async def another() -> Connection:
         connection = await connect(dsn, FOR_CLAIMS)
         stack.push_async_callback(connection.close)
         return connection
 
-    claimers = tuple([Claimer(name, await another(), Frontier(MARGIN)) for name in ("alive", "dead")])
+    claimers = tuple(
+        [Claimer(name, await another(), Frontier(MARGIN)) for name in ("alive", "dead")]
+    )
     database = await connect(dsn)
     stack.push_async_callback(database.close)
     await living(database, "alive")
@@ -280,7 +364,9 @@ async def machine(dsn: str, stack: AsyncExitStack, seed: int) -> Machine:
 
 @pytest.mark.parametrize("sweeps", [False, True], ids=["looks alone", "looks and sweeps"])
 @pytest.mark.parametrize("seed", range(3))
-async def test_looks_pass_over_late_commits_alone_and_sweeps_over_nothing(seed: int, sweeps: bool, dsn: str) -> None:
+async def test_looks_pass_over_late_commits_alone_and_sweeps_over_nothing(
+    seed: int, sweeps: bool, dsn: str
+) -> None:
     """A4, A7"""
     async with AsyncExitStack() as stack:
         random_machine = await machine(dsn, stack, seed)
@@ -297,7 +383,9 @@ FILL = """
 INSERT INTO hybrid_runner.jobs (kind, run_at)
 SELECT 'work', now() - interval '1 hour' + make_interval(secs => n * 7919 % 20000 / 1000.0) FROM generate_series(1, 20000) AS n
 """
-"""Not in the order of their run_at: what is read is counted in pages, and neighbours would share theirs."""
+"""Not in the order of their run_at: what is read is counted in pages, and neighbours would share
+theirs.
+"""
 
 
 async def prepare(connection: Connection) -> None:
@@ -311,8 +399,9 @@ async def explain(connection: Connection, lanes: Lanes) -> Plan:
     transaction = connection.transaction()
     await transaction.start()
     text = await connection.fetchval(
-        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim_jobs ('default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], "
-        f"ARRAY[NULL::interval], '{run_ats}'::timestamptz[], '{ids}'::int8[], {next(NUMBERS)})"
+        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim_jobs ('default', ARRAY['work'],"
+        f" {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], '{run_ats}'::timestamptz[],"
+        f" '{ids}'::int8[], {next(NUMBERS)})"
     )
     await transaction.rollback()
     plan: Plan = json.loads(text)[0]["Plan"]
@@ -322,7 +411,14 @@ async def explain(connection: Connection, lanes: Lanes) -> Plan:
 def shape(plan: Plan) -> list[tuple[Any, ...]]:
     """What is done, without what it cost."""
     return [
-        (n["Node Type"], n.get("Relation Name"), n.get("Index Name"), n.get("Index Cond"), n.get("Filter")) for n in nodes(plan)
+        (
+            n["Node Type"],
+            n.get("Relation Name"),
+            n.get("Index Name"),
+            n.get("Index Cond"),
+            n.get("Filter"),
+        )
+        for n in nodes(plan)
     ]
 
 
@@ -342,19 +438,31 @@ async def drain(connection: Connection, frontier: Frontier) -> int:
     done = 0
     while True:
         lanes = frontier.lanes(sweep=False)
-        taken = await worker_calls.claim_jobs(connection, "default", KINDS, BATCH, "w", next(NUMBERS), lanes)
+        taken = await worker_calls.claim_jobs(
+            connection, "default", KINDS, BATCH, "w", next(NUMBERS), lanes
+        )
         frontier.moved_by(taken, BATCH)
         if not taken.claims:
             return done
-        done += len(await worker_calls.finish_jobs(connection, [Finished(c, State.COMPLETED) for c in taken.claims]))
+        done += len(
+            await worker_calls.finish_jobs(
+                connection, [Finished(c, State.COMPLETED) for c in taken.claims]
+            )
+        )
 
 
-async def test_a_look_does_not_walk_over_what_is_gone_while_nothing_can_be_vacuumed(databases: Databases, template: str) -> None:
+async def test_a_look_does_not_walk_over_what_is_gone_while_nothing_can_be_vacuumed(
+    databases: Databases, template: str
+) -> None:
     """A8: by a statement that was prepared on an empty table, too."""
     with databases.fresh(template) as dsn:
-        claims, later, other, pin = [await connect(dsn, settings) for settings in (FOR_CLAIMS, FOR_CLAIMS, {}, {})]
+        claims, later, other, pin = [
+            await connect(dsn, settings) for settings in (FOR_CLAIMS, FOR_CLAIMS, {}, {})
+        ]
         await prepare(claims)
-        empty = [await explain(claims, WHOLE_LANES) for _ in range(10)]  # Postgres considers a generic plan after five
+        empty = [
+            await explain(claims, WHOLE_LANES) for _ in range(10)
+        ]  # Postgres considers a generic plan after five
         pinning = pin.transaction(isolation="repeatable_read")
         await pinning.start()
         await pin.execute("SELECT FROM hybrid_runner.jobs")
@@ -372,7 +480,11 @@ async def test_a_look_does_not_walk_over_what_is_gone_while_nothing_can_be_vacuu
         for connection in (claims, later, other, pin):
             await connection.close()
 
-    assert walk(look)["Actual Rows"] * walk(look)["Actual Loops"] == walk(sweep)["Actual Rows"] * walk(sweep)["Actual Loops"] == 1
+    assert (
+        walk(look)["Actual Rows"] * walk(look)["Actual Loops"]
+        == walk(sweep)["Actual Rows"] * walk(sweep)["Actual Loops"]
+        == 1
+    )
     assert buffers(look) < 300
     assert buffers(sweep) > max(WALKED / 2, 20 * buffers(look))
     assert shape(look) == shape(sweep) == shape(fresh)

@@ -37,7 +37,9 @@ async def test_a_healthy_database_is_no_news(database: Connection) -> None:
     assert await worker_calls.find_growth(database, AT_ONCE) == []
 
 
-async def test_a_session_that_is_idle_in_a_transaction_is_named(database: Connection, another: Another) -> None:
+async def test_a_session_that_is_idle_in_a_transaction_is_named(
+    database: Connection, another: Another
+) -> None:
     session = await another()
     await session.execute("SET application_name = 'nightly report'")
     pid = session.get_server_pid()
@@ -45,24 +47,36 @@ async def test_a_session_that_is_idle_in_a_transaction_is_named(database: Connec
         await session.execute("SELECT")
         [(name, complaint)] = await worker_calls.find_growth(database, AT_ONCE)
         assert name == f"session {pid}"
-        assert complaint.startswith(f"session {pid} (nightly report, idle in transaction) has been in one transaction for ")
-        assert complaint.endswith(f"keeps vacuum from cleaning up: end it, or SELECT pg_terminate_backend({pid})")
+        assert complaint.startswith(
+            f"session {pid} (nightly report, idle in transaction) has been in one transaction for "
+        )
+        assert complaint.endswith(
+            f"keeps vacuum from cleaning up: end it, or SELECT pg_terminate_backend({pid})"
+        )
         assert await found(database, timedelta(minutes=10)) == []
     assert await found(database) == []
 
 
-async def test_of_several_sessions_the_oldest_is_named(database: Connection, another: Another) -> None:
+async def test_of_several_sessions_the_oldest_is_named(
+    database: Connection, another: Another
+) -> None:
     older, newer, reader = await another(), await another(), await another()
     await reader.execute("BEGIN; SELECT")  # between two statements it holds nothing back
     await older.execute("BEGIN")
     await enqueue(older)
     await newer.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
-    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [f"session {older.get_server_pid()}"]
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [
+        f"session {older.get_server_pid()}"
+    ]
     await older.execute("ROLLBACK")
-    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [f"session {newer.get_server_pid()}"]
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [
+        f"session {newer.get_server_pid()}"
+    ]
 
 
-async def test_a_worker_sees_the_sessions_of_others_too(database: Connection, another: Another) -> None:
+async def test_a_worker_sees_the_sessions_of_others_too(
+    database: Connection, another: Another
+) -> None:
     session = await another()
     await session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
     await database.execute("SET SESSION AUTHORIZATION hybrid_runner_worker")
@@ -72,15 +86,19 @@ async def test_a_worker_sees_the_sessions_of_others_too(database: Connection, an
 async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection) -> None:
     await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
     assert await found(database) == [
-        "autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET (autovacuum_enabled)"
+        "autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET"
+        " (autovacuum_enabled)"
     ]
     await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = true)")
     assert await found(database) == []
 
 
-async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(database: Connection) -> None:
+async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(
+    database: Connection,
+) -> None:
     rows = await database.fetch(
-        "SELECT half, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY upper DESC"
+        "SELECT half, partition FROM hybrid_runner.archive_partitions WHERE NOT is_default ORDER BY"
+        " upper DESC"
     )
     for half, partition in [(row[0], row[1]) for row in rows]:
         left = [row[1] for row in rows if row[0] == half]
@@ -93,7 +111,9 @@ async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(
     assert "hybrid_runner.archive_failed has no partition from " in said[1]
     assert said[2].startswith("hybrid_runner.archive_completed_default has rows: ")
     await worker_calls.make_archive_partitions(database, 7)
-    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == ["strays archive_completed_default"]
+    assert [name for name, _ in await worker_calls.find_growth(database, AT_ONCE)] == [
+        "strays archive_completed_default"
+    ]
 
 
 async def test_the_same_culprit_is_warned_of_once_an_hour(
@@ -122,7 +142,9 @@ async def test_the_same_culprit_is_warned_of_once_an_hour(
 async def own_server() -> AsyncIterator[Connection]:
     """A server whose settings may be changed, with what slots and prepared transactions need."""
     settings = QUICK | {"wal_level": "logical", "max_prepared_transactions": "5"}
-    with tempfile.TemporaryDirectory(prefix="hybrid-runner-tests-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="hybrid-runner-tests-", ignore_cleanup_errors=True
+    ) as folder:
         postgres = use_embedded(Path(folder) / "postgres", settings=settings)
         connection = await connect(postgres.dsn)
         await migrate(connection)
@@ -143,9 +165,10 @@ async def test_a_replication_slot_that_nobody_reads_is_named(own_server: Connect
     await enqueue(own_server)
     [(name, complaint)] = await culprits(own_server)
     assert name == "slot warehouse"
-    assert complaint == (
-        "replication slot warehouse (nobody uses it) has kept vacuum from cleaning up for longer than 00:00:00: "
-        "let its reader catch up, or drop it"
+    assert (
+        complaint
+        == "replication slot warehouse (nobody uses it) has kept vacuum from cleaning up for longer"
+        " than 00:00:00: let its reader catch up, or drop it"
     )
     assert await culprits(own_server, timedelta(minutes=10)) == []
     await own_server.execute("SELECT pg_drop_replication_slot('warehouse')")
@@ -166,8 +189,12 @@ async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: C
     assert [name for name, _ in await culprits(own_server)] == ["setting autovacuum"]
 
 
-async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tmp_path: Path) -> None:
-    sockets, port = [await own_server.fetchval(f"SHOW {name}") for name in ("unix_socket_directories", "port")]
+async def test_a_standby_that_reads_for_long_is_named(
+    own_server: Connection, tmp_path: Path
+) -> None:
+    sockets, port = [
+        await own_server.fetchval(f"SHOW {name}") for name in ("unix_socket_directories", "port")
+    ]
     place = f"host={sockets} port={port} user={await own_server.fetchval('SELECT current_user')}"
     copying = [
         str(find_binaries().directory / "pg_basebackup"),
@@ -179,8 +206,14 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
         place,
     ]
     await asyncio.to_thread(lambda: subprocess.run(copying, check=True, capture_output=True))
-    feedback = {"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s", "max_prepared_transactions": "5"}
-    standby = await asyncio.to_thread(use_embedded, tmp_path, settings=QUICK | feedback | {"cluster_name": "reports"})
+    feedback = {
+        "hot_standby_feedback": "on",
+        "wal_receiver_status_interval": "1s",
+        "max_prepared_transactions": "5",
+    }
+    standby = await asyncio.to_thread(
+        use_embedded, tmp_path, settings=QUICK | feedback | {"cluster_name": "reports"}
+    )
     reader = await connect(standby.dsn)
     try:
         async with reader.transaction(isolation="repeatable_read"):
@@ -192,11 +225,12 @@ async def test_a_standby_that_reads_for_long_is_named(own_server: Connection, tm
             [(name, complaint)] = await culprits(own_server)
             assert name == "standby reports"
             assert complaint.startswith(
-                "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for longer "
+                "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for"
+                " longer "
             )
         caught_up = (
-            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_xid) FROM hybrid_runner.xid_history AS h) "
-            "FROM pg_stat_replication AS r"
+            "SELECT r.backend_xmin::text::bigint >= (SELECT max(h.next_xid) FROM"
+            " hybrid_runner.xid_history AS h) FROM pg_stat_replication AS r"
         )
         await until(lambda: own_server.fetchval(caught_up))
         assert await culprits(own_server) == []

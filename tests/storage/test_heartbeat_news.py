@@ -25,7 +25,9 @@ def test_each_word_is_read_as_its_type(news: type[object]) -> None:
 
 
 def test_what_a_row_carries_is_read() -> None:
-    assert parse("queue_member", "mail", "c0ffee a worker") == QueueMember("mail", "a worker", "c0ffee")
+    assert parse("queue_member", "mail", "c0ffee a worker") == QueueMember(
+        "mail", "a worker", "c0ffee"
+    )
     assert parse("next_due", "mail", "1.5") == NextDue("mail", timedelta(seconds=1.5))
     assert parse("next_due", "mail", "-0.5") == NextDue("mail", timedelta(0))
     assert parse("duty_given", "", "prune") == DutyGiven("prune")

@@ -20,18 +20,32 @@ from tests.support.proxy import Proxy
     [
         ("postgresql://a/d", ["postgresql://a/d"]),
         ("postgresql:///d?host=/tmp", ["postgresql:///d?host=/tmp"]),
-        ("postgresql://u:p@a:1,b/d?x=y", ["postgresql://u:p@a:1/d?x=y", "postgresql://u:p@b/d?x=y"]),
+        (
+            "postgresql://u:p@a:1,b/d?x=y",
+            ["postgresql://u:p@a:1/d?x=y", "postgresql://u:p@b/d?x=y"],
+        ),
         ("postgresql://u@[::1]:5,b:6/d", ["postgresql://u@[::1]:5/d", "postgresql://u@b:6/d"]),
-        ("postgresql://u@/d?host=a,b&port=1,2", ["postgresql://u@/d?host=a&port=1", "postgresql://u@/d?host=b&port=2"]),
-        ("postgresql://u@/d?host=a,b&port=1", ["postgresql://u@/d?host=a&port=1", "postgresql://u@/d?host=b&port=1"]),
-        ("postgresql://a,b/d?target_session_attrs=prefer-standby", ["postgresql://a,b/d?target_session_attrs=prefer-standby"]),
+        (
+            "postgresql://u@/d?host=a,b&port=1,2",
+            ["postgresql://u@/d?host=a&port=1", "postgresql://u@/d?host=b&port=2"],
+        ),
+        (
+            "postgresql://u@/d?host=a,b&port=1",
+            ["postgresql://u@/d?host=a&port=1", "postgresql://u@/d?host=b&port=1"],
+        ),
+        (
+            "postgresql://a,b/d?target_session_attrs=prefer-standby",
+            ["postgresql://a,b/d?target_session_attrs=prefer-standby"],
+        ),
     ],
 )
 def test_each_server_gets_a_dsn_of_its_own(dsn: str, places: list[str]) -> None:
     assert each(dsn) == places
 
 
-async def test_a_server_that_is_silent_does_not_hide_the_next(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_silent_does_not_hide_the_next(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A9: a machine that lost its power answers nothing, not even a refusal."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1.0)
     hung_up = asyncio.Event()
@@ -46,7 +60,9 @@ async def test_a_server_that_is_silent_does_not_hide_the_next(dsn: str, monkeypa
     nobody = silent.sockets[0].getsockname()[1]
     async with silent, Proxy(dsn) as proxy:
         url = urlsplit(proxy.dsn)
-        several = proxy.dsn.replace(url.netloc, url.netloc.replace("127.0.0.1", f"127.0.0.1:{nobody},127.0.0.1"))
+        several = proxy.dsn.replace(
+            url.netloc, url.netloc.replace("127.0.0.1", f"127.0.0.1:{nobody},127.0.0.1")
+        )
         connection = await connect(several + "&target_session_attrs=read-write")
         assert await connection.fetchval("SELECT 1") == 1
         await connection.close()

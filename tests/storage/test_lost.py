@@ -10,7 +10,13 @@ import pytest
 
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.news import DeclaredDead, DutyGiven, HeartbeatNews, WorkerDied, WorkerSilent
+from hybrid_runner.model.news import (
+    DeclaredDead,
+    DutyGiven,
+    HeartbeatNews,
+    WorkerDied,
+    WorkerSilent,
+)
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connections import Connection
@@ -22,16 +28,20 @@ from tests.support.jobs import KINDS, claim, enqueue, living, running
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def beat(database: Connection, worker_id: str, first: int, known: Sequence[str] = ()) -> list[HeartbeatNews]:
+async def beat(
+    database: Connection, worker_id: str, first: int, known: Sequence[str] = ()
+) -> list[HeartbeatNews]:
     return await worker_calls.beat(database, worker_id, [], [], first, duties=known)
 
 
 async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
     """As if nothing had been heard of it for so long."""
     await database.execute(
-        "UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - make_interval(secs => $2) WHERE id = $1",
-        worker_id, seconds,
-    )  # fmt: skip
+        "UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - make_interval(secs =>"
+        " $2) WHERE id = $1",
+        worker_id,
+        seconds,
+    )
 
 
 def dead(news: list[HeartbeatNews]) -> list[str]:
@@ -44,18 +54,24 @@ def duties(news: list[HeartbeatNews]) -> list[str]:
 
 @pytest.fixture
 def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server under test may be seconds old, and whoever was silent before its start is not dead: pretend it is not."""
+    """The server under test may be seconds old, and whoever was silent before its start is not
+    dead: pretend it is not.
+    """
     from hybrid_runner.storage import queries  # noqa: PLC0415
     from hybrid_runner.storage.connections import connections  # noqa: PLC0415
 
     real = queries.query
     monkeypatch.setattr(
-        connections, "query", lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'")
+        connections,
+        "query",
+        lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'"),
     )
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_in_ten_seconds(database: Connection) -> None:
+async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_in_ten_seconds(
+    database: Connection,
+) -> None:
     first = await living(database, "lives")
     await living(database, "dies")
     await silent_for(database, "dies", 29)
@@ -66,51 +82,73 @@ async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_i
     await silent_for(database, "dies", 31)
     assert dead(await beat(database, "lives", first)) == ["dies"]
     assert dead(await beat(database, "lives", first)) == []
-    await database.execute("UPDATE hybrid_runner.workers SET rescued_at = rescued_at - interval '11 seconds' WHERE id = 'dies'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET rescued_at = rescued_at - interval '11 seconds' WHERE id"
+        " = 'dies'"
+    )
     assert dead(await beat(database, "lives", first)) == ["dies"]
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_of_many_who_beat_at_once_one_declares(database: Connection, another: Another) -> None:
+async def test_of_many_who_beat_at_once_one_declares(
+    database: Connection, another: Another
+) -> None:
     names = [f"lives-{number}" for number in range(5)]
     firsts = [await living(database, name) for name in names]
     await living(database, "dies")
     await silent_for(database, "dies", 31)
     connections = [await another() for _ in names]
-    told = await asyncio.gather(*(beat(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True)))
+    told = await asyncio.gather(
+        *(beat(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True))
+    )
     assert [name for each in told for name in dead(each)] == ["dies"]
 
 
 @pytest.mark.usefixtures("old_server")
 async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connection) -> None:
-    """After an outage all leases have expired: whoever is back first must not take the jobs of all others."""
+    """After an outage all leases have expired: whoever is back first must not take the jobs of all
+    others.
+    """
     first = await living(database, "first back")
     await living(database, "second back")
     for name in ("first back", "second back"):
         await silent_for(database, name, 60)
     assert dead(await beat(database, "first back", first)) == []
     await database.execute(
-        "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE id = 'first back'"
+        "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE"
+        " id = 'first back'"
     )
     assert dead(await beat(database, "first back", first)) == ["second back"]
 
 
-async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(database: Connection) -> None:
-    """What is said of a server that has just started: the one under test has, or its age is taken into account."""
+async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(
+    database: Connection,
+) -> None:
+    """What is said of a server that has just started: the one under test has, or its age is taken
+    into account.
+    """
     first = await living(database, "lives")
     await living(database, "could not speak")
-    age = await database.fetchval("SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8")
-    await database.execute("UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", age + 60)
+    age = await database.fetchval(
+        "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8"
+    )
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", age + 60
+    )
     await silent_for(database, "could not speak", age + 120)
     assert dead(await beat(database, "lives", first)) == []
 
 
 @pytest.mark.usefixtures("old_server")
-async def test_one_with_a_long_lease_is_no_judge_of_those_with_short_ones(database: Connection) -> None:
+async def test_one_with_a_long_lease_is_no_judge_of_those_with_short_ones(
+    database: Connection,
+) -> None:
     """It was cut off with all others, for less than half of its own lease and more than theirs."""
     first = await living(database, "long")
     await living(database, "short")
-    await database.execute("UPDATE hybrid_runner.workers SET lease = '10 minutes' WHERE id = 'long'")
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET lease = '10 minutes' WHERE id = 'long'"
+    )
     for name in ("long", "short"):
         await silent_for(database, name, 60)
     assert dead(await beat(database, "long", first)) == []
@@ -125,7 +163,9 @@ async def test_the_dead_are_told_so(database: Connection) -> None:
     assert (await beat(database, "unknown", 1)) == [DeclaredDead()]
 
 
-async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(database: Connection) -> None:
+async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(
+    database: Connection,
+) -> None:
     older = await living(database, "same")
     newer = await living(database, "same")
     assert await beat(database, "same", older) == [DeclaredDead()]
@@ -137,14 +177,18 @@ async def test_a_duty_is_for_one_and_for_then(database: Connection) -> None:
     known = ["prune", "lost"]
     given = [duties(await beat(database, name, firsts[name], known)) for name in ("a", "b")]
     assert given == [["lost", "prune"], []]
-    await database.execute("UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'")
+    await database.execute(
+        "UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'"
+    )
     assert duties(await beat(database, "b", firsts["b"], known)) == ["lost"]
 
 
 async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> None:
     """Of two versions in one fleet the older one must not keep a new duty from being done."""
     older, newer = await living(database, "older"), await living(database, "newer")
-    await database.execute("INSERT INTO hybrid_runner.duties (name, every) VALUES ('of tomorrow', '1 hour')")
+    await database.execute(
+        "INSERT INTO hybrid_runner.duties (name, every) VALUES ('of tomorrow', '1 hour')"
+    )
     assert duties(await beat(database, "older", older, ["prune"])) == ["prune"]
     assert duties(await beat(database, "newer", newer, ["prune", "of tomorrow"])) == ["of tomorrow"]
 
@@ -161,7 +205,9 @@ async def test_lost_is_what_no_living_worker_has(database: Connection) -> None:
     lost = {
         await claimed(database, "dead", dead_first): "dead",
         await claimed(database, "unknown", 7): "unknown",
-        await claimed(database, "lives", first - 1): "lives",  # an earlier worker of this name made that claim
+        await claimed(
+            database, "lives", first - 1
+        ): "lives",  # an earlier worker of this name made that claim
     }
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now() WHERE id = 'dead'")
     found = await worker_calls.find_lost(database, 10)
@@ -174,15 +220,24 @@ async def rescuing(database: Connection) -> Rescuer:
     return Rescuer(Registry())
 
 
-async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(database: Connection) -> None:
-    first_try, last_try = await claimed(database, "gone", 1), await enqueue(database, max_attempts=1)
+async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(
+    database: Connection,
+) -> None:
+    first_try, last_try = (
+        await claimed(database, "gone", 1),
+        await enqueue(database, max_attempts=1),
+    )
     await worker_calls.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
     await rescuer.rescue(database)
     rows = await database.fetch(
-        "SELECT id, state::text, attempt, run_at > now() AS later, errors FROM hybrid_runner.all_jobs ORDER BY id"
+        "SELECT id, state::text, attempt, run_at > now() AS later, errors FROM"
+        " hybrid_runner.all_jobs ORDER BY id"
     )
-    assert [tuple(row)[:4] for row in rows] == [(first_try, "queued", 1, True), (last_try, "failed", 1, False)]
+    assert [tuple(row)[:4] for row in rows] == [
+        (first_try, "queued", 1, True),
+        (last_try, "failed", 1, False),
+    ]
     assert all('"WorkerLost"' in row["errors"] and "gone" in row["errors"] for row in rows)
     assert rescuer.rescued == 2
 
@@ -194,10 +249,15 @@ async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: 
     assert await client_calls.cancel_job(database, job, None) == "requested"
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     await (await rescuing(database)).rescue(database)
-    assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job) == "cancelled"
+    assert (
+        await database.fetchval("SELECT state::text FROM hybrid_runner.archive WHERE id = $1", job)
+        == "cancelled"
+    )
 
 
-async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: Connection, another: Another) -> None:
+async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(
+    database: Connection, another: Another
+) -> None:
     held, free = await claimed(database, "gone", 1), await claimed(database, "gone", 2)
     other = await another()
     holding = other.transaction()
@@ -206,7 +266,10 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(database: C
     rescuer = await rescuing(database)
     await asyncio.wait_for(rescuer.rescue(database), 5)
     states = "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1"
-    assert (await database.fetchval(states, held), await database.fetchval(states, free)) == ("running", "queued")
+    assert (await database.fetchval(states, held), await database.fetchval(states, free)) == (
+        "running",
+        "queued",
+    )
     await holding.rollback()
     await rescuer.rescue(database)
     assert await database.fetchval(states, held) == "queued"
@@ -228,7 +291,9 @@ async def test_rows_that_somebody_holds_do_not_hide_those_behind_them(
     await holding.rollback()
 
 
-async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(database: Connection, another: Another) -> None:
+async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(
+    database: Connection, another: Another
+) -> None:
     """Claims wait for this answer, so it must not wait for others."""
     held, free = await claimed(database, "here", 1), await claimed(database, "here", 2)
     other = await another()
@@ -248,7 +313,12 @@ async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     lost = await worker_calls.find_lost(database, 10)
     await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
     rescuer = Rescuer(Registry())
-    assert await inside.put_back(rescuer, database, [Requeued(lost[0].claim, timedelta(0), charged=True)]) == 0
+    assert (
+        await inside.put_back(
+            rescuer, database, [Requeued(lost[0].claim, timedelta(0), charged=True)]
+        )
+        == 0
+    )
     assert await database.fetchval("SELECT state::text FROM hybrid_runner.archive") == "completed"
 
 
@@ -256,19 +326,37 @@ async def test_the_dead_are_forgotten_after_a_while(database: Connection) -> Non
     for name, seconds in (("long dead", 61), ("just dead", 1)):
         await living(database, name)
         await database.execute(
-            "UPDATE hybrid_runner.workers SET dead_at = now() - make_interval(secs => $2) WHERE id = $1", name, seconds
+            "UPDATE hybrid_runner.workers SET dead_at = now() - make_interval(secs => $2) WHERE id"
+            " = $1",
+            name,
+            seconds,
         )
     await living(database, "lives")
     await (await rescuing(database)).rescue(database)
-    assert {row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.workers")} == {"just dead", "lives"}
+    assert {row[0] for row in await database.fetch("SELECT id FROM hybrid_runner.workers")} == {
+        "just dead",
+        "lives",
+    }
 
 
-async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_back(database: Connection) -> None:
-    """A crash may undo a claim that was not flushed: the same worker then claims the job again, and that answer may be lost."""
+async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_back(
+    database: Connection,
+) -> None:
+    """A crash may undo a claim that was not flushed: the same worker then claims the job again, and
+    that answer may be lost.
+    """
     old = await running(database)
-    await database.execute("UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL")
+    await database.execute(
+        "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at"
+        " = NULL"
+    )
     [lost] = await claim(database)
     assert (lost.id, lost.number) != (old.id, old.number)
     known = [(old.id, old.number)]
-    assert await worker_calls.release_lost(database, "default", "worker-1", [*known, (lost.id, lost.number)]) == {}
+    assert (
+        await worker_calls.release_lost(
+            database, "default", "worker-1", [*known, (lost.id, lost.number)]
+        )
+        == {}
+    )
     assert await worker_calls.release_lost(database, "default", "worker-1", known) == {old.id: True}

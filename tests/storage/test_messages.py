@@ -50,11 +50,27 @@ def test_what_is_unknown_makes_a_worker_look(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "cancel", "cancel x", "cancel -1", "cancel 9223372036854775808", "cancel " + "9" * 5000, "cancel \u0664",
-        "pass", "pass now", "pass now 1", "pass now 1 2 3", "pass now x 1", "pass now 1 -1", "pass now 1 " + "9" * 30,
-        "pass now \u0664 1", "here", "here ", "here " + "x" * 256, "gone", "gone " + "x" * 256,
+        "cancel",
+        "cancel x",
+        "cancel -1",
+        "cancel 9223372036854775808",
+        "cancel " + "9" * 5000,
+        "cancel \u0664",
+        "pass",
+        "pass now",
+        "pass now 1",
+        "pass now 1 2 3",
+        "pass now x 1",
+        "pass now 1 -1",
+        "pass now 1 " + "9" * 30,
+        "pass now \u0664 1",
+        "here",
+        "here ",
+        "here " + "x" * 256,
+        "gone",
+        "gone " + "x" * 256,
     ],
-)  # fmt: skip
+)
 def test_a_known_word_with_an_argument_of_no_use_is_ignored(text: str) -> None:
     assert QUEUE.read(text) is None
 

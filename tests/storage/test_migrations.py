@@ -53,8 +53,13 @@ def test_four_processes_that_migrate_at_once_apply_each_step_once(empty_dsn: str
         process.stdin.write("go\n")
         process.stdin.flush()
     reports = [process.communicate(timeout=30) for process in processes]
-    assert [(process.returncode, errors) for process, (_, errors) in zip(processes, reports, strict=True)] == [(0, "")] * 4
-    assert sorted(int(version) for said, _ in reports for version in said.split()) == list(range(1, NEWEST + 1))
+    assert [
+        (process.returncode, errors)
+        for process, (_, errors) in zip(processes, reports, strict=True)
+    ] == [(0, "")] * 4
+    assert sorted(int(version) for said, _ in reports for version in said.split()) == list(
+        range(1, NEWEST + 1)
+    )
 
 
 async def test_a_second_run_changes_nothing(dsn: str, database: Connection) -> None:
@@ -72,7 +77,9 @@ async def test_the_printed_script_makes_what_migrate_makes(dsn: str, empty_dsn: 
     assert dump(empty_dsn) == dump(dsn)
 
 
-async def test_the_script_for_a_current_database_makes_functions_and_grants_anew(dsn: str, database: Connection) -> None:
+async def test_the_script_for_a_current_database_makes_functions_and_grants_anew(
+    dsn: str, database: Connection
+) -> None:
     before = dump(dsn)
     await database.execute("DROP FUNCTION hybrid_runner.pause")
     assert dump(dsn) != before
@@ -81,24 +88,35 @@ async def test_the_script_for_a_current_database_makes_functions_and_grants_anew
 
 
 async def test_every_function_is_one_that_postgres_can_read(database: Connection) -> None:
-    """`migrate` does not have them checked, since one may name another that is made after it; here all are there."""
+    """`migrate` does not have them checked, since one may name another that is made after it; here
+    all are there.
+    """
     for _, sql in functions():
         await database.execute(sql)
 
 
 async def test_no_function_is_left_that_has_no_file(database: Connection) -> None:
-    """CREATE OR REPLACE leaves the old one there when arguments change: the migration that changes them drops it."""
+    """CREATE OR REPLACE leaves the old one there when arguments change: the migration that changes
+    them drops it.
+    """
     rows = await database.fetch(
-        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace ORDER BY proname"
+        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace ORDER"
+        " BY proname"
     )
     assert [row[0] for row in rows] == [name for name, _ in functions()]
 
 
-async def test_migrating_is_done_whole_or_not_at_all(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_migrating_is_done_whole_or_not_at_all(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A database never has tables of one version and functions of another."""
     connection = await connect(empty_dsn)
     with monkeypatch.context() as patch:
-        patch.setattr(migrating, "functions", lambda: (*functions(), ("broken", "SELECT nothing_of_the_kind()")))
+        patch.setattr(
+            migrating,
+            "functions",
+            lambda: (*functions(), ("broken", "SELECT nothing_of_the_kind()")),
+        )
         with pytest.raises(DatabaseError, match="nothing_of_the_kind"):
             await migrate(connection)
     assert await schema_version(connection) == 0
@@ -107,11 +125,18 @@ async def test_migrating_is_done_whole_or_not_at_all(empty_dsn: str, monkeypatch
 
 
 async def test_a_newer_schema_is_refused_with_one_line(dsn: str, database: Connection) -> None:
-    await database.execute("INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (999, 'from_the_future', '')")
+    await database.execute(
+        "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES (999,"
+        " 'from_the_future', '')"
+    )
     before = dump(dsn)
     with pytest.raises(SchemaTooNew) as refusal:
         await migrate(database)
-    assert str(refusal.value) == f"the database's schema is version 999, this version knows {NEWEST}: upgrade hybrid-runner"
+    assert (
+        str(refusal.value)
+        == f"the database's schema is version 999, this version knows {NEWEST}: upgrade"
+        " hybrid-runner"
+    )
     with pytest.raises(SchemaTooNew):
         as_script(999)
     assert dump(dsn) == before
@@ -121,7 +146,9 @@ async def test_a_newer_schema_is_refused_with_one_line(dsn: str, database: Conne
 async def test_no_schema_and_an_older_one_are_told_apart(empty_dsn: str) -> None:
     connection = await connect(empty_dsn)
     assert await schema_version(connection) == 0
-    with pytest.raises(SchemaMissing, match=r"no hybrid_runner schema: run `hybrid-runner migrate`"):
+    with pytest.raises(
+        SchemaMissing, match=r"no hybrid_runner schema: run `hybrid-runner migrate`"
+    ):
         await require_schema(connection)
     await connection.close()
 
@@ -146,7 +173,9 @@ BEFORE_THE_SQUASH = """
 """
 
 
-async def test_a_database_of_a_checkout_with_other_migrations_is_refused_with_a_way_out(empty_dsn: str) -> None:
+async def test_a_database_of_a_checkout_with_other_migrations_is_refused_with_a_way_out(
+    empty_dsn: str,
+) -> None:
     connection = await connect(empty_dsn)
     await connection.execute(BEFORE_THE_SQUASH)
     for refused in (migrate, require_schema, schema_version):
@@ -154,14 +183,20 @@ async def test_a_database_of_a_checkout_with_other_migrations_is_refused_with_a_
             await refused(connection)
         assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in str(refusal.value)
         assert "\n" not in str(refusal.value)
-    assert await connection.fetchval("SELECT to_regclass('hybrid_runner.jobs')") is None  # it was left as it was
+    assert (
+        await connection.fetchval("SELECT to_regclass('hybrid_runner.jobs')") is None
+    )  # it was left as it was
     await connection.execute("DROP SCHEMA hybrid_runner CASCADE")
     assert len(await migrate(connection)) == NEWEST
     await connection.close()
 
 
-async def test_a_database_of_a_checkout_with_another_baseline_is_refused(database: Connection) -> None:
-    await database.execute("UPDATE hybrid_runner.migrations SET checksum = 'of an earlier text' WHERE version = 1")
+async def test_a_database_of_a_checkout_with_another_baseline_is_refused(
+    database: Connection,
+) -> None:
+    await database.execute(
+        "UPDATE hybrid_runner.migrations SET checksum = 'of an earlier text' WHERE version = 1"
+    )
     for refused in (migrate, require_schema):
         with pytest.raises(SchemaUnreleased, match="its migration 1 is another one"):
             await refused(database)
@@ -176,9 +211,13 @@ def owner(databases: Databases) -> Iterator[str]:
     databases.connection.execute(f"DROP ROLE {name}")
 
 
-async def test_an_ordinary_role_that_owns_the_schema_can_migrate(owner: str, empty_dsn: str, dsn: str) -> None:
+async def test_an_ordinary_role_that_owns_the_schema_can_migrate(
+    owner: str, empty_dsn: str, dsn: str
+) -> None:
     connection = await connect(empty_dsn)
-    await connection.execute(f"CREATE SCHEMA hybrid_runner AUTHORIZATION {owner}; SET SESSION AUTHORIZATION {owner}")
+    await connection.execute(
+        f"CREATE SCHEMA hybrid_runner AUTHORIZATION {owner}; SET SESSION AUTHORIZATION {owner}"
+    )
     assert len(await migrate(connection)) == NEWEST
     await _works(connection)
     await connection.execute("RESET SESSION AUTHORIZATION")
@@ -187,7 +226,9 @@ async def test_an_ordinary_role_that_owns_the_schema_can_migrate(owner: str, emp
     await connection.close()
 
 
-async def test_an_ordinary_role_without_a_schema_is_told_what_is_missing(owner: str, empty_dsn: str) -> None:
+async def test_an_ordinary_role_without_a_schema_is_told_what_is_missing(
+    owner: str, empty_dsn: str
+) -> None:
     connection = await connect(empty_dsn)
     await connection.execute(f"SET SESSION AUTHORIZATION {owner}")
     with pytest.raises(DatabaseError, match="permission denied for database"):
@@ -200,19 +241,27 @@ async def test_without_createrole_the_roles_are_left_out_and_made_by_a_later_run
     with embedded() as postgres:
         connection = await connect(postgres.dsn)
         notices: list[str] = []
-        connection.add_log_listener(lambda _, message: notices.append(str(getattr(message, "message", message))))
+        connection.add_log_listener(
+            lambda _, message: notices.append(str(getattr(message, "message", message)))
+        )
         await connection.execute(
-            "CREATE ROLE owner; CREATE SCHEMA hybrid_runner AUTHORIZATION owner; SET SESSION AUTHORIZATION owner"
+            "CREATE ROLE owner; CREATE SCHEMA hybrid_runner AUTHORIZATION owner; SET SESSION"
+            " AUTHORIZATION owner"
         )
         assert len(await migrate(connection)) == NEWEST
-        assert len([notice for notice in notices if "was not made: CREATEROLE is needed" in notice]) == 4
+        assert (
+            len([notice for notice in notices if "was not made: CREATEROLE is needed" in notice])
+            == 4
+        )
         await _works(connection)
         await connection.execute("RESET SESSION AUTHORIZATION")
         roles = "SELECT count(*) FROM pg_roles WHERE rolname ~ '^hybrid_runner_'"
         assert await connection.fetchval(roles) == 0
         assert await migrate(connection) == []
         assert await connection.fetchval(roles) == 4
-        await connection.execute("SET ROLE hybrid_runner_producer; INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')")
+        await connection.execute(
+            "SET ROLE hybrid_runner_producer; INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
+        )
         await connection.close()
 
 
@@ -226,7 +275,10 @@ async def test_a_reader_reads_everything_and_changes_nothing(database: Connectio
     await database.execute("SET ROLE hybrid_runner_reader")
     view = await client_calls.get_job(database, job)
     assert view is not None
-    for statement in ("DELETE FROM hybrid_runner.archive", "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')"):
+    for statement in (
+        "DELETE FROM hybrid_runner.archive",
+        "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')",
+    ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await database.execute(statement)
 

@@ -19,7 +19,9 @@ async def test_only_the_claim_that_archived_a_job_finds_it_archived(database: Co
     """A4: the outcome of a stale claim is not taken for one whose answer was lost."""
     taken = await running(database)
     await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
-    assert await worker_calls.archived_before(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
+    assert await worker_calls.archived_before(database, [Finished(taken, State.COMPLETED)]) == {
+        taken.id
+    }
     stale = replace(taken, number=taken.number + 1)
     assert await worker_calls.archived_before(database, [Finished(stale, State.COMPLETED)]) == set()
 
@@ -36,9 +38,8 @@ async def test_a_claim_does_not_read_what_is_not_due(databases: Databases, templ
     with databases.fresh(template) as dsn:
         connection = await connect(dsn)
         await connection.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, run_at) "
-            "SELECT 'work', now() + CASE WHEN n > 10 THEN interval '1 day' ELSE interval '-1 s' END "
-            "FROM generate_series(1, 20000) AS n"
+            "INSERT INTO hybrid_runner.jobs (kind, run_at) SELECT 'work', now() + CASE WHEN n > 10"
+            " THEN interval '1 day' ELSE interval '-1 s' END FROM generate_series(1, 20000) AS n"
         )
         await connection.execute("ANALYZE hybrid_runner.jobs")
         plan = await explain(connection, *CLAIM)
@@ -48,7 +49,7 @@ async def test_a_claim_does_not_read_what_is_not_due(databases: Databases, templ
 
 async def test_functions_that_run_as_their_owner_look_nowhere_else(database: Connection) -> None:
     loose = await database.fetch(
-        "SELECT proname FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace AND prosecdef "
-        "AND NOT coalesce(proconfig @> ARRAY['search_path=pg_catalog, pg_temp'], false)"
+        "SELECT proname FROM pg_proc WHERE pronamespace = 'hybrid_runner'::regnamespace AND"
+        " prosecdef AND NOT coalesce(proconfig @> ARRAY['search_path=pg_catalog, pg_temp'], false)"
     )
     assert [row[0] for row in loose] == []

@@ -52,7 +52,9 @@ async def view(connection: Connection, job: int) -> JobView:
         ("unknown", "unknown", None),
     ],
 )
-async def test_cancel_says_what_it_did(state: str, said: str, after: str | None, database: Connection) -> None:
+async def test_cancel_says_what_it_did(
+    state: str, said: str, after: str | None, database: Connection
+) -> None:
     """B6"""
     job = await bring(database, state)
     assert await client_calls.cancel_job(database, job, "no longer needed") == said
@@ -65,12 +67,17 @@ async def test_a_cancelled_job_keeps_the_reason_and_frees_its_key(database: Conn
     job = await bring(database, "queued")
     await client_calls.cancel_job(database, job, "no longer needed")
     cancelled = await view(database, job)
-    assert (cancelled.errors[-1]["message"], cancelled.errors[-1]["type"]) == ("no longer needed", "Cancel")
+    assert (cancelled.errors[-1]["message"], cancelled.errors[-1]["type"]) == (
+        "no longer needed",
+        "Cancel",
+    )
     assert cancelled.finished_at is not None
     assert await enqueue(database, key="k") != job
 
 
-async def test_a_job_that_was_never_claimed_is_reported_with_the_usual_number_of_attempts(database: Connection) -> None:
+async def test_a_job_that_was_never_claimed_is_reported_with_the_usual_number_of_attempts(
+    database: Connection,
+) -> None:
     """Its handler was never asked how often it may be tried."""
     for own in (None, 2):
         await client_calls.cancel_job(database, await enqueue(database, max_attempts=own), None)
@@ -89,7 +96,12 @@ async def test_asking_a_running_job_twice_keeps_the_first_time(database: Connect
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("queued", "queued"), ("running", "running"), *((state, "queued") for state in FINAL), ("unknown", "unknown")],
+    [
+        ("queued", "queued"),
+        ("running", "running"),
+        *((state, "queued") for state in FINAL),
+        ("unknown", "unknown"),
+    ],
 )
 async def test_retry_says_what_it_did(state: str, said: str, database: Connection) -> None:
     job = await bring(database, state)
@@ -106,15 +118,29 @@ async def test_retry_makes_a_waiting_job_due_now(database: Connection) -> None:
     assert [taken.id for taken in await claim(database)] == [job]
 
 
-async def test_a_retried_job_is_the_same_job_with_fresh_attempts_and_its_errors(database: Connection) -> None:
+async def test_a_retried_job_is_the_same_job_with_fresh_attempts_and_its_errors(
+    database: Connection,
+) -> None:
     """D8"""
     taken = await running(database, key="k")
-    await worker_calls.finish_jobs(database, [Finished(taken, State.FAILED, error='{"message": "first"}')])
+    await worker_calls.finish_jobs(
+        database, [Finished(taken, State.FAILED, error='{"message": "first"}')]
+    )
     assert await client_calls.retry_job(database, taken.id) == "queued"
     again = await view(database, taken.id)
-    assert (again.state, again.attempt, again.key, again.finished_at) == (State.QUEUED, 0, "k", None)
+    assert (again.state, again.attempt, again.key, again.finished_at) == (
+        State.QUEUED,
+        0,
+        "k",
+        None,
+    )
     assert [error["message"] for error in again.errors] == ["first"]
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", taken.id) == 1
+    assert (
+        await database.fetchval(
+            "SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", taken.id
+        )
+        == 1
+    )
 
 
 async def test_a_job_whose_key_was_taken_meanwhile_stays_finished(database: Connection) -> None:
@@ -134,10 +160,15 @@ async def test_two_who_retry_one_job_make_one_job(database: Connection, another:
     await until_blocked(database, second)
     await transaction.commit()
     assert await waiting == "queued"
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job) == 1
+    assert (
+        await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job)
+        == 1
+    )
 
 
-async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished(database: Connection, another: Another) -> None:
+async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished(
+    database: Connection, another: Another
+) -> None:
     taken = await running(database)
     worker, person = await another(), await another()
     transaction = worker.transaction()
@@ -149,7 +180,9 @@ async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished
     assert await waiting == "finished"
 
 
-async def test_whoever_cancels_a_job_that_is_claimed_meanwhile_asks_it_to_stop(database: Connection, another: Another) -> None:
+async def test_whoever_cancels_a_job_that_is_claimed_meanwhile_asks_it_to_stop(
+    database: Connection, another: Another
+) -> None:
     """B6"""
     await living(database)
     job = await enqueue(database)
@@ -165,7 +198,12 @@ async def test_whoever_cancels_a_job_that_is_claimed_meanwhile_asks_it_to_stop(d
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("queued", "amended"), ("running", "running"), *((state, "finished") for state in FINAL), ("unknown", "unknown")],
+    [
+        ("queued", "amended"),
+        ("running", "running"),
+        *((state, "finished") for state in FINAL),
+        ("unknown", "unknown"),
+    ],
 )
 async def test_amend_says_what_it_did(state: str, said: str, database: Connection) -> None:
     """A5"""
@@ -182,11 +220,18 @@ async def test_an_amendment_changes_only_what_it_names(database: Connection) -> 
     due = datetime(2031, 1, 2, tzinfo=UTC)
     assert await client_calls.amend_job(database, job, 1, None, None, due, None) == "amended"
     amended = await view(database, job)
-    assert (amended.payload, amended.priority, amended.data, amended.run_at) == ({"a": 1}, 3, {"seen": 1}, due)
+    assert (amended.payload, amended.priority, amended.data, amended.run_at) == (
+        {"a": 1},
+        3,
+        {"seen": 1},
+        due,
+    )
     assert amended.version == 2
 
 
-async def test_an_amendment_of_a_stale_version_changes_nothing_and_says_so(database: Connection) -> None:
+async def test_an_amendment_of_a_stale_version_changes_nothing_and_says_so(
+    database: Connection,
+) -> None:
     """A5"""
     job = await enqueue(database, priority=3)
     assert await client_calls.amend_job(database, job, 1, None, 4, None, None) == "amended"
@@ -195,11 +240,15 @@ async def test_an_amendment_of_a_stale_version_changes_nothing_and_says_so(datab
     assert (amended.priority, amended.version) == (4, 2)
 
 
-async def test_two_who_amend_one_version_at_once_have_one_winner(database: Connection, another: Another) -> None:
+async def test_two_who_amend_one_version_at_once_have_one_winner(
+    database: Connection, another: Another
+) -> None:
     """A5"""
     job = await enqueue(database)
     connections = [await another() for _ in range(8)]
-    answers = await asyncio.gather(*(client_calls.amend_job(c, job, 1, None, 3, None, None) for c in connections))
+    answers = await asyncio.gather(
+        *(client_calls.amend_job(c, job, 1, None, 3, None, None) for c in connections)
+    )
     assert sorted(answers) == ["amended"] + ["stale"] * 7
 
 
@@ -220,7 +269,9 @@ async def test_every_step_of_a_job_is_a_new_version(database: Connection) -> Non
 
 
 @pytest.mark.parametrize("priority", [99, -1, 2_000_000_000])
-async def test_an_amendment_cannot_make_an_impossible_job(priority: int, database: Connection) -> None:
+async def test_an_amendment_cannot_make_an_impossible_job(
+    priority: int, database: Connection
+) -> None:
     job = await enqueue(database)
     with pytest.raises(EnqueueError, match="priority is 0 to 9"):
         await client_calls.amend_job(database, job, 1, None, priority, None, None)
@@ -257,7 +308,9 @@ async def test_jobs_are_listed_newest_first_and_by_what_is_asked(database: Conne
     waiting = await enqueue(database, queue="images")
     other = await enqueue(database, queue="images", kind="other")
 
-    async def listed(state: State | None, queue: str | None, kind: str | None, most: int = 10) -> list[int]:
+    async def listed(
+        state: State | None, queue: str | None, kind: str | None, most: int = 10
+    ) -> list[int]:
         return [job.id for job in await client_calls.list_jobs(database, state, queue, kind, most)]
 
     assert await listed(None, None, None) == [other, waiting, done]
@@ -270,22 +323,34 @@ async def test_waiters_see_states_and_results(database: Connection) -> None:
     done = await ended(database)
     waiting = await enqueue(database)
     seen = {
-        status.id: (status.state, status.result) for status in await client_calls.watch_jobs(database, [done, waiting, UNKNOWN])
+        status.id: (status.state, status.result)
+        for status in await client_calls.watch_jobs(database, [done, waiting, UNKNOWN])
     }
     assert seen == {done: (State.COMPLETED, '"done"'), waiting: (State.QUEUED, None)}
 
 
 @pytest.mark.parametrize(
-    "gone", ["DELETE FROM hybrid_runner.workers", "UPDATE hybrid_runner.workers SET heartbeat_at = now() - lease"]
+    "gone",
+    [
+        "DELETE FROM hybrid_runner.workers",
+        "UPDATE hybrid_runner.workers SET heartbeat_at = now() - lease",
+    ],
 )
-async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(database: Connection, gone: str) -> None:
+async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(
+    database: Connection, gone: str
+) -> None:
     """Nobody is there to be told; and should the worker live after all, its claim is void."""
     first = await running(database, key="first")
     second = await running(database)
     await database.execute(gone)
     assert await client_calls.cancel_job(database, first.id, "stranded") == "cancelled"
     assert await client_calls.retry_job(database, second.id) == "queued"
-    assert await worker_calls.finish_jobs(database, [Finished(first, State.COMPLETED), Finished(second, State.COMPLETED)]) == set()
+    assert (
+        await worker_calls.finish_jobs(
+            database, [Finished(first, State.COMPLETED), Finished(second, State.COMPLETED)]
+        )
+        == set()
+    )
     view = await client_calls.get_job(database, first.id)
     assert view is not None
     assert (view.state, view.errors[-1]["message"]) == (State.CANCELLED, "stranded")

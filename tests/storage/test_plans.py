@@ -34,8 +34,12 @@ DUE = ("next_due", "text", "'default'")
 
 
 @pytest.fixture(scope="module", params=["fresh statistics", "statistics of an empty table"])
-def deep_backlog(request: pytest.FixtureRequest, databases: Databases, template: str) -> Iterator[str]:
-    """A database with 200,000 queued jobs in three lanes, a tenth of them not due yet; autovacuum may not have looked at it."""
+def deep_backlog(
+    request: pytest.FixtureRequest, databases: Databases, template: str
+) -> Iterator[str]:
+    """A database with 200,000 queued jobs in three lanes, a tenth of them not due yet; autovacuum
+    may not have looked at it.
+    """
     with databases.fresh(template) as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("ANALYZE hybrid_runner.jobs")
@@ -56,11 +60,15 @@ async def backlogged(deep_backlog: str) -> AsyncIterator[Connection]:
     await connection.close()
 
 
-async def explain(connection: Connection, name: str, types: str, arguments: str, *, prepare: bool = True) -> Plan:
+async def explain(
+    connection: Connection, name: str, types: str, arguments: str, *, prepare: bool = True
+) -> Plan:
     """The plan of a query file, as it was executed."""
     if prepare:
         await connection.execute(f"PREPARE {name} ({types}) AS {query(name)}")
-    text = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name} ({arguments})")
+    text = await connection.fetchval(
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {name} ({arguments})"
+    )
     plan: Plan = json.loads(text)[0]["Plan"]
     return plan
 
@@ -74,7 +82,11 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 def scans(plan: Plan) -> list[Plan]:
     """The nodes that read the jobs."""
-    return [node for node in nodes(plan) if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]]
+    return [
+        node
+        for node in nodes(plan)
+        if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]
+    ]
 
 
 def rows_read(node: Plan) -> float:
@@ -106,7 +118,9 @@ async def test_a_claim_that_crosses_lanes_reads_a_batch(backlogged: Connection) 
     await backlogged.execute("DELETE FROM hybrid_runner.jobs WHERE priority = 2 AND id > 60")
     plan = await explain(backlogged, *CLAIM)
     assert plan["Actual Rows"] == BATCH
-    assert_reads_a_batch(plan, most=2 * BATCH + len(LANES), buffers=1_000_000)  # the deleted ones are still in the index
+    assert_reads_a_batch(
+        plan, most=2 * BATCH + len(LANES), buffers=1_000_000
+    )  # the deleted ones are still in the index
 
 
 async def test_the_next_due_time_reads_one_row_a_lane(backlogged: Connection) -> None:
@@ -115,7 +129,9 @@ async def test_the_next_due_time_reads_one_row_a_lane(backlogged: Connection) ->
     assert_reads_a_batch(plan, most=len(LANES), buffers=100)
 
 
-async def test_a_statement_prepared_on_an_empty_table_is_as_good(databases: Databases, template: str) -> None:
+async def test_a_statement_prepared_on_an_empty_table_is_as_good(
+    databases: Databases, template: str
+) -> None:
     """A8: a plan from the day the table was empty must not ruin the day it is not."""
     with databases.fresh(template) as dsn:
         connection = await connect(dsn, FOR_CLAIMS)
@@ -133,7 +149,9 @@ async def test_a_statement_prepared_on_an_empty_table_is_as_good(databases: Data
 
 
 def statement(name: str) -> str:
-    """A query; of one that only calls a function, the statement inside, since EXPLAIN does not look there."""
+    """A query; of one that only calls a function, the statement inside, since EXPLAIN does not look
+    there.
+    """
     text = query(name)
     called = re.search(r"FROM hybrid_runner\.(\w+)\(\$1", text)
     if called is None:
@@ -150,7 +168,11 @@ def statement(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "types", "arrays"),
     [
-        ("finish_jobs", "int8[], int8[], text[], text[], text[], timestamptz", ("'completed'::text", "NULL::text", "NULL::text")),
+        (
+            "finish_jobs",
+            "int8[], int8[], text[], text[], text[], timestamptz",
+            ("'completed'::text", "NULL::text", "NULL::text"),
+        ),
         (
             "requeue_jobs",
             "int8[], int8[], interval[], bool[], jsonb[], jsonb[], text[], bool[]",
@@ -162,11 +184,16 @@ def statement(name: str) -> str:
 async def test_settling_reads_a_batch_whatever_the_backlog(
     name: str, types: str, arrays: tuple[str, ...], backlogged: Connection
 ) -> None:
-    """A8: prepared before anything ran, and with many jobs running beside those that are settled."""
+    """A8: prepared before anything ran, and with many jobs running beside those that are
+    settled.
+    """
     await backlogged.execute(f"PREPARE {name} ({types}) AS {statement(name)}")
-    await backlogged.execute("UPDATE hybrid_runner.jobs SET state = 'running', claim = 7 WHERE id % 4 = 0")
+    await backlogged.execute(
+        "UPDATE hybrid_runner.jobs SET state = 'running', claim = 7 WHERE id % 4 = 0"
+    )
     ids = await backlogged.fetchval(
-        "SELECT array_agg(id)::text FROM (SELECT id FROM hybrid_runner.jobs WHERE claim = 7 LIMIT 50) AS j"
+        "SELECT array_agg(id)::text FROM (SELECT id FROM hybrid_runner.jobs WHERE claim = 7 LIMIT"
+        " 50) AS j"
     )
     filled = ", ".join(f"array_fill({value}, ARRAY[{BATCH}])" for value in ("7::int8", *arrays))
     more = ", NULL" * (types.count(",") - filled.count("array_fill"))
@@ -175,5 +202,7 @@ async def test_settling_reads_a_batch_whatever_the_backlog(
     assert not [node for node in read if node["Node Type"] == "Seq Scan"]
     assert 0 < sum(rows_read(node) for node in read) <= 4 * BATCH, read
     # Joined by hash: a loop over loops costs the square of the batch.
-    compared = sum(node.get("Rows Removed by Join Filter", 0) * node["Actual Loops"] for node in nodes(plan))
+    compared = sum(
+        node.get("Rows Removed by Join Filter", 0) * node["Actual Loops"] for node in nodes(plan)
+    )
     assert compared <= 4 * BATCH, plan

@@ -49,7 +49,8 @@ async def producer(database: Connection) -> AsyncIterator[Connection]:
 
 async def test_every_column_is_either_documented_or_forbidden(database: Connection) -> None:
     columns = await database.fetch(
-        "SELECT attname FROM pg_attribute WHERE attrelid = 'hybrid_runner.jobs'::regclass AND attnum > 0 AND NOT attisdropped"
+        "SELECT attname FROM pg_attribute WHERE attrelid = 'hybrid_runner.jobs'::regclass AND"
+        " attnum > 0 AND NOT attisdropped"
     )
     assert {column[0] for column in columns} == {*DOCUMENTED, *FORBIDDEN}
 
@@ -57,21 +58,30 @@ async def test_every_column_is_either_documented_or_forbidden(database: Connecti
 async def test_a_producer_inserts_the_documented_columns(producer: Connection) -> None:
     """F5"""
     columns, values = ", ".join(DOCUMENTED), ", ".join(DOCUMENTED.values())
-    job = await producer.fetchval(f"INSERT INTO hybrid_runner.jobs ({columns}) VALUES ({values}) RETURNING id")
+    job = await producer.fetchval(
+        f"INSERT INTO hybrid_runner.jobs ({columns}) VALUES ({values}) RETURNING id"
+    )
     assert isinstance(job, int)
 
 
 async def test_three_columns_are_enough_and_two_and_one(producer: Connection) -> None:
     """F5"""
-    await producer.execute("INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\": 1}')")
-    await producer.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{\"a\": 1}')")
+    await producer.execute(
+        "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\":"
+        " 1}')"
+    )
+    await producer.execute(
+        "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{\"a\": 1}')"
+    )
     await producer.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')")
 
 
 @pytest.mark.parametrize("column", FORBIDDEN)
 async def test_a_producer_writes_no_other_column(column: str, producer: Connection) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        await producer.execute(f"INSERT INTO hybrid_runner.jobs (kind, {column}) VALUES ('work', DEFAULT)")
+        await producer.execute(
+            f"INSERT INTO hybrid_runner.jobs (kind, {column}) VALUES ('work', DEFAULT)"
+        )
 
 
 @pytest.mark.parametrize(
@@ -107,8 +117,8 @@ async def test_a_producer_does_nothing_else(statement: str, producer: Connection
 
 async def test_a_producer_may_call_the_two_enqueue_functions_only(producer: Connection) -> None:
     callable_ones = await producer.fetch(
-        "SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'hybrid_runner'::regnamespace "
-        "AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1"
+        "SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace ="
+        " 'hybrid_runner'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1"
     )
     assert [row[0] for row in callable_ones] == ["enqueue", "enqueue_job"]
     first = await producer.fetchval("SELECT hybrid_runner.enqueue('work', key => 'mine')")
@@ -117,27 +127,40 @@ async def test_a_producer_may_call_the_two_enqueue_functions_only(producer: Conn
 
 async def test_a_stranger_may_not_even_look(database: Connection) -> None:
     callable_ones = await database.fetch(
-        "SELECT p.proname FROM pg_proc AS p, unnest(coalesce(p.proacl, acldefault('f', p.proowner))::text[]) AS granted "
-        "WHERE p.pronamespace = 'hybrid_runner'::regnamespace AND granted LIKE '=%'"
+        "SELECT p.proname FROM pg_proc AS p, unnest(coalesce(p.proacl, acldefault('f',"
+        " p.proowner))::text[]) AS granted WHERE p.pronamespace = 'hybrid_runner'::regnamespace AND"
+        " granted LIKE '=%'"
     )
     assert callable_ones == []
 
 
 async def test_a_producer_is_told_of_a_key_conflict(producer: Connection) -> None:
     with pytest.raises(asyncpg.UniqueViolationError) as refusal:
-        await producer.execute("INSERT INTO hybrid_runner.jobs (kind, key) VALUES ('work', 'taken')")
+        await producer.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, key) VALUES ('work', 'taken')"
+        )
     assert refusal.value.constraint_name == "jobs_one_live_job_per_key"
 
 
 async def test_a_producer_may_skip_what_is_there_already(producer: Connection) -> None:
-    statement = "INSERT INTO hybrid_runner.jobs (kind, key) VALUES ('work', $1) ON CONFLICT DO NOTHING RETURNING id"
+    statement = (
+        "INSERT INTO hybrid_runner.jobs (kind, key) VALUES ('work', $1) ON CONFLICT DO NOTHING"
+        " RETURNING id"
+    )
     assert await producer.fetchval(statement, "taken") is None
     assert isinstance(await producer.fetchval(statement, "free"), int)
 
 
 async def test_a_worker_runs_what_a_producer_inserted(producer: Connection) -> None:
     """F5"""
-    await producer.execute("INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\": 1}')")
+    await producer.execute(
+        "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('images', 'work', '{\"a\":"
+        " 1}')"
+    )
     await producer.execute("SET ROLE hybrid_runner_worker")
-    [claim] = (await worker_calls.claim_jobs(producer, "images", worker_calls.Kinds([("work", 5, None)]), 10, "worker-1", 1)).claims
+    [claim] = (
+        await worker_calls.claim_jobs(
+            producer, "images", worker_calls.Kinds([("work", 5, None)]), 10, "worker-1", 1
+        )
+    ).claims
     assert claim.payload == '{"a": 1}'

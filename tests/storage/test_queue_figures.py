@@ -7,8 +7,8 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Connection
 
 INSERT = (
-    "INSERT INTO hybrid_runner.jobs (queue, kind, priority, run_at) "
-    "SELECT $1, 'note', i % 10, now() + $2::int * interval '1 minute' FROM generate_series(1, $3::int) AS i"
+    "INSERT INTO hybrid_runner.jobs (queue, kind, priority, run_at) SELECT $1, 'note', i % 10,"
+    " now() + $2::int * interval '1 minute' FROM generate_series(1, $3::int) AS i"
 )
 
 
@@ -26,10 +26,13 @@ async def test_each_job_is_counted_in_one_state_of_its_queue(database: Connectio
     assert c == QueueDepth("c", 0, 0, 0, 0, paused=True, workers=0)
 
 
-async def test_workers_count_while_they_live_and_running_is_what_they_said_last(database: Connection) -> None:
+async def test_workers_count_while_they_live_and_running_is_what_they_said_last(
+    database: Connection,
+) -> None:
     await database.execute("SELECT hybrid_runner.open_queue('a')")
     await database.execute(
-        "INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, running, dead_at, heartbeat_at) VALUES "
+        "INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, running, dead_at,"
+        " heartbeat_at) VALUES "
         """('1', '', 1, '', '{"a": 10}', '{"a": 4}', NULL, now()), """
         """('2', '', 1, '', '{"a": 5, "b": 1}', '{"a": 5}', NULL, now()), """
         """('stopping', '', 1, '', '{}', '{"a": 2}', NULL, now()), ('dead', '', 1, '', '{"a": 10}', '{"a": 9}', now(), now()), """
@@ -38,10 +41,19 @@ async def test_workers_count_while_they_live_and_running_is_what_they_said_last(
     [a] = await worker_calls.queue_depths(database)
     assert (a.workers, a.running) == (2, 11)
     [wanted] = await worker_calls.scale(database, "a", 200)
-    assert wanted._asdict() == {"queue": "a", "backlog": 0, "running": 11, "slots": 15, "workers": 2, "wanted": 2}
+    assert wanted._asdict() == {
+        "queue": "a",
+        "backlog": 0,
+        "running": 11,
+        "slots": 15,
+        "workers": 2,
+        "wanted": 2,
+    }
 
 
-async def test_a_deep_queue_is_estimated_and_never_below_what_was_counted(database: Connection) -> None:
+async def test_a_deep_queue_is_estimated_and_never_below_what_was_counted(
+    database: Connection,
+) -> None:
     await database.execute(INSERT, "deep", -1, 30_000)
     await database.execute(INSERT, "deep", 60, 20_000)
     [fresh] = await worker_calls.queue_depths(database)
@@ -80,5 +92,7 @@ async def test_an_old_transaction_is_the_age_of_the_horizon(database: Connection
 async def _read(database: Connection) -> int:
     await database.execute("SELECT pg_stat_force_next_flush()")
     await database.execute("SELECT pg_stat_clear_snapshot()")
-    read: int = await database.fetchval("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'jobs_due'")
+    read: int = await database.fetchval(
+        "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'jobs_due'"
+    )
     return read

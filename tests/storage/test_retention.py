@@ -33,10 +33,16 @@ async def known(connection: Connection, ids: list[int]) -> list[int]:
 
 
 async def file_of(connection: Connection, table: str) -> int:
-    return int(await connection.fetchval("SELECT pg_relation_filenode('hybrid_runner.' || $1::text)", table))
+    return int(
+        await connection.fetchval(
+            "SELECT pg_relation_filenode('hybrid_runner.' || $1::text)", table
+        )
+    )
 
 
-async def test_completed_jobs_are_forgotten_after_an_hour_and_not_before(database: Connection) -> None:
+async def test_completed_jobs_are_forgotten_after_an_hour_and_not_before(
+    database: Connection,
+) -> None:
     """B15"""
     due = await partition(database, COMPLETED, 2 * HOUR, HOUR)
     not_yet = await partition(database, COMPLETED, HOUR, 0)
@@ -51,8 +57,9 @@ async def test_completed_jobs_are_forgotten_after_an_hour_and_not_before(databas
 async def test_what_did_not_complete_is_kept_for_a_day(state: State, database: Connection) -> None:
     """B15"""
     await database.execute(
-        "DO $$ DECLARE part text; BEGIN FOR part IN SELECT partition FROM hybrid_runner.archive_partitions "
-        "WHERE half = 'archive_failed' AND NOT is_default LOOP EXECUTE 'DROP TABLE hybrid_runner.' || part; END LOOP; END $$"
+        "DO $$ DECLARE part text; BEGIN FOR part IN SELECT partition FROM"
+        " hybrid_runner.archive_partitions WHERE half = 'archive_failed' AND NOT is_default LOOP"
+        " EXECUTE 'DROP TABLE hybrid_runner.' || part; END LOOP; END $$"
     )
     due = await partition(database, FAILED, 2 * DAY, DAY)
     not_yet = await partition(database, FAILED, DAY, 0)
@@ -73,10 +80,15 @@ async def test_a_longer_time_is_heeded_at_once_and_a_shorter_one_too(database: C
     assert await pruned(database) == [("dropped", part)]
 
 
-async def test_a_kind_that_is_kept_longer_survives_in_a_table_without_the_others(database: Connection) -> None:
+async def test_a_kind_that_is_kept_longer_survives_in_a_table_without_the_others(
+    database: Connection,
+) -> None:
     """B15"""
     part = await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
-    usual, longer = await aged(database, 130, count=500), await aged(database, 125, kind="report", count=3)
+    usual, longer = (
+        await aged(database, 130, count=500),
+        await aged(database, 125, kind="report", count=3),
+    )
     await keep(database, State.COMPLETED, "7 days", "report")
     before = await file_of(database, part)
     assert await pruned(database) == [("rewritten", part)]
@@ -86,7 +98,9 @@ async def test_a_kind_that_is_kept_longer_survives_in_a_table_without_the_others
     assert not await exists(database, "archive_successor")
 
 
-async def test_a_partition_of_which_some_is_kept_is_not_searched_again_until_there_is_a_reason(database: Connection) -> None:
+async def test_a_partition_of_which_some_is_kept_is_not_searched_again_until_there_is_a_reason(
+    database: Connection,
+) -> None:
     """B15"""
     part = await partition(database, COMPLETED, 4 * HOUR, 3 * HOUR)
     await aged(database, 190)
@@ -94,7 +108,10 @@ async def test_a_partition_of_which_some_is_kept_is_not_searched_again_until_the
     await keep(database, State.COMPLETED, "7 days", "a")
     await keep(database, State.COMPLETED, "8 days", "b")
     assert await pruned(database) == [("rewritten", part)]
-    scans = "SELECT coalesce(seq_scan, 0) FROM pg_stat_all_tables WHERE relid = ('hybrid_runner.' || $1::text)::regclass"
+    scans = (
+        "SELECT coalesce(seq_scan, 0) FROM pg_stat_all_tables WHERE relid = ('hybrid_runner.' ||"
+        " $1::text)::regclass"
+    )
     before = await database.fetchval(scans, part)
     assert await pruned(database) == []
     await database.execute("SELECT pg_stat_clear_snapshot()")
@@ -126,11 +143,18 @@ async def test_nothing_is_copied_when_there_is_nothing_to_forget(database: Conne
     assert await known(database, jobs) == jobs
 
 
-async def test_a_reader_makes_pruning_give_up_soon_and_another_round_succeeds(database: Connection, another: Another) -> None:
-    whole, some = await partition(database, COMPLETED, 4 * HOUR, 3 * HOUR), await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
+async def test_a_reader_makes_pruning_give_up_soon_and_another_round_succeeds(
+    database: Connection, another: Another
+) -> None:
+    whole, some = (
+        await partition(database, COMPLETED, 4 * HOUR, 3 * HOUR),
+        await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR),
+    )
     forgotten, kept = await aged(database, 190), await aged(database, 130, kind="report")
     both = forgotten + await aged(database, 130)
-    past = await database.fetchval("SELECT floor(extract(epoch FROM now() - date_trunc('hour', now())))::int")
+    past = await database.fetchval(
+        "SELECT floor(extract(epoch FROM now() - date_trunc('hour', now())))::int"
+    )
     await keep(database, State.COMPLETED, f"{3 * 3600 + past} seconds", "report")
     reader = await another()
     async with reader.transaction():
@@ -155,7 +179,9 @@ PAUSE = """
 """Holds up whoever has copied the survivors, for as long as somebody has that lock."""
 
 
-async def test_while_survivors_are_copied_readers_go_on_and_writers_wait(database: Connection, another: Another) -> None:
+async def test_while_survivors_are_copied_readers_go_on_and_writers_wait(
+    database: Connection, another: Another
+) -> None:
     part = await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     kept, [gone] = await aged(database, 130, kind="report", count=2), await aged(database, 130)
     await keep(database, State.COMPLETED, "7 days", "report")
@@ -166,13 +192,17 @@ async def test_while_survivors_are_copied_readers_go_on_and_writers_wait(databas
         rewriting = asyncio.ensure_future(pruned(database))
         await until_blocked(holder, database)
         assert await known(reader, [*kept, gone]) == [*kept, gone]
-        writing = asyncio.ensure_future(writer.execute("DELETE FROM hybrid_runner.archive WHERE id = $1", kept[0]))
+        writing = asyncio.ensure_future(
+            writer.execute("DELETE FROM hybrid_runner.archive WHERE id = $1", kept[0])
+        )
         await until_blocked(holder, writer)
         assert not writing.done()
     # They are in each other's way: the one that can try again gives in.
     assert await rewriting == [("blocked", part)]
     assert await writing == "DELETE 1"
-    await database.execute("DROP EVENT TRIGGER pauses; UPDATE hybrid_runner.archive_scans SET not_before = now()")
+    await database.execute(
+        "DROP EVENT TRIGGER pauses; UPDATE hybrid_runner.archive_scans SET not_before = now()"
+    )
     assert await pruned(database) == [("rewritten", part)]
     assert await known(database, [*kept, gone]) == kept[1:]
 
@@ -188,10 +218,16 @@ async def test_that_somebody_is_in_the_way_is_said_once(
         await pruner.run(database)
         await pruner.run(database)
     [line] = caplog.messages
-    assert line == f"archive: {part} cannot be pruned while a transaction holds it; trying again at each turn"
+    assert (
+        line
+        == f"archive: {part} cannot be pruned while a transaction holds it; trying again at each"
+        " turn"
+    )
 
 
-async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(database: Connection, another: Another) -> None:
+async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(
+    database: Connection, another: Another
+) -> None:
     await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     await aged(database, 130)
     reader, settler = await another(), await another()
@@ -200,11 +236,15 @@ async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(database: Conn
         await reader.execute("SELECT count(*) FROM hybrid_runner.archive")
         task = asyncio.ensure_future(pruned(database))
         await until_blocked(reader, database)
-        assert await worker_calls.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {taken.id}
+        assert await worker_calls.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {
+            taken.id
+        }
         await task
 
 
-async def test_a_long_transaction_that_archives_does_not_keep_the_past(database: Connection, another: Another) -> None:
+async def test_a_long_transaction_that_archives_does_not_keep_the_past(
+    database: Connection, another: Another
+) -> None:
     part = await partition(database, COMPLETED, 3 * HOUR, 2 * HOUR)
     jobs = await aged(database, 130)
     writer = await another()
@@ -226,14 +266,19 @@ async def test_of_many_that_prune_at_once_one_does_and_the_others_say_that_they_
         assert [one[:2] for one in await worker_calls.prune(database, 20)] == [("dropped", part)]
         other = await another()
         assert await worker_calls.prune(other, 20) == [Pruned("busy", "", 0)]
-    parts = {await partition(database, COMPLETED, hours * HOUR, (hours - 1) * HOUR) for hours in range(3, 9)}
+    parts = {
+        await partition(database, COMPLETED, hours * HOUR, (hours - 1) * HOUR)
+        for hours in range(3, 9)
+    }
     connections = [await another() for _ in range(5)]
     said = [each for done in await asyncio.gather(*map(pruned, connections)) for each in done]
     said += await pruned(database)
     assert sorted(name for what, name in said if what == "dropped") == sorted(parts)
 
 
-async def test_nothing_that_ends_meanwhile_is_lost_or_refused(database: Connection, another: Another) -> None:
+async def test_nothing_that_ends_meanwhile_is_lost_or_refused(
+    database: Connection, another: Another
+) -> None:
     settlers = [await another() for _ in range(3)]
     maker = await another()
     over = asyncio.Event()
@@ -243,9 +288,11 @@ async def test_nothing_that_ends_meanwhile_is_lost_or_refused(database: Connecti
         while not over.is_set():
             taken = await claim(connection, 5)
             mine += [each.id for each in taken]
-            assert len(await worker_calls.finish_jobs(connection, [Finished(each, State.COMPLETED) for each in taken])) == len(
-                taken
-            )
+            assert len(
+                await worker_calls.finish_jobs(
+                    connection, [Finished(each, State.COMPLETED) for each in taken]
+                )
+            ) == len(taken)
         return mine
 
     await keep(database, State.COMPLETED, "6 hours", "report")
@@ -264,10 +311,14 @@ async def test_nothing_that_ends_meanwhile_is_lost_or_refused(database: Connecti
     over.set()
     settled = [job for each in await asyncio.gather(*settling) for job in each]
     assert len(settled) == len(set(settled)) > 0
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.archive WHERE id = ANY ($1)", settled) == len(settled)
+    assert await database.fetchval(
+        "SELECT count(*) FROM hybrid_runner.archive WHERE id = ANY ($1)", settled
+    ) == len(settled)
 
 
-async def test_a_job_that_is_being_retried_is_not_forgotten(database: Connection, another: Another) -> None:
+async def test_a_job_that_is_being_retried_is_not_forgotten(
+    database: Connection, another: Another
+) -> None:
     part = await partition(database, FAILED, 40 * DAY, 39 * DAY)
     [job] = await aged(database, 39 * DAY + 5, State.FAILED)
     other = await another()
@@ -285,7 +336,10 @@ async def test_a_retry_waits_for_a_partition_that_is_written_anew_and_finds_its_
     database: Connection, another: Another
 ) -> None:
     await partition(database, FAILED, 40 * DAY, 39 * DAY)
-    [job], _ = await aged(database, 39 * DAY + 5, State.FAILED, "report"), await aged(database, 39 * DAY + 5, State.FAILED)
+    [job], _ = (
+        await aged(database, 39 * DAY + 5, State.FAILED, "report"),
+        await aged(database, 39 * DAY + 5, State.FAILED),
+    )
     await keep(database, State.FAILED, "60 days", "report")
     other = await another()
     async with database.transaction():
@@ -293,13 +347,19 @@ async def test_a_retry_waits_for_a_partition_that_is_written_anew_and_finds_its_
         task = asyncio.ensure_future(client_calls.retry_job(other, job))
         await until_blocked(database, other)
     assert await task == "queued"
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job) == 1
+    assert (
+        await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs WHERE id = $1", job)
+        == 1
+    )
 
 
 async def test_hours_of_which_little_is_kept_become_a_day(database: Connection) -> None:
     """Each partition costs whoever looks for an id."""
     await keep(database, State.COMPLETED, "30 days", "report")
-    since_midnight = int(await database.fetchval("SELECT extract(hour FROM now() AT TIME ZONE 'UTC')::int")) * HOUR
+    since_midnight = (
+        int(await database.fetchval("SELECT extract(hour FROM now() AT TIME ZONE 'UTC')::int"))
+        * HOUR
+    )
     jobs = []
     for hour in (3, 4, 6):  # with a gap, in which there is a stray
         closes = since_midnight + 2 * DAY - hour * HOUR
@@ -342,7 +402,9 @@ async def test_a_call_is_bounded(database: Connection) -> None:
         ("'failed', '1 hour', NULL", "kind must be 0 to 128 characters"),
     ],
 )
-async def test_a_rule_that_makes_no_sense_is_refused(arguments: str, complaint: str, database: Connection) -> None:
+async def test_a_rule_that_makes_no_sense_is_refused(
+    arguments: str, complaint: str, database: Connection
+) -> None:
     with pytest.raises(asyncpg.PostgresError) as refusal:
         await database.execute(f"SELECT hybrid_runner.keep({arguments})")
     assert str(refusal.value) == complaint
@@ -357,21 +419,25 @@ async def test_a_producer_has_no_say_in_it_and_a_worker_prunes(database: Connect
     await database.execute("SET ROLE hybrid_runner_worker")
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await database.execute(f"DROP TABLE hybrid_runner.{part}")
-    await worker_calls.keep_jobs(database, [(State.FAILED, "", timedelta(days=3650)), (State.COMPLETED, "work", timedelta(1))])
+    await worker_calls.keep_jobs(
+        database,
+        [(State.FAILED, "", timedelta(days=3650)), (State.COMPLETED, "work", timedelta(1))],
+    )
     assert await pruned(database) == [("kept", part)]
 
 
 async def test_partitions_are_as_wide_as_what_is_kept_allows(database: Connection) -> None:
     width = (
-        "SELECT DISTINCT upper - lower FROM hybrid_runner.archive_partitions "
-        "WHERE half = 'archive_completed' AND upper = (SELECT max(upper) FROM hybrid_runner.archive_partitions "
-        "WHERE half = 'archive_completed')"
+        "SELECT DISTINCT upper - lower FROM hybrid_runner.archive_partitions WHERE half ="
+        " 'archive_completed' AND upper = (SELECT max(upper) FROM hybrid_runner.archive_partitions"
+        " WHERE half = 'archive_completed')"
     )
     assert await database.fetchval(width) == timedelta(hours=1)
     for kept, wide in (("7 days", timedelta(days=1)), ("1 year", timedelta(days=27))):
         await keep(database, State.COMPLETED, kept)
         for newest in await database.fetch(
-            "SELECT partition FROM hybrid_runner.archive_partitions WHERE half = 'archive_completed' AND NOT is_default"
+            "SELECT partition FROM hybrid_runner.archive_partitions WHERE half ="
+            " 'archive_completed' AND NOT is_default"
         ):
             await database.execute(f"DROP TABLE hybrid_runner.{newest[0]}")
         assert await worker_calls.make_archive_partitions(database, 7) > 0
@@ -384,7 +450,9 @@ async def test_few_partitions_are_there_at_a_time(database: Connection) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-async def test_pruning_by_an_older_snapshot_is_refused(isolation: str, database: Connection) -> None:
+async def test_pruning_by_an_older_snapshot_is_refused(
+    isolation: str, database: Connection
+) -> None:
     """What is kept would be copied as that snapshot saw it, and the rest dropped."""
     await database.execute(f"SET default_transaction_isolation = '{isolation}'")
     with pytest.raises(asyncpg.PostgresError, match="call it in READ COMMITTED"):

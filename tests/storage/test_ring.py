@@ -13,7 +13,10 @@ from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
 
 MINUTE = timedelta(minutes=1)
-INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue, run_at) VALUES ('work', $1, clock_timestamp() + $2)"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind, queue, run_at) VALUES ('work', $1, clock_timestamp()"
+    " + $2)"
+)
 
 
 async def mute(connection: Connection, queue: str, milliseconds: int) -> None:
@@ -42,10 +45,14 @@ async def test_an_insert_rings_when_a_worker_should_know(
         assert await rings.so_far() == heard
 
 
-async def test_a_queue_with_slower_polls_rings_for_later_jobs(dsn: str, database: Connection) -> None:
+async def test_a_queue_with_slower_polls_rings_for_later_jobs(
+    dsn: str, database: Connection
+) -> None:
     """A3"""
     await worker_calls.open_queue(database, "default", timedelta(minutes=10))
-    await worker_calls.open_queue(database, "default", MINUTE)  # the longest that was ever announced counts
+    await worker_calls.open_queue(
+        database, "default", MINUTE
+    )  # the longest that was ever announced counts
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(minutes=9))
         assert await rings.so_far() == ["later"]
@@ -57,16 +64,23 @@ async def test_an_insert_rings_its_own_queue_only(dsn: str, database: Connection
         assert (await images.so_far(), await mail.so_far()) == ([""], [])
 
 
-async def test_ten_thousand_rows_in_one_statement_ring_once_per_queue(dsn: str, database: Connection) -> None:
+async def test_ten_thousand_rows_in_one_statement_ring_once_per_queue(
+    dsn: str, database: Connection
+) -> None:
     """F3"""
-    async with listening(dsn, "images") as images, listening(dsn, "mail") as mail, database.transaction():
+    async with (
+        listening(dsn, "images") as images,
+        listening(dsn, "mail") as mail,
+        database.transaction(),
+    ):
         await database.execute("SET LOCAL track_functions = 'all'")
         await database.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, queue) "
-            "SELECT 'work', CASE WHEN n % 2 = 0 THEN 'images' ELSE 'mail' END FROM generate_series(1, 10000) AS n"
+            "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'work', CASE WHEN n % 2 = 0 THEN"
+            " 'images' ELSE 'mail' END FROM generate_series(1, 10000) AS n"
         )
         calls = await database.fetchval(
-            "SELECT calls FROM pg_stat_xact_user_functions WHERE schemaname = 'hybrid_runner' AND funcname = 'ring'"
+            "SELECT calls FROM pg_stat_xact_user_functions WHERE schemaname = 'hybrid_runner' AND"
+            " funcname = 'ring'"
         )
         assert calls == 2
         assert (await images.so_far(), await mail.so_far()) == ([], [])
@@ -77,7 +91,9 @@ async def test_ten_thousand_rows_in_one_statement_ring_once_per_queue(dsn: str, 
         assert await images.so_far() == [""]
 
 
-async def test_a_statement_with_due_and_later_jobs_rings_for_both(dsn: str, database: Connection) -> None:
+async def test_a_statement_with_due_and_later_jobs_rings_for_both(
+    dsn: str, database: Connection
+) -> None:
     async with listening(dsn) as rings:
         await database.execute(
             "INSERT INTO hybrid_runner.jobs (kind, run_at) "
@@ -103,7 +119,9 @@ async def test_a_mute_is_a_lease_that_ends_by_itself(dsn: str, database: Connect
         assert await rings.so_far() == [""]
 
 
-async def test_a_mute_of_one_queue_leaves_the_others_ringing(dsn: str, database: Connection) -> None:
+async def test_a_mute_of_one_queue_leaves_the_others_ringing(
+    dsn: str, database: Connection
+) -> None:
     await worker_calls.open_queue(database, "images", MINUTE)
     await worker_calls.open_queue(database, "mail", MINUTE)
     await mute(database, "images", 60_000)
@@ -115,7 +133,9 @@ async def test_a_mute_of_one_queue_leaves_the_others_ringing(dsn: str, database:
 async def test_a_bell_that_is_missing_rings(dsn: str, database: Connection) -> None:
     await worker_calls.open_queue(database, "default", MINUTE)
     await mute(database, "default", 60_000)
-    bell = await database.fetchval("SELECT doorbell FROM hybrid_runner.queues WHERE name = 'default'")
+    bell = await database.fetchval(
+        "SELECT doorbell FROM hybrid_runner.queues WHERE name = 'default'"
+    )
     await database.execute(f"DROP SEQUENCE {bell}")
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(0))
@@ -161,7 +181,9 @@ async def test_jobs_put_back_ring_for_when_they_are_due(dsn: str, database: Conn
         await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(0), charged=False)])
         assert await rings.so_far() == [""]
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(seconds=30), charged=False)])
+        await worker_calls.requeue_jobs(
+            database, [Requeued(taken, timedelta(seconds=30), charged=False)]
+        )
         assert await rings.so_far() == ["later"]
 
 

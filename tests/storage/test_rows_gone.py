@@ -1,4 +1,6 @@
-"""A heartbeat names the attempts whose rows have gone, and no others, whatever happens while it is on its way."""
+"""A heartbeat names the attempts whose rows have gone, and no others, whatever happens while it is
+on its way.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,23 @@ LIVES = {
     "ends by itself": ("claim", "start", "leave", "settle"),
     "is completed by its handler, which goes on": ("claim", "start", "settle", "leave"),
     "is run again by the same worker": (
-        "claim", "start", "leave", "requeue", "claim", "start", "leave", "settle",
+        "claim",
+        "start",
+        "leave",
+        "requeue",
+        "claim",
+        "start",
+        "leave",
+        "settle",
     ),
     "is deleted": ("claim", "start", "delete", "leave"),
     "is deleted, and its handler never ends": ("claim", "start", "delete"),
     "is taken by another worker": ("claim", "start", "requeue", "claim elsewhere", "leave"),
-}  # fmt: skip
+}
 BEAT = ("read", "ask", "look", "hear")
-"""Which attempts run is read, sent, those without a row are looked for in the archive, and the rest stopped."""
+"""Which attempts run is read, sent, those without a row are looked for in the archive, and the rest
+stopped.
+"""
 
 
 class World:
@@ -67,17 +78,22 @@ class World:
             case "leave":
                 self.running.discard(self.started)
             case "settle":
-                await worker_calls.finish_jobs(self.database, [Finished(self.claimed, State.COMPLETED)])
+                await worker_calls.finish_jobs(
+                    self.database, [Finished(self.claimed, State.COMPLETED)]
+                )
             case "requeue":
                 await self.database.execute(
-                    "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL"
+                    "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id ="
+                    " NULL, started_at = NULL"
                 )
             case "delete":
                 await self.database.execute("DELETE FROM hybrid_runner.jobs")
 
     async def claim(self, worker_id: str) -> None:
         self.number += 1
-        taken = await worker_calls.claim_jobs(self.database, "default", KINDS, 1, worker_id, self.number)
+        taken = await worker_calls.claim_jobs(
+            self.database, "default", KINDS, 1, worker_id, self.number
+        )
         [self.claimed] = taken.claims
 
 
@@ -90,7 +106,9 @@ def orders(life: Sequence[str]) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", LIVES)
-async def test_whatever_meets_a_heartbeat_only_an_attempt_without_its_row_is_stopped(database: Connection, name: str) -> None:
+async def test_whatever_meets_a_heartbeat_only_an_attempt_without_its_row_is_stopped(
+    database: Connection, name: str
+) -> None:
     """B4"""
     first = await living(database)
     loses_its_row = {"delete", "claim elsewhere"} & {*LIVES[name]}
@@ -100,7 +118,9 @@ async def test_whatever_meets_a_heartbeat_only_an_attempt_without_its_row_is_sto
         world = World(database, first)
         for what in order:
             await world.step(what)
-        lost = next((what for what in ("delete", "requeue") if loses_its_row and what in order), None)
+        lost = next(
+            (what for what in ("delete", "requeue") if loses_its_row and what in order), None
+        )
         expected = (
             lost is not None
             and order.index("start") < order.index("read")
@@ -110,7 +130,9 @@ async def test_whatever_meets_a_heartbeat_only_an_attempt_without_its_row_is_sto
         assert bool(world.stopped) is expected, order
 
 
-async def test_a_truncated_table_and_ids_that_are_run_anew_are_told_apart(database: Connection) -> None:
+async def test_a_truncated_table_and_ids_that_are_run_anew_are_told_apart(
+    database: Connection,
+) -> None:
     """B4"""
     first = await living(database)
     for _ in range(3):
@@ -118,11 +140,15 @@ async def test_a_truncated_table_and_ids_that_are_run_anew_are_told_apart(databa
     claims = await claim(database)
     sent = [(one.id, one.number) for one in claims]
     assert not await gone(database, sent, first)
-    assert await gone(database, [(claims[0].id, claims[0].number - 1)], first) == [(claims[0].id, claims[0].number - 1)]
+    assert await gone(database, [(claims[0].id, claims[0].number - 1)], first) == [
+        (claims[0].id, claims[0].number - 1)
+    ]
     await database.execute("TRUNCATE hybrid_runner.jobs")
     assert await gone(database, sent, first) == sent
 
 
-async def gone(database: Connection, running: list[tuple[int, int]], first: int) -> list[tuple[int, int]]:
+async def gone(
+    database: Connection, running: list[tuple[int, int]], first: int
+) -> list[tuple[int, int]]:
     news = await worker_calls.beat(database, "worker-1", running, [], first)
     return sorted((one.job_id, one.claim) for one in news if isinstance(one, RowGone))

@@ -32,7 +32,9 @@ async def two_claims(connection: Connection) -> tuple[Claim, Claim]:
 
 
 @pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.CANCELLED])
-async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(state: FinalState, database: Connection) -> None:
+async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(
+    state: FinalState, database: Connection
+) -> None:
     """D7"""
     await enqueue(database, key="k", payload='{"a": 1}', data='{"b": 2}')
     [taken] = await claim(database)
@@ -62,11 +64,15 @@ async def test_a_job_settles_once(database: Connection) -> None:
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs") == 1
 
 
-async def test_two_who_settle_one_claim_at_once_have_one_winner(database: Connection, another: Another) -> None:
+async def test_two_who_settle_one_claim_at_once_have_one_winner(
+    database: Connection, another: Another
+) -> None:
     """A4"""
     taken = await running(database)
     connections = [await another() for _ in range(8)]
-    won = await asyncio.gather(*(worker_calls.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections))
+    won = await asyncio.gather(
+        *(worker_calls.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections)
+    )
     assert sorted(map(len, won)) == [0] * 7 + [1]
 
 
@@ -78,10 +84,15 @@ async def test_a_stale_claim_changes_nothing(database: Connection) -> None:
     before = await view(database, fresh.id)
     assert stale.attempt == fresh.attempt
     assert await worker_calls.finish_jobs(database, [Finished(stale, State.FAILED)]) == set()
-    assert await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")]) == set()
+    assert (
+        await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")])
+        == set()
+    )
     assert await worker_calls.record_progress(database, [(stale.id, stale.number, "1")]) == set()
     assert await view(database, fresh.id) == before
-    assert await worker_calls.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {fresh.id}
+    assert await worker_calls.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {
+        fresh.id
+    }
 
 
 async def test_the_claim_of_one_job_does_not_settle_another(database: Connection) -> None:
@@ -89,17 +100,30 @@ async def test_the_claim_of_one_job_does_not_settle_another(database: Connection
     first, second = await two_claims(database)
     crossed = [replace(first, number=second.number), replace(second, number=first.number)]
     before = [await view(database, first.id), await view(database, second.id)]
-    assert await worker_calls.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed]) == set()
-    assert await worker_calls.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed]) == set()
-    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in crossed]) == set()
+    assert (
+        await worker_calls.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed])
+        == set()
+    )
+    assert (
+        await worker_calls.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed])
+        == set()
+    )
+    assert (
+        await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in crossed])
+        == set()
+    )
     assert [await view(database, first.id), await view(database, second.id)] == before
 
 
 async def test_one_stale_claim_does_not_spoil_its_batch(database: Connection) -> None:
     first, second = await two_claims(database)
     batch = [replace(first, number=first.number + 1000), second]
-    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in batch]) == {second.id}
-    assert await worker_calls.finish_jobs(database, [Finished(c, State.COMPLETED) for c in batch]) == {second.id}
+    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in batch]) == {
+        second.id
+    }
+    assert await worker_calls.finish_jobs(
+        database, [Finished(c, State.COMPLETED) for c in batch]
+    ) == {second.id}
     assert (await view(database, first.id)).state is State.RUNNING
 
 
@@ -111,10 +135,14 @@ async def test_a_queued_job_cannot_be_settled(database: Connection) -> None:
 
 
 @pytest.mark.parametrize(("charged", "attempt"), [(True, 1), (False, 0)])
-async def test_a_job_put_back_waits_and_is_charged_or_not(charged: bool, attempt: int, database: Connection) -> None:
+async def test_a_job_put_back_waits_and_is_charged_or_not(
+    charged: bool, attempt: int, database: Connection
+) -> None:
     """B2, D6"""
     taken = await running(database, key="k")
-    assert await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(hours=1), charged)]) == {taken.id}
+    assert await worker_calls.requeue_jobs(
+        database, [Requeued(taken, timedelta(hours=1), charged)]
+    ) == {taken.id}
     back = await view(database, taken.id)
     assert (back.state, back.attempt, back.key) == (State.QUEUED, attempt, "k")
     assert (back.claim, back.worker_id, back.started_at) == (None, None, None)
@@ -138,12 +166,16 @@ async def test_only_what_its_handler_asked_for_counts_as_a_snooze(database: Conn
     assert [(c.attempt, c.snoozes) for c in await claim(database)] == [(1, 2), (1, 0), (3, 0)]
 
 
-async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(database: Connection) -> None:
+async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(
+    database: Connection,
+) -> None:
     """Without the count it would look as if it had never run."""
     job = await enqueue(database)
     for _ in range(9):
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+        await worker_calls.requeue_jobs(
+            database, [Requeued(taken, NOW, charged=False, why="snooze")]
+        )
     assert await client_calls.cancel_job(database, job, None) == "cancelled"
     ended = await view(database, job)
     assert (ended.state, ended.attempt, ended.snoozes) == (State.CANCELLED, 0, 9)
@@ -164,14 +196,18 @@ async def test_a_job_that_begins_anew_has_no_snoozes(again: str, database: Conne
     assert (taken.attempt, taken.snoozes) == (1, 0)
 
 
-async def test_a_job_put_back_keeps_its_memory_unless_it_brings_a_new_one(database: Connection) -> None:
+async def test_a_job_put_back_keeps_its_memory_unless_it_brings_a_new_one(
+    database: Connection,
+) -> None:
     """B3, B16"""
     await enqueue(database, data='{"polls": 1}')
     [taken] = await claim(database)
     await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
     [taken] = await claim(database)
     assert taken.data == '{"polls": 1}'
-    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, data='{"polls": 2}')])
+    await worker_calls.requeue_jobs(
+        database, [Requeued(taken, NOW, charged=False, data='{"polls": 2}')]
+    )
     [taken] = await claim(database)
     assert taken.data == '{"polls": 2}'
 
@@ -181,10 +217,14 @@ async def test_the_last_twenty_errors_are_kept(database: Connection) -> None:
     await enqueue(database, max_attempts=100)
     for number in range(25):
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=True, error=f'{{"message": "{number}"}}')])
+        await worker_calls.requeue_jobs(
+            database, [Requeued(taken, NOW, charged=True, error=f'{{"message": "{number}"}}')]
+        )
     [taken] = await claim(database)
     assert taken.attempt == 26
-    assert [error["message"] for error in (await view(database, taken.id)).errors] == [str(n) for n in range(5, 25)]
+    assert [error["message"] for error in (await view(database, taken.id)).errors] == [
+        str(n) for n in range(5, 25)
+    ]
 
 
 async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connection) -> None:
@@ -192,12 +232,16 @@ async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connectio
     taken = await running(database)
     await client_calls.cancel_job(database, taken.id, None)
     assert await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
-    assert await worker_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {taken.id}
+    assert await worker_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {
+        taken.id
+    }
 
 
 async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
     taken = await running(database)
-    assert await worker_calls.record_progress(database, [(taken.id, taken.number, '{"done": 0.5}')]) == {taken.id}
+    assert await worker_calls.record_progress(
+        database, [(taken.id, taken.number, '{"done": 0.5}')]
+    ) == {taken.id}
     [status] = await client_calls.watch_jobs(database, [taken.id])
     assert status.progress == {"done": 0.5}
 
@@ -208,21 +252,27 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await client_calls.cancel_job(database, first.id, None)
-    told = await worker_calls.beat(database, "worker-1", [(one.id, one.number) for one in (first, second)], [], numbered)
+    told = await worker_calls.beat(
+        database, "worker-1", [(one.id, one.number) for one in (first, second)], [], numbered
+    )
     assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
-    assert await worker_calls.beat(database, "worker-2", [(one.id, one.number) for one in (first, second)], [], numbered) == [
-        DeclaredDead()
-    ]
+    assert await worker_calls.beat(
+        database, "worker-2", [(one.id, one.number) for one in (first, second)], [], numbered
+    ) == [DeclaredDead()]
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 
 async def test_a_worker_registers_again_under_its_name_and_leaves(database: Connection) -> None:
     """A6"""
     for host in ("first", "second"):
-        registered = await worker_calls.register_worker(database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30))
+        registered = await worker_calls.register_worker(
+            database, "worker-1", host, 1, "0.1.0", "{}", timedelta(seconds=30)
+        )
         assert registered.took_over is (host == "second")
     numbered = registered.first_claim
-    assert [row[0] for row in await database.fetch("SELECT host FROM hybrid_runner.workers")] == ["second"]
+    assert [row[0] for row in await database.fetch("SELECT host FROM hybrid_runner.workers")] == [
+        "second"
+    ]
     await worker_calls.retire_worker(database, "worker-1", numbered, in_order=True)
     assert await database.fetch("SELECT id FROM hybrid_runner.workers") == []
 
@@ -231,6 +281,8 @@ async def test_work_and_its_completion_commit_together(database: Connection) -> 
     taken = await running(database)
     transaction = database.transaction()
     await transaction.start()
-    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
+    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {
+        taken.id
+    }
     await transaction.rollback()
     assert (await view(database, taken.id)).state is State.RUNNING

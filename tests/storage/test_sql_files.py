@@ -13,7 +13,9 @@ QUERIES = sorted((sql_folder() / "queries").glob("*.sql"))
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, unchanged: Connection) -> None:
+async def test_a_querys_header_names_the_parameters_postgres_sees(
+    path: Path, unchanged: Connection
+) -> None:
     header = sql_lint.read_header(path)
     statement = await unchanged.prepare(query(path.stem))
     seen = [_name(kind.name) for kind in statement.get_parameters()]
@@ -21,11 +23,17 @@ async def test_a_querys_header_names_the_parameters_postgres_sees(path: Path, un
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-async def test_a_querys_answer_has_types_that_every_client_knows(path: Path, unchanged: Connection) -> None:
-    """Others would be looked up first, by statements that leave a setting behind in a pooler's session."""
+async def test_a_querys_answer_has_types_that_every_client_knows(
+    path: Path, unchanged: Connection
+) -> None:
+    """Others would be looked up first, by statements that leave a setting behind in a pooler's
+    session.
+    """
     statement = await unchanged.prepare(query(path.stem))
     assert {
-        (column.name, column.type.schema) for column in statement.get_attributes() if column.type.schema != "pg_catalog"
+        (column.name, column.type.schema)
+        for column in statement.get_attributes()
+        if column.type.schema != "pg_catalog"
     } == set()
 
 
@@ -44,10 +52,14 @@ def test_a_dump_names_no_day_and_no_server() -> None:
 
 
 def test_one_function_alone_ends_jobs() -> None:
-    """What is to happen whenever a job ends has one place; and so has the list of columns that it moves."""
+    """What is to happen whenever a job ends has one place; and so has the list of columns that it
+    moves.
+    """
     moves = re.compile(r"INSERT INTO hybrid_runner\.archive\b|DELETE FROM hybrid_runner\.jobs\b")
     files = [path for path in sql_folder().rglob("*.sql") if path.name != schema_dump.TARGET.name]
-    assert {path.stem for path in files if moves.search(path.read_text(encoding="utf-8"))} == {"end_jobs"}
+    assert {path.stem for path in files if moves.search(path.read_text(encoding="utf-8"))} == {
+        "end_jobs"
+    }
 
 
 def test_the_sql_files_have_no_complaints() -> None:
@@ -62,10 +74,19 @@ def test_the_sql_files_have_no_complaints() -> None:
         ("-- look: look.\nSELECT now()::timestamp\n", "times are timestamptz, always"),
         ("-- peek: look.\nSELECT 1\n", "the header names peek, the file look"),
         ("SELECT 1\n", 'the first line is "-- look: what it does"'),
-        ("-- look: look.\n-- $1 int8 id\nSELECT 1\n", "the header declares $1, the statement uses no parameters"),
+        (
+            "-- look: look.\n-- $1 int8 id\nSELECT 1\n",
+            "the header declares $1, the statement uses no parameters",
+        ),
         ("-- look: look.\nSELECT $1\n", "the header declares no parameters, the statement uses $1"),
-        ("-- look: look.\n-- $2 int8 id\nSELECT $1\n", 'parameter 1 is written "$1 type name", not "$2 int8 id"'),
-        ("-- look: look.\n-- by the way\nSELECT 1\n", 'after the first line come "-- $1 type name, …" and "-- odd: …" only'),
+        (
+            "-- look: look.\n-- $2 int8 id\nSELECT $1\n",
+            'parameter 1 is written "$1 type name", not "$2 int8 id"',
+        ),
+        (
+            "-- look: look.\n-- by the way\nSELECT 1\n",
+            'after the first line come "-- $1 type name, …" and "-- odd: …" only',
+        ),
         ("-- look: look.\nSELECT 1;\n", "one statement, no semicolon"),
         ("-- look: look.\nSELECT 1", "a file ends with one line break"),
     ],
@@ -80,19 +101,36 @@ def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "it is one CREATE OR REPLACE"),
         (
-            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nAS $$\n$$;\n",
+            "-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n",
             "it is one CREATE OR REPLACE",
         ),
         (
-            "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\nLOCK x;\n",
+            (
+                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nAS"
+                " $$\n$$;\n"
+            ),
+            "it is one CREATE OR REPLACE",
+        ),
+        (
+            (
+                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
+                " $$\n$$;\nLOCK x;\n"
+            ),
             "nothing comes after",
         ),
-        ("-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n", "the first line is"),
+        (
+            (
+                "-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
+                " $$\n$$;\n"
+            ),
+            "the first line is",
+        ),
     ],
 )
-def test_a_function_file_makes_that_function_and_nothing_else(text: str, complaint: str, tmp_path: Path) -> None:
+def test_a_function_file_makes_that_function_and_nothing_else(
+    text: str, complaint: str, tmp_path: Path
+) -> None:
     path = tmp_path / "functions" / "look.sql"
     path.parent.mkdir()
     path.write_text(text)
@@ -103,7 +141,9 @@ def test_a_function_file_makes_that_function_and_nothing_else(text: str, complai
 def test_the_linter_ignores_words_in_comments_and_literals(tmp_path: Path) -> None:
     path = tmp_path / "queries" / "look.sql"
     path.parent.mkdir()
-    path.write_text("-- look: select where from.\nSELECT 'select * from; $1' AS said -- and update\n")
+    path.write_text(
+        "-- look: select where from.\nSELECT 'select * from; $1' AS said -- and update\n"
+    )
     assert list(sql_lint.check_file(path)) == []
 
 

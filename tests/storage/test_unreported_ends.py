@@ -16,7 +16,9 @@ from hybrid_runner.upkeep.unreported_ends import EndReporter
 from tests.support.jobs import enqueue, living
 
 LEFT = "SELECT count(*) FROM hybrid_runner.unreported_ends"
-A_MINUTE_PASSES = "UPDATE hybrid_runner.unreported_ends SET taken_at = taken_at - interval '1 minute'"
+A_MINUTE_PASSES = (
+    "UPDATE hybrid_runner.unreported_ends SET taken_at = taken_at - interval '1 minute'"
+)
 DIES = """
 import asyncio, os, signal, sys
 from hybrid_runner.storage.connections.connections import connect
@@ -49,9 +51,13 @@ async def reported(database: Connection) -> list[int]:
     return [end.claim.id for end in said]
 
 
-async def test_a_worker_that_is_killed_between_report_and_deletion_leaves_them_to_another(dsn: str, database: Connection) -> None:
+async def test_a_worker_that_is_killed_between_report_and_deletion_leaves_them_to_another(
+    dsn: str, database: Connection
+) -> None:
     jobs = [await cancelled(database), await cancelled(database)]
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES, dsn, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DIES, dsn, stdout=asyncio.subprocess.PIPE
+    )
     said, _ = await process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert [int(job) for job in said.split()] == jobs
@@ -74,7 +80,9 @@ async def test_a_report_that_fails_is_made_again(database: Connection) -> None:
     assert await reported(database) == [job]
 
 
-async def test_two_workers_at_once_do_not_take_the_same(database: Connection, another: Callable[[], Awaitable[Connection]]) -> None:
+async def test_two_workers_at_once_do_not_take_the_same(
+    database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
     jobs = [await cancelled(database) for _ in range(20)]
     workers = [await another() for _ in range(4)]
     shares = await asyncio.gather(*(taken(worker) for worker in workers))
@@ -94,7 +102,9 @@ async def test_a_job_that_is_cancelled_again_while_its_first_end_is_reported_is_
     assert await reported(database) == [job]
 
 
-async def test_what_was_forgotten_meanwhile_is_deleted_without_a_report(database: Connection) -> None:
+async def test_what_was_forgotten_meanwhile_is_deleted_without_a_report(
+    database: Connection,
+) -> None:
     await cancelled(database)
     await database.execute("TRUNCATE hybrid_runner.archive")
     assert await reported(database) == []

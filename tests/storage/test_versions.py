@@ -1,4 +1,6 @@
-"""Every supported PostgreSQL: the schema, the path of a job, the ring, the functions. Versions that are absent are skipped."""
+"""Every supported PostgreSQL: the schema, the path of a job, the ring, the functions. Versions that
+are absent are skipped.
+"""
 
 from __future__ import annotations
 
@@ -57,13 +59,17 @@ async def connection(version_dsn: str) -> AsyncIterator[Connection]:
 
 async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None:
     """A4, A6, D2, D7, F5"""
-    inserted = await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{}') RETURNING id")
-    many = await client_calls.enqueue_many(connection, [NewJob("work"), NewJob("work", key="k")], "exists")
+    inserted = await connection.fetchval(
+        "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('work', '{}') RETURNING id"
+    )
+    many = await client_calls.enqueue_many(
+        connection, [NewJob("work"), NewJob("work", key="k")], "exists"
+    )
     taken = await claim(connection)
     assert [c.id for c in taken] == [inserted, *(e.id for e in many)]
-    assert await worker_calls.finish_jobs(connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]) == {
-        c.id for c in taken[:2]
-    }
+    assert await worker_calls.finish_jobs(
+        connection, [Finished(c, State.COMPLETED, result="1") for c in taken[:2]]
+    ) == {c.id for c in taken[:2]}
     again = Requeued(taken[2], timedelta(0), charged=True, error='{"message": "x"}')
     assert await worker_calls.requeue_jobs(connection, [again]) == {taken[2].id}
     assert [c.attempt for c in await claim(connection)] == [2]
@@ -72,14 +78,19 @@ async def test_a_job_goes_from_insert_to_archive(connection: Connection) -> None
     assert (view.state, view.result) == (State.COMPLETED, 1)
 
 
-async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection: Connection) -> None:
+async def test_an_insert_rings_and_a_mute_is_heeded(
+    version_dsn: str, connection: Connection
+) -> None:
     """F3"""
     bell = await connection.fetchval("SELECT hybrid_runner.open_queue('default')")
     async with listening(version_dsn) as rings:
         await enqueue(connection)
         await enqueue(connection, delay=timedelta(seconds=30))
         assert await rings.so_far() == ["", "later"]
-        await connection.fetchval("SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 30000)", bell)
+        await connection.fetchval(
+            "SELECT setval($1::text::regclass, extract(epoch FROM now())::bigint * 1000 + 30000)",
+            bell,
+        )
         await enqueue(connection)
         assert await rings.so_far() == []
         await connection.fetchval("SELECT setval($1::text::regclass, 0)", bell)
@@ -90,30 +101,47 @@ async def test_an_insert_rings_and_a_mute_is_heeded(version_dsn: str, connection
 async def test_the_functions_answer(connection: Connection) -> None:
     """A5, B6"""
     first = await client_calls.enqueue_job(connection, NewJob("work", key="k"), "exists")
-    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "exists") == (first.id, "exists")
-    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "replace") == (first.id, "replaced")
+    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "exists") == (
+        first.id,
+        "exists",
+    )
+    assert await client_calls.enqueue_job(connection, NewJob("work", key="k"), "replace") == (
+        first.id,
+        "replaced",
+    )
     assert await connection.fetchval("SELECT hybrid_runner.enqueue('work', key => 'k')") == first.id
     assert await client_calls.amend_job(connection, first.id, 2, None, 1, None, None) == "amended"
     assert await client_calls.cancel_job(connection, first.id, None) == "cancelled"
     assert await client_calls.retry_job(connection, first.id) == "queued"
     assert await client_calls.pause_queue(connection, "default")
-    assert (await worker_calls.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)).claims == []
+    assert (
+        await worker_calls.claim_jobs(connection, "default", KINDS, 10, "worker-1", 1)
+    ).claims == []
     assert await client_calls.resume_queue(connection, "default")
     assert await worker_calls.next_due(connection, "default") is None
     assert await worker_calls.make_archive_partitions(connection, 9) >= 0
 
 
-async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(connection: Connection) -> None:
+async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(
+    connection: Connection,
+) -> None:
     """B15"""
-    whole, some = [await partition(connection, "archive_completed", hours * 60, (hours - 1) * 60) for hours in (40, 4)]
+    whole, some = [
+        await partition(connection, "archive_completed", hours * 60, (hours - 1) * 60)
+        for hours in (40, 4)
+    ]
     [gone], [other] = await aged(connection, 39 * 60 + 1), await aged(connection, 3 * 60 + 1)
     [kept] = await aged(connection, 3 * 60 + 1, kind="report")
     await worker_calls.keep_jobs(connection, [(State.COMPLETED, "report", timedelta(hours=36))])
     done = [(one.what, one.partition) for one in await Prune().run(connection)]
     assert done == [("dropped", whole), ("rewritten", some)]
-    assert [status.id for status in await client_calls.watch_jobs(connection, [gone, other, kept])] == [kept]
+    assert [
+        status.id for status in await client_calls.watch_jobs(connection, [gone, other, kept])
+    ] == [kept]
     assert await client_calls.retry_job(connection, kept) == "queued"
-    assert [culprit for culprit, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))] == []
+    assert [
+        culprit for culprit, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))
+    ] == []
 
 
 async def test_every_query_can_be_prepared(connection: Connection) -> None:
@@ -129,5 +157,12 @@ async def test_every_function_can_be_read(connection: Connection) -> None:
 async def test_a_producer_has_the_producers_rights_only(connection: Connection) -> None:
     """F5"""
     await connection.execute("SET ROLE hybrid_runner_producer")
-    assert await connection.fetchval("INSERT INTO hybrid_runner.jobs (kind) VALUES ('work') RETURNING id")
-    assert await connection.fetchval("SELECT has_table_privilege('hybrid_runner.jobs', 'UPDATE, DELETE, SELECT')") is False
+    assert await connection.fetchval(
+        "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work') RETURNING id"
+    )
+    assert (
+        await connection.fetchval(
+            "SELECT has_table_privilege('hybrid_runner.jobs', 'UPDATE, DELETE, SELECT')"
+        )
+        is False
+    )

@@ -1,4 +1,6 @@
-"""What a supervisor decides, without a process: when to start one again, what an end means, what the pages say."""
+"""What a supervisor decides, without a process: when to start one again, what an end means, what
+the pages say.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,49 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.supervisor.reports import View, fleet_health, fleet_ready
-from hybrid_runner.supervisor.restarting import as_shell, deaths_in_a_row, describe_end, is_refusal, pause_after
+from hybrid_runner.supervisor.restarting import (
+    as_shell,
+    deaths_in_a_row,
+    describe_end,
+    is_refusal,
+    pause_after,
+)
 
 
 def test_restarts_pause_1_s_and_double_up_to_30_s() -> None:
-    assert [pause_after(deaths).total_seconds() for deaths in range(1, 9)] == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert [pause_after(deaths).total_seconds() for deaths in range(1, 9)] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        30,
+        30,
+        30,
+    ]
 
 
-@pytest.mark.parametrize(("before", "lived", "deaths"), [(0, 0, 1), (1, 0.1, 2), (5, 59.9, 6), (5, 60, 1), (0, 3600, 1)])
-def test_who_lived_a_minute_starts_from_the_shortest_pause(before: int, lived: float, deaths: int) -> None:
+@pytest.mark.parametrize(
+    ("before", "lived", "deaths"), [(0, 0, 1), (1, 0.1, 2), (5, 59.9, 6), (5, 60, 1), (0, 3600, 1)]
+)
+def test_who_lived_a_minute_starts_from_the_shortest_pause(
+    before: int, lived: float, deaths: int
+) -> None:
     assert deaths_in_a_row(before, timedelta(seconds=lived)) == deaths
 
 
 @pytest.mark.parametrize(
     ("code", "has_worked", "fleet_has_worked", "refused"),
     [
-        (1, False, False, True), (2, False, False, True), (0, False, False, False), (3, False, False, False),
-        (-9, False, False, False), (1, True, False, False), (1, False, True, False),
+        (1, False, False, True),
+        (2, False, False, True),
+        (0, False, False, False),
+        (3, False, False, False),
+        (-9, False, False, False),
+        (1, True, False, False),
+        (1, False, True, False),
     ],
-)  # fmt: skip
+)
 def test_only_a_child_that_never_worked_in_a_fleet_that_never_worked_is_a_refusal(
     code: int, has_worked: bool, fleet_has_worked: bool, refused: bool
 ) -> None:
@@ -35,10 +61,13 @@ def test_only_a_child_that_never_worked_in_a_fleet_that_never_worked_is_a_refusa
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (0, "ended with exit code 0"), (3, "ended with exit code 3"), (-9, "was ended by SIGKILL"),
-        (-11, "was ended by SIGSEGV"), (-40, "was ended by signal 40"),
+        (0, "ended with exit code 0"),
+        (3, "ended with exit code 3"),
+        (-9, "was ended by SIGKILL"),
+        (-11, "was ended by SIGSEGV"),
+        (-40, "was ended by signal 40"),
     ],
-)  # fmt: skip
+)
 def test_an_end_is_said_in_words(code: int, words: str) -> None:
     assert describe_end(code) == words
 
@@ -59,14 +88,22 @@ WELL = View(1, 11, 0, SAID, 0.5)
         (View(2, 12, 0, SAID, 10.0), False, False, False, "nothing for 10 s"),
         (View(2, 12, 0, None, 59.0), False, True, False, "lives"),
         (View(2, 12, 0, None, 61.0), False, False, False, "nothing for 61 s"),
-        (View(2, None, 1, None, 0.0, "was ended by SIGKILL"), False, False, False, "was ended by SIGKILL"),
+        (
+            View(2, None, 1, None, 0.0, "was ended by SIGKILL"),
+            False,
+            False,
+            False,
+            "was ended by SIGKILL",
+        ),
         (View(2, None, 0, None, 0.0), False, True, False, "not started"),
         (View(2, None, 0, None, 0.0), True, True, False, "asked to stop"),
         (View(2, 12, 0, SAID | {"healthy": False}, 0.5), False, False, True, "lives"),
         (View(2, 12, 0, SAID | {"phase": "starting"}, 0.5), False, True, False, "lives"),
     ],
 )
-def test_all_are_healthy_and_ready_if_each_is(view: View, stopping: bool, healthy: bool, ready: bool, reason: str) -> None:
+def test_all_are_healthy_and_ready_if_each_is(
+    view: View, stopping: bool, healthy: bool, ready: bool, reason: str
+) -> None:
     health = fleet_health([WELL, view], stopping=stopping)
     assert health["healthy"] is healthy
     assert [child["healthy"] for child in health["processes"]] == [True, healthy]
@@ -75,4 +112,9 @@ def test_all_are_healthy_and_ready_if_each_is(view: View, stopping: bool, health
 
 
 def test_nothing_is_ready_while_all_stop() -> None:
-    assert fleet_ready([WELL], stopping=True) == {"ready": False, "phase": "stopping", "running": 1, "processes": 1}
+    assert fleet_ready([WELL], stopping=True) == {
+        "ready": False,
+        "phase": "stopping",
+        "running": 1,
+        "processes": 1,
+    }

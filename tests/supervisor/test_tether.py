@@ -9,7 +9,9 @@ from hybrid_runner.supervisor.supervised import ChildOrders, Supervised
 
 
 async def test_an_end_that_meets_news_is_an_end() -> None:
-    """On Python 3.11 `asyncio.wait_for` returned, the cancellation was lost, and the process waited for itself."""
+    """On Python 3.11 `asyncio.wait_for` returned, the cancellation was lost, and the process waited
+    for itself.
+    """
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     tether = Supervised(ChildOrders(theirs.detach(), None, None))

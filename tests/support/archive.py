@@ -17,7 +17,11 @@ _AGED = """
 
 
 async def aged(
-    connection: Connection, minutes: int, state: State = State.COMPLETED, kind: str = "work", count: int = 1
+    connection: Connection,
+    minutes: int,
+    state: State = State.COMPLETED,
+    kind: str = "work",
+    count: int = 1,
 ) -> list[int]:
     """Jobs that ended so long before this hour began."""
     return [row[0] for row in await connection.fetch(_AGED, kind, state, minutes, count)]
@@ -26,22 +30,30 @@ async def aged(
 async def partition(connection: Connection, half: str, opens: int, closes: int) -> str:
     """A partition from so many minutes before this hour to so many, as if it had been made then."""
     await connection.execute(
-        "SELECT hybrid_runner.add_archive_partition($1, date_trunc('hour', now()) - make_interval(mins => $2), "
-        "date_trunc('hour', now()) - make_interval(mins => $3)) WHERE NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions "
-        "WHERE half = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $3))",
-        half, opens, closes,
-    )  # fmt: skip
+        "SELECT hybrid_runner.add_archive_partition($1, date_trunc('hour', now()) -"
+        " make_interval(mins => $2), date_trunc('hour', now()) - make_interval(mins => $3)) WHERE"
+        " NOT EXISTS (SELECT FROM hybrid_runner.archive_partitions WHERE half = $1 AND upper ="
+        " date_trunc('hour', now()) - make_interval(mins => $3))",
+        half,
+        opens,
+        closes,
+    )
     name = await connection.fetchval(
         "SELECT partition FROM hybrid_runner.archive_partitions "
         "WHERE half = $1 AND upper = date_trunc('hour', now()) - make_interval(mins => $2)",
-        half, closes,
-    )  # fmt: skip
+        half,
+        closes,
+    )
     return str(name)
 
 
 async def exists(connection: Connection, table: str) -> bool:
     """Whether there is a table of that name."""
-    return bool(await connection.fetchval("SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table))
+    return bool(
+        await connection.fetchval(
+            "SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table
+        )
+    )
 
 
 async def pruned(connection: Connection) -> list[tuple[str, str]]:
@@ -51,4 +63,6 @@ async def pruned(connection: Connection) -> list[tuple[str, str]]:
 
 async def keep(connection: Connection, state: State, time: str | None, kind: str = "") -> None:
     """Say how long jobs that ended so stay."""
-    await connection.execute("SELECT hybrid_runner.keep($1, $2::text::interval, $3)", state, time, kind)
+    await connection.execute(
+        "SELECT hybrid_runner.keep($1, $2::text::interval, $3)", state, time, kind
+    )

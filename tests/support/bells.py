@@ -1,6 +1,7 @@
 """Workers under a doorbell, and what can be seen of it.
 
-The fallback poll is minutes away: what it would have to find fails by time-out. `rings.so_far()` rings itself: it is asked last.
+The fallback poll is minutes away: what it would have to find fails by time-out. `rings.so_far()`
+rings itself: it is asked last.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ FAR_POLLS: dict[str, Any] = {
     "hybrid_poll_cap": "5m",
     "sweep_cost_factor": 0,
 }
-EASILY_AWAKE: dict[str, Any] = {"doorbell_rate": 0.3, "doorbell_rate_window": "300ms", "falling_pause_max": "20ms"}
+EASILY_AWAKE: dict[str, Any] = {
+    "doorbell_rate": 0.3,
+    "doorbell_rate_window": "300ms",
+    "falling_pause_max": "20ms",
+}
 """One job makes it awake, and a second after the last one it falls asleep."""
 MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "1m"}
 """So that a slow machine cannot let a mute run out."""
@@ -87,9 +92,11 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
 
 
 async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
-    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the others' kinds.
+    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the
+    others' kinds.
 
-    Who knows the others already is not put in doubt when one of them says, a moment later perhaps, that it is here.
+    Who knows the others already is not put in doubt when one of them says, a moment later perhaps,
+    that it is here.
     """
     ids = {worker.id for worker in workers}
     for worker in workers:

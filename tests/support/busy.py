@@ -13,7 +13,9 @@ from tests.support.waiting import until
 from tests.support.working import runner
 
 QUICK_BEATS: dict[str, Any] = {"heartbeat": "200ms"}
-INSERT = "INSERT INTO hybrid_runner.jobs (kind) SELECT $1 FROM generate_series(1, $2::int) RETURNING id"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind) SELECT $1 FROM generate_series(1, $2::int) RETURNING id"
+)
 LEFT = "SELECT count(*) FROM hybrid_runner.jobs"
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 

@@ -7,7 +7,10 @@ from typing import NamedTuple, Self
 
 import grpc
 from aiohttp import web
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
@@ -30,7 +33,9 @@ class Collector:
     async def __aenter__(self) -> Self:
         application = web.Application()
         application.add_routes([web.post("/v1/traces", self._take)])
-        self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1)
+        self._runner = web.AppRunner(
+            application, access_log=None, handle_signals=False, shutdown_timeout=1
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -46,7 +51,10 @@ class Collector:
         if self._deaf:
             await self._over.wait()
         self.spans += received_in(message)
-        return web.Response(body=ExportTraceServiceResponse().SerializeToString(), content_type="application/x-protobuf")
+        return web.Response(
+            body=ExportTraceServiceResponse().SerializeToString(),
+            content_type="application/x-protobuf",
+        )
 
 
 class GrpcCollector:
@@ -59,10 +67,14 @@ class GrpcCollector:
 
     async def __aenter__(self) -> Self:
         export = grpc.unary_unary_rpc_method_handler(
-            self._take, ExportTraceServiceRequest.FromString, ExportTraceServiceResponse.SerializeToString
+            self._take,
+            ExportTraceServiceRequest.FromString,
+            ExportTraceServiceResponse.SerializeToString,
         )
         service = "opentelemetry.proto.collector.trace.v1.TraceService"
-        self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, {"Export": export})])
+        self._server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler(service, {"Export": export})]
+        )
         self.endpoint = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         await self._server.start()
         return self
@@ -70,7 +82,9 @@ class GrpcCollector:
     async def __aexit__(self, *_: object) -> None:
         await self._server.stop(0.1)
 
-    async def _take(self, message: ExportTraceServiceRequest, _context: object) -> ExportTraceServiceResponse:
+    async def _take(
+        self, message: ExportTraceServiceRequest, _context: object
+    ) -> ExportTraceServiceResponse:
         self.spans += received_in(message)
         return ExportTraceServiceResponse()
 

@@ -15,7 +15,10 @@ from tests.support.engine import Engine
 ROOT = Path(__file__).parents[2]
 IMAGE = "hybrid-runner:test"
 OTHERS = ("postgres", "migrate", "roles", "collector", "jaeger", "prometheus")
-PASSWORDS = {f"{who}_PASSWORD": f"a/b#c@d:e%41?f'g\"h i$$j${{k}}&l={who}" for who in ("POSTGRES", "WORKER", "PRODUCER", "READER")}
+PASSWORDS = {
+    f"{who}_PASSWORD": f"a/b#c@d:e%41?f'g\"h i$$j${{k}}&l={who}"
+    for who in ("POSTGRES", "WORKER", "PRODUCER", "READER")
+}
 """With every character that means something to a shell, an address, SQL or Compose."""
 _ASK = """
 import sys, http.client
@@ -27,7 +30,15 @@ print(connection.getresponse().read().decode())
 
 def build(engine: Engine) -> str:
     """The name of the image, made from the checkout."""
-    engine.docker("build", "--file", str(ROOT / "deploy" / "Dockerfile"), "--tag", IMAGE, str(ROOT), timeout=500)
+    engine.docker(
+        "build",
+        "--file",
+        str(ROOT / "deploy" / "Dockerfile"),
+        "--tag",
+        IMAGE,
+        str(ROOT),
+        timeout=500,
+    )
     return IMAGE
 
 
@@ -42,19 +53,35 @@ class Composition:
         """What Compose writes."""
         files = ("deploy/compose.yaml", "tests/deploy/composition.yaml")
         named = [word for file in files for word in ("--file", str(ROOT / file))]
-        return self.engine.compose("--project-name", self.project, *named, *arguments, timeout=180, variables=PASSWORDS)
+        return self.engine.compose(
+            "--project-name", self.project, *named, *arguments, timeout=180, variables=PASSWORDS
+        )
 
     def scale(self, workers: int) -> None:
         """So many workers, and everything else; those that run already are left alone."""
-        self.compose("up", "--detach", "--no-build", "--no-recreate", "--scale", f"worker={workers}", *OTHERS, "worker")
+        self.compose(
+            "up",
+            "--detach",
+            "--no-build",
+            "--no-recreate",
+            "--scale",
+            f"worker={workers}",
+            *OTHERS,
+            "worker",
+        )
 
     def healthy(self, container: str) -> bool:
         """Whether the engine's own health check says so."""
-        return self.engine.docker("inspect", "--format", "{{.State.Health.Status}}", container) == "healthy"
+        return (
+            self.engine.docker("inspect", "--format", "{{.State.Health.Status}}", container)
+            == "healthy"
+        )
 
     def workers(self) -> list[str]:
         """The containers of workers, short ids: what they call themselves too."""
-        return sorted(line[:12] for line in self.compose("ps", "--all", "--quiet", "worker").split())
+        return sorted(
+            line[:12] for line in self.compose("ps", "--all", "--quiet", "worker").split()
+        )
 
     def page(self, worker: str, path: str) -> Any:
         """What a worker's page says, asked from inside its container."""
@@ -77,7 +104,9 @@ class Composition:
             "--set",
             "ON_ERROR_STOP=1",
         )
-        return self.engine.docker("run", "--rm", "--network", f"{self.project}_default", *psql, "--command", statement).splitlines()
+        return self.engine.docker(
+            "run", "--rm", "--network", f"{self.project}_default", *psql, "--command", statement
+        ).splitlines()
 
     def published(self, service: str, port: int) -> str:
         """Where this machine reaches that port."""

@@ -33,7 +33,9 @@ class Drawn:
 
     def named(self, name: str) -> list[ReadableSpan]:
         """By their beginnings."""
-        return sorted((span for span in self.all if span.name == name), key=lambda span: span.start_time or 0)
+        return sorted(
+            (span for span in self.all if span.name == name), key=lambda span: span.start_time or 0
+        )
 
     def one(self, name: str) -> ReadableSpan:
         """The only one of that name."""
@@ -42,8 +44,15 @@ class Drawn:
 
     def children(self, of: ReadableSpan) -> list[str]:
         """The names of a span's children, by their beginnings."""
-        found = [span for span in self.all if span.parent is not None and span.parent.span_id == ids(of)[1]]
-        return [span.name for span in sorted(found, key=lambda span: (span.start_time or 0, span.end_time or 0))]
+        found = [
+            span
+            for span in self.all
+            if span.parent is not None and span.parent.span_id == ids(of)[1]
+        ]
+        return [
+            span.name
+            for span in sorted(found, key=lambda span: (span.start_time or 0, span.end_time or 0))
+        ]
 
 
 def ids(span: ReadableSpan) -> tuple[int, int]:

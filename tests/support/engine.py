@@ -1,6 +1,8 @@
-"""A real Docker Engine, at DOCKER_HOST or at the usual socket. The fixture `docker_engine` runs docker and Compose on it.
+"""A real Docker Engine, at DOCKER_HOST or at the usual socket. The fixture `docker_engine` runs
+docker and Compose on it.
 
-Under tools/with_engine it has the images python:3.11-slim-bookworm and postgres:18, or stand-ins (tools/images/README.md).
+Under tools/with_engine it has the images python:3.11-slim-bookworm and postgres:18, or stand-ins
+(tools/images/README.md).
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ class Engine:
     program: str
 
     def docker(
-        self, *arguments: str, text: str | None = None, timeout: float = 50, variables: Mapping[str, str] = MappingProxyType({})
+        self,
+        *arguments: str,
+        text: str | None = None,
+        timeout: float = 50,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """What the command writes; one that fails is an error with all it said."""
         environment = {**os.environ, **variables, "DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
@@ -37,10 +43,17 @@ class Engine:
             env=environment,
             check=False,
         )
-        assert ended.returncode == 0, f"docker {' '.join(arguments)}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"
+        assert ended.returncode == 0, (
+            f"docker {' '.join(arguments)}: {ended.stdout[-2000:]} {ended.stderr[-2000:]}"
+        )
         return ended.stdout.strip()
 
-    def compose(self, *arguments: str, timeout: float = 50, variables: Mapping[str, str] = MappingProxyType({})) -> str:
+    def compose(
+        self,
+        *arguments: str,
+        timeout: float = 50,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         """The same for `docker compose`."""
         return self.docker("compose", *arguments, timeout=timeout, variables=variables)
 
@@ -61,4 +74,7 @@ def answers(host: str) -> bool:
 
 def why_absent() -> str:
     """One line for a person."""
-    return "no Docker Engine answers at DOCKER_HOST, or there is no command docker: tools/with_engine COMMAND brings both"
+    return (
+        "no Docker Engine answers at DOCKER_HOST, or there is no command docker: tools/with_engine"
+        " COMMAND brings both"
+    )

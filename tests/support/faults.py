@@ -21,7 +21,9 @@ DURABLE = QUICK | {"synchronous_commit": "on"}
 
 
 class OwnServer:
-    """An embedded Postgres; its keeper would start it again at once, so it is held while the server has to be away."""
+    """An embedded Postgres; its keeper would start it again at once, so it is held while the server
+    has to be away.
+    """
 
     def __init__(self, postgres: EmbeddedPostgres) -> None:
         self.dsn = postgres.dsn
@@ -70,14 +72,17 @@ async def own_server() -> AsyncIterator[OwnServer]:
             server.let_go()
 
 
-async def end_sessions(database: Connection, name: str = "hybrid-runner%", role: str | None = None) -> int:
+async def end_sessions(
+    database: Connection, name: str = "hybrid-runner%", role: str | None = None
+) -> int:
     """Terminate other sessions of this database, by application name and role; how many."""
     rows = await database.fetch(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND application_name LIKE $1 AND usename = coalesce($2, usename) "
-        "AND pid <> pg_backend_pid()",
-        name, role,
-    )  # fmt: skip
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name LIKE $1 AND usename = coalesce($2, usename) AND pid <>"
+        " pg_backend_pid()",
+        name,
+        role,
+    )
     return len(rows)
 
 

@@ -1,4 +1,6 @@
-"""The only place that reaches inside: a private name of a worker that changes is changed here, and in no test."""
+"""The only place that reaches inside: a private name of a worker that changes is changed here, and
+in no test.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,18 @@ def _queue(worker: Worker) -> QueueStation:
 # --- how long things take
 
 
-def make_outages_short(monkeypatch: pytest.MonkeyPatch, first: float = 0.005, longest: float = 0.005, factor: float = 1) -> None:
+def make_outages_short(
+    monkeypatch: pytest.MonkeyPatch, first: float = 0.005, longest: float = 0.005, factor: float = 1
+) -> None:
     """The seconds between two tries of what failed, for workers in this process."""
     pace = Pace(timedelta(seconds=first), timedelta(seconds=longest), factor)
     monkeypatch.setattr(loops, "OUTAGE", pace)
 
 
 def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """How long a worker waits for what a dead network swallowed, while it runs and when it stops."""
+    """How long a worker waits for what a dead network swallowed, while it runs and when it
+    stops.
+    """
     monkeypatch.setattr(reactions, "_SWALLOWED", seconds)
     monkeypatch.setattr(shutdown, "OVERRUN", seconds)
 
@@ -120,7 +126,9 @@ def replace_claim(worker: Worker, wrap: Wrap) -> None:
     link.fetch = ask
 
 
-def never_pause(claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]) -> None:
+def never_pause(
+    claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]
+) -> None:
     """What it does after a look that failed."""
     claimer._outage.pause = instead  # type: ignore[method-assign, assignment]
 

@@ -1,4 +1,5 @@
-"""A real Jaeger in memory, and its query API. The fixture `jaeger` is one for all tests: tell traces apart by id.
+"""A real Jaeger in memory, and its query API. The fixture `jaeger` is one for all tests: tell
+traces apart by id.
 
 Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then
 `spans = await jaeger.until(trace_id, lambda spans: len(spans) == 3)`.
@@ -96,11 +97,16 @@ class Jaeger:
 
     async def trace(self, trace_id: str) -> list[Span]:
         """All spans of that trace that have arrived, by start; none of an unknown one."""
-        async with aiohttp.ClientSession() as session, session.get(f"{self.query}/api/v3/traces/{trace_id}") as response:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.query}/api/v3/traces/{trace_id}") as response,
+        ):
             if response.status == 404:
                 return []
             response.raise_for_status()
-            return sorted(_spans(await response.json(content_type=None)), key=lambda span: span.start)
+            return sorted(
+                _spans(await response.json(content_type=None)), key=lambda span: span.start
+            )
 
     async def until(self, trace_id: str, condition: Callable[[list[Span]], bool]) -> list[Span]:
         """The spans, once that is so of them."""
@@ -108,7 +114,10 @@ class Jaeger:
 
     async def services(self) -> list[str]:
         """The service names it has heard of."""
-        async with aiohttp.ClientSession() as session, session.get(f"{self.query}/api/services") as response:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.query}/api/services") as response,
+        ):
             return sorted((await response.json())["data"] or [])
 
 

@@ -25,15 +25,21 @@ async def enqueue(connection: Connection, key: str | None = None, **fields: obje
     return (await client_calls.enqueue_job(connection, job, "exists")).id
 
 
-async def claim(connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default") -> list[Claim]:
+async def claim(
+    connection: Connection, slots: int = 100, worker_id: str = "worker-1", queue: str = "default"
+) -> list[Claim]:
     """Claim what is due."""
-    return (await worker_calls.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))).claims
+    return (
+        await worker_calls.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))
+    ).claims
 
 
 async def living(connection: Connection, worker_id: str = "worker-1", queues: str = "{}") -> int:
     """A worker of that name is registered and lives; the first of its claim numbers."""
     lease = timedelta(seconds=30)
-    return (await worker_calls.register_worker(connection, worker_id, "host", 1, "0", queues, lease)).first_claim
+    return (
+        await worker_calls.register_worker(connection, worker_id, "host", 1, "0", queues, lease)
+    ).first_claim
 
 
 async def running(connection: Connection, key: str | None = None) -> Claim:
@@ -44,8 +50,12 @@ async def running(connection: Connection, key: str | None = None) -> Claim:
     return taken
 
 
-async def ended(connection: Connection, state: FinalState = State.COMPLETED, key: str | None = None) -> int:
+async def ended(
+    connection: Connection, state: FinalState = State.COMPLETED, key: str | None = None
+) -> int:
     """The id of a new job that ended."""
     taken = await running(connection, key)
-    assert await worker_calls.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {taken.id}
+    assert await worker_calls.finish_jobs(
+        connection, [Finished(taken, state, result='"done"')]
+    ) == {taken.id}
     return taken.id

@@ -1,6 +1,8 @@
-"""A real OpenTelemetry Collector with the shipped otel-collector.yaml, before the Jaeger of the fixture `jaeger`.
+"""A real OpenTelemetry Collector with the shipped otel-collector.yaml, before the Jaeger of the
+fixture `jaeger`.
 
-The fixture `otel_collector` is one for the whole session: send OTLP to `endpoint` (HTTP) or `grpc_endpoint`, scrape `metrics_page`.
+The fixture `otel_collector` is one for the whole session: send OTLP to `endpoint` (HTTP) or
+`grpc_endpoint`, scrape `metrics_page`.
 """
 
 from __future__ import annotations
@@ -39,12 +41,19 @@ def find() -> str | None:
 
 def why_absent() -> str:
     """One line for a person."""
-    return f"there is no OpenTelemetry Collector: tools/fetch/telemetry compiles it, or {VARIABLE} names one"
+    return (
+        f"there is no OpenTelemetry Collector: tools/fetch/telemetry compiles it, or {VARIABLE}"
+        " names one"
+    )
 
 
 @contextmanager
-def started(jaeger: str, settings: Mapping[str, str] | None = None) -> Iterator[OpenTelemetryCollector]:
-    """Another one, that sends traces to this host:port; settings are variables of otel-collector.yaml."""
+def started(
+    jaeger: str, settings: Mapping[str, str] | None = None
+) -> Iterator[OpenTelemetryCollector]:
+    """Another one, that sends traces to this host:port; settings are variables of
+    otel-collector.yaml.
+    """
     program = find()
     assert program is not None
     http, grpc, metrics, own, health = free_ports(5)
@@ -65,5 +74,9 @@ def started(jaeger: str, settings: Mapping[str, str] | None = None) -> Iterator[
         f"http://127.0.0.1:{own}/metrics",
         f"http://127.0.0.1:{health}/",
     )
-    with running([program, "--config", str(CONFIGURATION)], lambda: answers(place.health_page), environment=variables):
+    with running(
+        [program, "--config", str(CONFIGURATION)],
+        lambda: answers(place.health_page),
+        environment=variables,
+    ):
         yield place

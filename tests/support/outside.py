@@ -1,6 +1,8 @@
-"""Programs that are not Python's: where they lie, what becomes of a test without them, and running one for a while.
+"""Programs that are not Python's: where they lie, what becomes of a test without them, and running
+one for a while.
 
-A test without its program is skipped, loudly; with HYBRID_RUNNER_TEST_REQUIRE=1, as in .ci/run, it fails.
+A test without its program is skipped, loudly; with HYBRID_RUNNER_TEST_REQUIRE=1, as in .ci/run, it
+fails.
 """
 
 from __future__ import annotations
@@ -60,10 +62,16 @@ def running(
     environment: Mapping[str, str] | None = None,
     ending: signal.Signals = signal.SIGTERM,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, from when it is ready; afterwards it gets the signal to end, and is killed if it does not."""
+    """The program, from when it is ready; afterwards it gets the signal to end, and is killed if it
+    does not.
+    """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(environment or {})}
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **(environment or {})},
         )
         try:
             _wait_until(ready, process, log.fileno())

@@ -1,4 +1,6 @@
-"""Fixtures for what is not Python's, each skipped (or, in .ci/run, failed) where it is absent; pytest's head says what is."""
+"""Fixtures for what is not Python's, each skipped (or, in .ci/run, failed) where it is absent;
+pytest's head says what is.
+"""
 
 from __future__ import annotations
 

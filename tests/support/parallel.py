@@ -1,9 +1,13 @@
-"""Tests in several processes (pytest -n 4 --dist loadgroup): who runs beside whom. CONTRIBUTING.md says how to use it.
+"""Tests in several processes (pytest -n 4 --dist loadgroup): who runs beside whom. CONTRIBUTING.md
+says how to use it.
 
-Each process has a Postgres of its own. What is made once and takes long to make is for one process: the tests that share it are
-a group. What wants the machine for itself is marked `alone`, and runs when everything else has ended.
+Each process has a Postgres of its own. What is made once and takes long to make is for one process:
+the tests that share it are
+a group. What wants the machine for itself is marked `alone`, and runs when everything else has
+ended.
 
-Not xdist's own groups: they are a suffix of a test's id, which pytest has not let others change since 9.2.
+Not xdist's own groups: they are a suffix of a test's id, which pytest has not let others change
+since 9.2.
 """
 
 from __future__ import annotations
@@ -38,8 +42,12 @@ FILE = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", f"{ALONE}: wants the machine for itself, when tests run in several processes")
-    config.addinivalue_line("markers", f"{OUTSIDE}: needs one of the programs around us (has the mark by its fixtures)")
+    config.addinivalue_line(
+        "markers", f"{ALONE}: wants the machine for itself, when tests run in several processes"
+    )
+    config.addinivalue_line(
+        "markers", f"{OUTSIDE}: needs one of the programs around us (has the mark by its fixtures)"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -24,7 +24,9 @@ VARIABLE = "HYBRID_RUNNER_TEST_PGBOUNCER"
 def find() -> str | None:
     """The program: the one named, else what .ci/run fetched, else an installed one."""
     fetched = cache() / "pgbouncer/usr/sbin/pgbouncer"
-    return first_program(os.environ.get(VARIABLE), fetched, shutil.which("pgbouncer"), "/usr/sbin/pgbouncer")
+    return first_program(
+        os.environ.get(VARIABLE), fetched, shutil.which("pgbouncer"), "/usr/sbin/pgbouncer"
+    )
 
 
 def why_absent() -> str:
@@ -33,7 +35,9 @@ def why_absent() -> str:
 
 
 @contextmanager
-def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings: str) -> Iterator[str]:
+def pgbouncer(
+    dsn: str, *, mode: str = "transaction", size: int = 3, **settings: str
+) -> Iterator[str]:
     """The DSN of the same database by way of a pooler with so many connections to the server."""
     program = find()
     assert program is not None
@@ -49,9 +53,14 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings:
     }
     port = free_port()
     lines = {
-        "listen_addr": "127.0.0.1", "listen_port": port, "unix_socket_dir": "", "auth_type": "any", "pool_mode": mode,
-        "max_client_conn": 200, "server_tls_sslmode": "disable",
-    } | settings  # fmt: skip
+        "listen_addr": "127.0.0.1",
+        "listen_port": port,
+        "unix_socket_dir": "",
+        "auth_type": "any",
+        "pool_mode": mode,
+        "max_client_conn": 200,
+        "server_tls_sslmode": "disable",
+    } | settings
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-pgbouncer-") as folder:
         ini = Path(folder) / "pgbouncer.ini"
         target = " ".join(f"{name}={value}" for name, value in server.items() if value != "")
@@ -62,7 +71,9 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", size: int = 3, **settings:
             account = accepted_account()
             if account is Account.NOBODY:  # who may not reach the original
                 program = shutil.copy(program, folder)
-            process = subprocess.Popen(as_account(account, program, str(ini)), stdout=log, stderr=log)
+            process = subprocess.Popen(
+                as_account(account, program, str(ini)), stdout=log, stderr=log
+            )
         try:
             _wait_until_open(port, process, Path(folder) / "log")
             yield f"postgresql://{server['user']}@127.0.0.1:{port}/pooled?sslmode=disable"

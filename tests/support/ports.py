@@ -9,7 +9,9 @@ import socket
 from itertools import count
 
 _FIRST, _EACH, _PROCESSES = 10_000, 1000, 20
-"""Below the ports that a kernel gives out by itself: no connection of somebody's takes one of these meanwhile."""
+"""Below the ports that a kernel gives out by itself: no connection of somebody's takes one of these
+meanwhile.
+"""
 
 
 def free_ports(number: int) -> list[int]:
@@ -18,7 +20,9 @@ def free_ports(number: int) -> list[int]:
 
 
 def free_port() -> int:
-    """Another one each time; the processes in which tests run beside each other have a thousand each."""
+    """Another one each time; the processes in which tests run beside each other have a thousand
+    each.
+    """
     while True:
         port = _FIRST + _place() * _EACH + next(_numbers) % _EACH
         with socket.socket() as probe:

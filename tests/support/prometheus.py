@@ -1,6 +1,8 @@
-"""A real Prometheus and its promtool. The fixture `promtool` runs the tool, `prometheus` starts a server that scrapes.
+"""A real Prometheus and its promtool. The fixture `promtool` runs the tool, `prometheus` starts a
+server that scrapes.
 
-`with prometheus({"worker": page}) as server: await server.until('up{job="worker"} == 1')`; its first scrape is 5 s after its start.
+`with prometheus({"worker": page}) as server: await server.until('up{job="worker"} == 1')`; its
+first scrape is 5 s after its start.
 """
 
 from __future__ import annotations
@@ -33,9 +35,18 @@ class Promtool:
 
     program: str
 
-    def __call__(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: str, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """What `promtool arguments` says; the text is its input."""
-        return subprocess.run([self.program, *arguments], input=text or "", capture_output=True, text=True, timeout=50, check=False)
+        return subprocess.run(
+            [self.program, *arguments],
+            input=text or "",
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,9 @@ class Prometheus:
     page: str
 
     async def query(self, expression: str) -> list[dict[str, Any]]:
-        """The samples, each with `metric` (labels) and `value` (time, text); an expression that is wrong is an error."""
+        """The samples, each with `metric` (labels) and `value` (time, text); an expression that is
+        wrong is an error.
+        """
         answer = await self._ask("query", {"query": expression})
         result: list[dict[str, Any]] = answer["data"]["result"]
         return result
@@ -72,22 +85,35 @@ class Prometheus:
 def find(name: str = "prometheus") -> str | None:
     """The program: beside the one named, else what tools/fetch got, else an installed one."""
     named = os.environ.get(VARIABLE)
-    return first_program(named and Path(named).parent / name, cache() / "prometheus/usr/bin" / name, shutil.which(name))
+    return first_program(
+        named and Path(named).parent / name,
+        cache() / "prometheus/usr/bin" / name,
+        shutil.which(name),
+    )
 
 
 def why_absent() -> str:
     """One line for a person."""
-    return f"there is no Prometheus with its promtool: tools/fetch/prometheus gets them, or {VARIABLE} names one"
+    return (
+        f"there is no Prometheus with its promtool: tools/fetch/prometheus gets them, or {VARIABLE}"
+        " names one"
+    )
 
 
 @contextmanager
-def started(pages: Mapping[str, str], *, rules: Path | None = None, interval: str = "200ms") -> Iterator[Prometheus]:
+def started(
+    pages: Mapping[str, str], *, rules: Path | None = None, interval: str = "200ms"
+) -> Iterator[Prometheus]:
     """A server that scrapes each page under the name of a job, and evaluates a file of rules."""
     program = find()
     assert program is not None
     [port] = free_ports(1)
     configuration = {
-        "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
+        "global": {
+            "scrape_interval": interval,
+            "scrape_timeout": interval,
+            "evaluation_interval": interval,
+        },
         "scrape_configs": [_scraped(name, page) for name, page in pages.items()],
         "rule_files": [str(rules)] if rules else [],
     }
@@ -95,8 +121,11 @@ def started(pages: Mapping[str, str], *, rules: Path | None = None, interval: st
         file = Path(folder) / "prometheus.yml"
         file.write_text(yaml.safe_dump(configuration))
         command = [
-            program, f"--config.file={file}", f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}",
-        ]  # fmt: skip
+            program,
+            f"--config.file={file}",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ]
         place = f"http://127.0.0.1:{port}"
         with running(command, lambda: answers(f"{place}/-/ready")):
             yield Prometheus(place)
@@ -104,4 +133,8 @@ def started(pages: Mapping[str, str], *, rules: Path | None = None, interval: st
 
 def _scraped(name: str, page: str) -> dict[str, Any]:
     parts = urlsplit(page)
-    return {"job_name": name, "metrics_path": parts.path or "/metrics", "static_configs": [{"targets": [parts.netloc]}]}
+    return {
+        "job_name": name,
+        "metrics_path": parts.path or "/metrics",
+        "static_configs": [{"targets": [parts.netloc]}],
+    }

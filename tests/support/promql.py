@@ -25,7 +25,9 @@ def mistakes(expression: str) -> list[str]:
         known |= allowed or set()
         labels = re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', matchers)
         if allowed is not None:
-            found += [f"{name} has no label {label}" for label in labels if label not in allowed | PLACES]
+            found += [
+                f"{name} has no label {label}" for label in labels if label not in allowed | PLACES
+            ]
     bare = re.sub(r"\{[^}]*\}", "", bare)
     groups = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", bare)
     bare = re.sub(r"\b(?:by|on)\s*\([^)]*\)", "", bare)
@@ -41,7 +43,9 @@ def mistakes(expression: str) -> list[str]:
 
 
 def labels_of(name: str) -> set[str] | None:
-    """The labels of that series; None: there is no such one. A histogram is there in its parts alone."""
+    """The labels of that series; None: there is no such one. A histogram is there in its parts
+    alone.
+    """
     if name in FOREIGN:
         return FOREIGN[name]
     if name in NAMED:
@@ -57,4 +61,8 @@ def labels_of(name: str) -> set[str] | None:
 def instruments_in(expression: str) -> set[str]:
     """The declared ones that it asks for."""
     names = set(re.findall(r"\bhybrid_runner_\w+", expression))
-    return {instrument for instrument in NAMED if names & {instrument, *(instrument + part for part in _PARTS)}}
+    return {
+        instrument
+        for instrument in NAMED
+        if names & {instrument, *(instrument + part for part in _PARTS)}
+    }

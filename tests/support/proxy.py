@@ -33,7 +33,9 @@ class Relayed:
         if not answers_only:
             self.asks.clear()
 
-    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:
+    async def pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event
+    ) -> None:
         """Forward one direction until it ends."""
         try:
             while chunk := await reader.read(65536):
@@ -54,7 +56,8 @@ class Relayed:
 class Proxy:
     """Forwards bytes both ways.
 
-    `cut()` drops every connection and refuses new ones until `mend()`; `freeze()` keeps them open and forwards nothing until
+    `cut()` drops every connection and refuses new ones until `mend()`; `freeze()` keeps them open
+    and forwards nothing until
     `thaw()`, which delivers what was held.
     """
 
@@ -72,7 +75,15 @@ class Proxy:
         """The database, by way of the proxy."""
         user = self._url.username or "postgres"
         password = f":{self._url.password}" if self._url.password else ""
-        return urlunsplit(("postgresql", f"{user}{password}@127.0.0.1:{self.port}", self._url.path, "sslmode=disable", ""))
+        return urlunsplit(
+            (
+                "postgresql",
+                f"{user}{password}@127.0.0.1:{self.port}",
+                self._url.path,
+                "sslmode=disable",
+                "",
+            )
+        )
 
     async def __aenter__(self) -> Self:
         await self.mend()
@@ -102,8 +113,12 @@ class Proxy:
             task.cancel()
         self._relayed.clear()
 
-    def freeze(self, purpose: str | None = None, *, newcomers: bool = False, answers_only: bool = False) -> list[Relayed]:
-        """Forward nothing on these connections (all, or those for one purpose) from now on; nor on new ones, if asked."""
+    def freeze(
+        self, purpose: str | None = None, *, newcomers: bool = False, answers_only: bool = False
+    ) -> list[Relayed]:
+        """Forward nothing on these connections (all, or those for one purpose) from now on; nor on
+        new ones, if asked.
+        """
         frozen = [relayed for relayed in self._relayed if purpose in (None, relayed.purpose)]
         assert frozen or newcomers, f"there is no connection for {purpose}"
         for relayed in frozen:

@@ -22,7 +22,12 @@ from tests.support.server import ENOUGH, MEMORY
 from tests.support.waiting import wait_until
 
 STANDBY = "standby"
-_SETTINGS = {"fsync": "off", "max_connections": "100", "wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "100ms"}
+_SETTINGS = {
+    "fsync": "off",
+    "max_connections": "100",
+    "wal_receiver_status_interval": "1s",
+    "wal_retrieve_retry_interval": "100ms",
+}
 
 
 @dataclass
@@ -44,14 +49,26 @@ class Node:
         """One of Postgres's programs, to its end."""
         name, *arguments = command
         program = str(self.binaries.directory / name)
-        subprocess.run(as_account(self.account, program, *arguments), check=True, capture_output=True)
+        subprocess.run(
+            as_account(self.account, program, *arguments), check=True, capture_output=True
+        )
 
     def start(self, **settings: str) -> None:
         """Return once it answers."""
-        wanted = _SETTINGS | settings | {"port": str(self.port), "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        wanted = (
+            _SETTINGS
+            | settings
+            | {
+                "port": str(self.port),
+                "listen_addresses": "127.0.0.1",
+                "unix_socket_directories": "",
+            }
+        )
         options = [part for name, value in wanted.items() for part in ("-c", f"{name}={value}")]
         with self.data.with_suffix(".log").open("ab") as log:
-            command = as_account(self.account, self.binaries.postgres, "-D", str(self.data), *options)
+            command = as_account(
+                self.account, self.binaries.postgres, "-D", str(self.data), *options
+            )
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         while not self._answers():
             assert self.process.poll() is None, self.data.with_suffix(".log").read_text()
@@ -61,7 +78,9 @@ class Node:
         """Every process of it ends at once."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)  # so that it starts no other
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        )
         for pid in (*map(int, children), self.process.pid):
             os.kill(pid, signal.SIGKILL)
         self.process.wait()
@@ -133,15 +152,38 @@ class Pair:
 @contextmanager
 def pair(*, synchronous: bool) -> Iterator[Pair]:
     """Two servers that run."""
-    place = str(MEMORY) if MEMORY.is_dir() and os.statvfs(MEMORY).f_bavail * os.statvfs(MEMORY).f_frsize > ENOUGH else None
+    place = (
+        str(MEMORY)
+        if MEMORY.is_dir() and os.statvfs(MEMORY).f_bavail * os.statvfs(MEMORY).f_frsize > ENOUGH
+        else None
+    )
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hybrid-runner-pair-", dir=place)))
+        folder = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="hybrid-runner-pair-", dir=place)
+            )
+        )
         account, binaries = accepted_account(), find_binaries()
         os.chown(folder, account.owner, -1)
-        first, second = (Node(folder / name, free_port(), binaries, account) for name in ("first", "second"))
-        first.run("initdb", "-D", str(first.data), "-U", "postgres", "-E", "UTF8", "--no-locale", "--auth=trust", "--no-sync")
+        first, second = (
+            Node(folder / name, free_port(), binaries, account) for name in ("first", "second")
+        )
+        first.run(
+            "initdb",
+            "-D",
+            str(first.data),
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--no-locale",
+            "--auth=trust",
+            "--no-sync",
+        )
         with (first.data / "postgresql.conf").open("a") as conf:
-            conf.write("wal_keep_size = 512MB\nwal_log_hints = on\n")  # for pg_rewind, which starts the server without our options
+            conf.write(
+                "wal_keep_size = 512MB\nwal_log_hints = on\n"
+            )  # for pg_rewind, which starts the server without our options
         stack.callback(first.stop)
         first.start(synchronous_standby_names=STANDBY if synchronous else "")
         first.run(

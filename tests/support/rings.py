@@ -14,7 +14,9 @@ MARKER = "marker"
 
 
 class Rings:
-    """Hears a channel. Notifications arrive in the order of their commits, so a marker shows that all before it are there."""
+    """Hears a channel. Notifications arrive in the order of their commits, so a marker shows that
+    all before it are there.
+    """
 
     def __init__(self, connection: Connection, channel: str) -> None:
         self._connection = connection

@@ -1,4 +1,6 @@
-"""A strict reader of Prometheus text 0.0.4: what a scraper would refuse, or would silently misread, is an AssertionError."""
+"""A strict reader of Prometheus text 0.0.4: what a scraper would refuse, or would silently misread,
+is an AssertionError.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ class Family:
         """The sum of all series with these labels; of a histogram, how many values it has seen."""
         wanted = set(labels.items())
         ours = "_count" if self.kind == "histogram" else ""
-        return sum(value for (suffix, given), value in self.samples.items() if suffix == ours and wanted <= given)
+        return sum(
+            value
+            for (suffix, given), value in self.samples.items()
+            if suffix == ours and wanted <= given
+        )
 
 
 def parsed(text: str) -> dict[str, Family]:
@@ -52,7 +58,9 @@ def parsed(text: str) -> dict[str, Family]:
             suffix = match[1].removeprefix(current)
             family = families[current]
             assert match[1].startswith(current), line
-            assert suffix in ({"_bucket", "_sum", "_count"} if family.kind == "histogram" else {""}), line
+            assert suffix in (
+                {"_bucket", "_sum", "_count"} if family.kind == "histogram" else {""}
+            ), line
             key = (suffix, _labels(match[2] or ""))
             assert key not in family.samples, line
             family.samples[key] = _number(match[3])
@@ -76,7 +84,11 @@ def _labels(text: str) -> Labels:
 
 
 def _number(text: str) -> float:
-    return {"+Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}[text] if text[-1] in "fN" else float(text)
+    return (
+        {"+Inf": math.inf, "-Inf": -math.inf, "NaN": math.nan}[text]
+        if text[-1] in "fN"
+        else float(text)
+    )
 
 
 def _check(family: Family) -> None:
@@ -99,7 +111,10 @@ def _check(family: Family) -> None:
 
 async def page_of(port: int) -> str:
     """The text of /metrics."""
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as response:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics") as response,
+    ):
         assert response.status == 200
         assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         return await response.text()
@@ -107,4 +122,7 @@ async def page_of(port: int) -> str:
 
 async def scrape(port: int) -> Mapping[str, Family]:
     """The families of /metrics, without our prefix."""
-    return {name.removeprefix("hybrid_runner_"): family for name, family in parsed(await page_of(port)).items()}
+    return {
+        name.removeprefix("hybrid_runner_"): family
+        for name, family in parsed(await page_of(port)).items()
+    }

@@ -33,7 +33,9 @@ QUICK = {
     "max_connections": "200",
     "autovacuum_naptime": "1h",
 }
-"""Settings of a server whose data nobody will miss; autovacuum would change plans between two runs of a test."""
+"""Settings of a server whose data nobody will miss; autovacuum would change plans between two runs
+of a test.
+"""
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,19 @@ class Databases:
         """The name of a new database, a copy of the template."""
         self.made += 1
         name = f"hybrid_runner_test_{os.getpid()}_{self.made}"
-        copied_from = sql.SQL("TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
-        self.connection.execute(sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), copied_from))
+        copied_from = (
+            sql.SQL("TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
+        )
+        self.connection.execute(
+            sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), copied_from)
+        )
         return name
 
     def drop(self, name: str) -> None:
         """Drop it, whoever is still connected."""
-        self.connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        self.connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
 
     @contextmanager
     def fresh(self, template: str | None = None) -> Iterator[str]:
@@ -107,7 +115,9 @@ def choose_server() -> Choice:
         case "" | None:
             return _first_that_is_there()
         case other:
-            raise pytest.UsageError(f"{SERVER_VARIABLE} is {other!r}: say container or embedded, or leave it out")
+            raise pytest.UsageError(
+                f"{SERVER_VARIABLE} is {other!r}: say container or embedded, or leave it out"
+            )
 
 
 def _first_that_is_there() -> Choice:
@@ -126,9 +136,13 @@ def _start_embedded() -> Server:
 
 @contextmanager
 def embedded(settings: Mapping[str, str] = QUICK) -> Iterator[EmbeddedPostgres]:
-    """A cluster of its own for as long as it is needed, in memory where there is enough of it: a new database is 300 files."""
+    """A cluster of its own for as long as it is needed, in memory where there is enough of it: a
+    new database is 300 files.
+    """
     place = str(MEMORY) if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH else None
-    with tempfile.TemporaryDirectory(prefix="hybrid-runner-tests-", dir=place, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="hybrid-runner-tests-", dir=place, ignore_cleanup_errors=True
+    ) as folder:
         postgres = use_embedded(Path(folder) / "postgres", settings=settings)
         try:
             yield postgres
@@ -152,12 +166,18 @@ def _trouble_with_containers() -> str | None:
 
 
 def _start_container() -> Server:
-    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # we stop it ourselves; the reaper is one more image
+    os.environ.setdefault(
+        "TESTCONTAINERS_RYUK_DISABLED", "true"
+    )  # we stop it ourselves; the reaper is one more image
     from testcontainers.community.postgres import PostgresContainer  # noqa: PLC0415
 
     settings = " ".join(f"-c {name}={value}" for name, value in QUICK.items())
     container = PostgresContainer(
-        IMAGE, username="hybrid_runner", password="hybrid_runner", dbname="hybrid_runner", driver=None
+        IMAGE,
+        username="hybrid_runner",
+        password="hybrid_runner",
+        dbname="hybrid_runner",
+        driver=None,
     ).with_command(f"postgres {settings}")
     container.with_tmpfs_mount("/var/lib/postgresql")  # in memory: a new database is 300 files
     container.start()

@@ -111,14 +111,18 @@ class Pages(Browser):
         """One stream, hung up at the end."""
         headers = {} if seen is None else {"Last-Event-ID": seen}
         async with self.session.get(path, headers=headers) as response:
-            assert (response.status, response.content_type) == (200, "text/event-stream"), await response.text()
+            assert (response.status, response.content_type) == (200, "text/event-stream"), (
+                await response.text()
+            )
             yield Events(response)
 
 
 @asynccontextmanager
 async def pages(port: int) -> AsyncIterator[Pages]:
     """A browser of that port that never gives up waiting."""
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(total=None)) as session:
+    async with aiohttp.ClientSession(
+        f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(total=None)
+    ) as session:
         yield Pages(session, port)
 
 

@@ -1,4 +1,6 @@
-"""Disorderly producers, and the app of the workers that face them. All chance comes from one seed."""
+"""Disorderly producers, and the app of the workers that face them. All chance comes from one
+seed.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ STYLES = (
 
 
 class Producers:
-    """Insert in transactions of all kinds; remember from when on each job could have been started, by the server's clock."""
+    """Insert in transactions of all kinds; remember from when on each job could have been started,
+    by the server's clock.
+    """
 
     def __init__(self, connections: list[Connection], chance: random.Random) -> None:
         self.startable: dict[int, datetime] = {}
@@ -85,7 +89,9 @@ class Producers:
 
     async def _transaction(self, connection: Connection, held: float) -> None:
         chance = self._chance
-        transaction = connection.transaction(isolation=chance.choice(["read_committed", "repeatable_read"]))
+        transaction = connection.transaction(
+            isolation=chance.choice(["read_committed", "repeatable_read"])
+        )
         delay = timedelta(seconds=chance.uniform(0, 0.6) if chance.random() < 0.2 else 0)
         rows = chance.choice([1, 1, 1, 2, 7])
         nap = chance.choice([0, 0.002, 0.02, 0.1])

@@ -12,7 +12,9 @@ MAJORS = (14, 15, 16, 17, 18)
 
 
 def folder() -> Path:
-    """One folder per version, named like 16.15, each with bin/postgres; tools/fetch/postgres fills it."""
+    """One folder per version, named like 16.15, each with bin/postgres; tools/fetch/postgres fills
+    it.
+    """
     if named := os.environ.get(VARIABLE):
         return Path(named)
     return cache() / "postgres"

@@ -15,16 +15,24 @@ from hybrid_runner.storage.connections.connections import Connection
 
 T = TypeVar("T")
 PATIENCE = 30.0
-"""Seconds: far more than anything takes that works, and less than the time-out of a test, which tells nothing."""
+"""Seconds: far more than anything takes that works, and less than the time-out of a test, which
+tells nothing.
+"""
 _PAUSE = 0.005
 
 
 @overload
 async def until(
-    look: Callable[[], Awaitable[T]], fits: Callable[[T], Any] = ..., *, patience: float = ..., what: str = ...
+    look: Callable[[], Awaitable[T]],
+    fits: Callable[[T], Any] = ...,
+    *,
+    patience: float = ...,
+    what: str = ...,
 ) -> T: ...
 @overload
-async def until(look: Callable[[], T], fits: Callable[[T], Any] = ..., *, patience: float = ..., what: str = ...) -> T: ...
+async def until(
+    look: Callable[[], T], fits: Callable[[T], Any] = ..., *, patience: float = ..., what: str = ...
+) -> T: ...
 async def until(
     look: Callable[[], Any],
     fits: Callable[[Any], Any] = bool,

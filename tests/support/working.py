@@ -15,7 +15,9 @@ from hybrid_runner.settings import Tuning
 
 def runner(dsn: str, registry: Registry | None = None, **settings: Any) -> Runner:
     """A runner with quick settings; fallback polls are far away unless asked for."""
-    tuning = Tuning(**{name: settings.pop(name) for name in Tuning.model_fields if name in settings})
+    tuning = Tuning(
+        **{name: settings.pop(name) for name in Tuning.model_fields if name in settings}
+    )
     app = Runner(dsn, tuning=tuning, **({"grace": 5, "slots": 20} | settings))
     for kind in registry or ():
         app.registry.add(kind)

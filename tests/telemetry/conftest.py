@@ -14,12 +14,19 @@ from hybrid_runner.telemetry.tracing import export as exporting
 from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
 from tests.support.drawn import Drawn, drawing
 
-TALKATIVE = {*exporting._SPEAK_AT_EVERY_TRY, *metrics_export._SPEAK_AT_EVERY_TRY, *SPEAK_FOR_BOTH, observers.log.name}
+TALKATIVE = {
+    *exporting._SPEAK_AT_EVERY_TRY,
+    *metrics_export._SPEAK_AT_EVERY_TRY,
+    *SPEAK_FOR_BOTH,
+    observers.log.name,
+}
 
 
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loggers as in a process that has just begun: what another test said a moment ago is no reason to be silent."""
+    """Loggers as in a process that has just begun: what another test said a moment ago is no reason
+    to be silent.
+    """
     monkeypatch.setattr(RateLimitedLog, "_of_purpose", {})
     for name in TALKATIVE:
         monkeypatch.setattr(logging.getLogger(name), "filters", [])

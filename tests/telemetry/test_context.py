@@ -1,4 +1,6 @@
-"""F4: whose trace a job is in, and what a handler, its helpers and its follow-ups find as the current one."""
+"""F4: whose trace a job is in, and what a handler, its helpers and its follow-ups find as the
+current one.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,17 @@ async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(dsn: str, draw
         await worker.settled(2)
         await worker.idle()
     request = drawn.one("request")
-    assert len(traces(span for span in drawn.all if not span.name.startswith(("claim", "settle")))) == 1
+    assert (
+        len(traces(span for span in drawn.all if not span.name.startswith(("claim", "settle"))))
+        == 1
+    )
     assert drawn.children(request) == ["publish default"]
     assert drawn.children(drawn.one("run follow")) == ["publish default"]
 
 
-async def test_many_at_once_join_the_callers_trace_or_start_one_each(dsn: str, drawn: Drawn) -> None:
+async def test_many_at_once_join_the_callers_trace_or_start_one_each(
+    dsn: str, drawn: Drawn
+) -> None:
     app = tasks(dsn)
     async with working(app) as worker:
         await app.enqueue_many("note", [{}, {}])
@@ -46,12 +53,19 @@ async def test_many_at_once_join_the_callers_trace_or_start_one_each(dsn: str, d
             await app.enqueue_many("note", [{}, {}])
         await worker.settled(4)
         await worker.idle()
-    assert [ids(root)[0] for root in drawn.named("job note")[2:]] == [span.get_span_context().trace_id] * 2
-    assert [told(p)["messaging.batch.message_count"] for p in drawn.named("publish default")] == [2, 2]
+    assert [ids(root)[0] for root in drawn.named("job note")[2:]] == [
+        span.get_span_context().trace_id
+    ] * 2
+    assert [told(p)["messaging.batch.message_count"] for p in drawn.named("publish default")] == [
+        2,
+        2,
+    ]
 
 
 @pytest.mark.parametrize("many", [False, True])
-async def test_set_local_gives_a_trace_to_all_that_is_enqueued_in_a_transaction(many: bool, dsn: str, database: Connection) -> None:
+async def test_set_local_gives_a_trace_to_all_that_is_enqueued_in_a_transaction(
+    many: bool, dsn: str, database: Connection
+) -> None:
     """Also through the Python client, where nobody's span is current."""
     app = tasks(dsn)
     async with app, database.transaction():
@@ -61,15 +75,24 @@ async def test_set_local_gives_a_trace_to_all_that_is_enqueued_in_a_transaction(
         else:
             await app.enqueue("note", connection=database)
         await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
-    assert {row[0] for row in await database.fetch("SELECT traceparent FROM hybrid_runner.jobs")} == {TRACEPARENT}
+    assert {
+        row[0] for row in await database.fetch("SELECT traceparent FROM hybrid_runner.jobs")
+    } == {TRACEPARENT}
 
 
-async def test_a_worker_without_a_provider_passes_on_what_came(dsn: str, database: Connection) -> None:
+async def test_a_worker_without_a_provider_passes_on_what_came(
+    dsn: str, database: Connection
+) -> None:
     app = tasks(dsn)
     async with working(app) as worker:
-        await database.execute("INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('follow', $1)", TRACEPARENT)
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, traceparent) VALUES ('follow', $1)", TRACEPARENT
+        )
         await worker.settled(2)
-    assert await database.fetchval("SELECT traceparent FROM hybrid_runner.archive WHERE kind = 'note'") == TRACEPARENT
+    assert (
+        await database.fetchval("SELECT traceparent FROM hybrid_runner.archive WHERE kind = 'note'")
+        == TRACEPARENT
+    )
 
 
 async def test_a_handler_in_a_thread_finds_its_span(dsn: str, drawn: Drawn) -> None:
@@ -160,7 +183,14 @@ async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrum
                 await worker.idle()
         finally:
             AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
-    assert {name.split()[0] for name in drawn.names()} == {"claim", "delay", "job", "run", "settle", "wait"}
+    assert {name.split()[0] for name in drawn.names()} == {
+        "claim",
+        "delay",
+        "job",
+        "run",
+        "settle",
+        "wait",
+    }
 
 
 async def test_a_handler_in_a_process_is_in_the_trace_of_its_job(dsn: str, drawn: Drawn) -> None:

@@ -16,15 +16,42 @@ from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.metrics.exposition import as_text
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Kind
 from hybrid_runner.telemetry.metrics.series import Counter, Histogram
-from hybrid_runner.telemetry.metrics.values import HistogramValue, MetricValues, lasting, merged, packed, unpacked
+from hybrid_runner.telemetry.metrics.values import (
+    HistogramValue,
+    MetricValues,
+    lasting,
+    merged,
+    packed,
+    unpacked,
+)
 from tests.support.scraping import parsed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def claim(*, late: float = 0.0, kind: str = "note", began: float = 10.0, ended: float = 10.5) -> Claim:
+def claim(
+    *, late: float = 0.0, kind: str = "note", began: float = 10.0, ended: float = 10.5
+) -> Claim:
     due = NOW - timedelta(seconds=late)
-    return Claim(1, "default", kind, 5, "{}", None, None, due, 5, None, None, None, 1, 7, NOW, began=began, ended=ended)
+    return Claim(
+        1,
+        "default",
+        kind,
+        5,
+        "{}",
+        None,
+        None,
+        due,
+        5,
+        None,
+        None,
+        None,
+        1,
+        7,
+        NOW,
+        began=began,
+        ended=ended,
+    )
 
 
 def test_each_instrument_is_named_as_prometheus_wants_it_and_bounded() -> None:
@@ -35,7 +62,16 @@ def test_each_instrument_is_named_as_prometheus_wants_it_and_bounded() -> None:
         assert instrument.help.endswith(".")
         assert bool(instrument.bounds) == (instrument.kind is Kind.HISTOGRAM)
         assert list(instrument.bounds) == sorted(set(instrument.bounds))
-        assert set(instrument.labels) <= {"queue", "kind", "outcome", "way", "state", "mode", "reason", "version"}
+        assert set(instrument.labels) <= {
+            "queue",
+            "kind",
+            "outcome",
+            "way",
+            "state",
+            "mode",
+            "reason",
+            "version",
+        }
     assert len({instrument.name for instrument in INSTRUMENTS}) == len(INSTRUMENTS)
 
 
@@ -68,10 +104,23 @@ def test_a_copy_does_not_change_any_more() -> None:
 def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
     """A1 A10"""
     counts = Counters(["default"], [])
-    counts.searched(LookMade("default", "ring", 10, [claim(late=0.002), claim(late=90)], swept=False, began=1.0, ended=1.003))
+    counts.searched(
+        LookMade(
+            "default",
+            "ring",
+            10,
+            [claim(late=0.002), claim(late=90)],
+            swept=False,
+            began=1.0,
+            ended=1.003,
+        )
+    )
     counts.searched(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
     figures = counts.figures()
-    assert figures[table.LOOKS.name] == {("default", "ring", "found"): 1, ("default", "sweep", "empty"): 1}
+    assert figures[table.LOOKS.name] == {
+        ("default", "ring", "found"): 1,
+        ("default", "sweep", "empty"): 1,
+    }
     pickup = figures[table.PICKUP.name]["default", "ring"]
     assert isinstance(pickup, HistogramValue)
     assert sum(pickup.counts) == 2
@@ -84,16 +133,30 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
     """A10"""
     counts = Counters(["default"], [])
     settled: list[Settlement] = [
-        Finished(claim(), State.COMPLETED), Finished(claim(kind="other"), State.FAILED),
-        Requeued(claim(), timedelta(0), charged=True), Requeued(claim(), timedelta(0), charged=False, why="snooze"),
+        Finished(claim(), State.COMPLETED),
+        Finished(claim(kind="other"), State.FAILED),
+        Requeued(claim(), timedelta(0), charged=True),
+        Requeued(claim(), timedelta(0), charged=False, why="snooze"),
         Requeued(claim(began=0.0, ended=0.0), timedelta(0), charged=False, why="release"),
-    ]  # fmt: skip
-    counts.wrote(BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75))
+    ]
+    counts.wrote(
+        BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75)
+    )
     figures = counts.figures()
     ran = figures[table.RUN_DURATION.name]
-    assert sorted(ran) == [("note", "completed"), ("note", "retry"), ("note", "snooze"), ("other", "failed")]
+    assert sorted(ran) == [
+        ("note", "completed"),
+        ("note", "retry"),
+        ("note", "snooze"),
+        ("other", "failed"),
+    ]
     assert _seen(figures, table.RUN_DURATION.name) == _seen(figures, table.SETTLE_LAG.name) == 4
-    assert figures[table.RETRIES.name] == figures[table.SNOOZES.name] == figures[table.RELEASES.name] == {("default", "note"): 1}
+    assert (
+        figures[table.RETRIES.name]
+        == figures[table.SNOOZES.name]
+        == figures[table.RELEASES.name]
+        == {("default", "note"): 1}
+    )
     assert figures[table.STALE_SETTLES.name] == {("default",): 1}
     batch = figures[table.SETTLE_BATCH.name][()]
     assert isinstance(batch, HistogramValue)
@@ -102,17 +165,26 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
 
 def test_processes_add_up_as_the_table_says() -> None:
     one: MetricValues = {
-        table.POLLS.name: {("q",): 3, ("r",): 1}, table.HEARING.name: {(): 1}, table.CONSECUTIVE_ERRORS.name: {("q",): 7},
-        table.RUNNING.name: {("q",): 2}, table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 2], 3.0)},
-    }  # fmt: skip
+        table.POLLS.name: {("q",): 3, ("r",): 1},
+        table.HEARING.name: {(): 1},
+        table.CONSECUTIVE_ERRORS.name: {("q",): 7},
+        table.RUNNING.name: {("q",): 2},
+        table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 2], 3.0)},
+    }
     other: MetricValues = {
-        table.POLLS.name: {("q",): 4}, table.HEARING.name: {(): 0}, table.CONSECUTIVE_ERRORS.name: {("q",): 1},
-        table.RUNNING.name: {("q",): 5}, table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 0], 0.5)},
-    }  # fmt: skip
+        table.POLLS.name: {("q",): 4},
+        table.HEARING.name: {(): 0},
+        table.CONSECUTIVE_ERRORS.name: {("q",): 1},
+        table.RUNNING.name: {("q",): 5},
+        table.CLAIM_BATCH.name: {("q",): HistogramValue([1, 0], 0.5)},
+    }
     assert merged([one, other]) == {
-        table.POLLS.name: {("q",): 7, ("r",): 1}, table.HEARING.name: {(): 0}, table.CONSECUTIVE_ERRORS.name: {("q",): 7},
-        table.RUNNING.name: {("q",): 7}, table.CLAIM_BATCH.name: {("q",): HistogramValue([2, 2], 3.5)},
-    }  # fmt: skip
+        table.POLLS.name: {("q",): 7, ("r",): 1},
+        table.HEARING.name: {(): 0},
+        table.CONSECUTIVE_ERRORS.name: {("q",): 7},
+        table.RUNNING.name: {("q",): 7},
+        table.CLAIM_BATCH.name: {("q",): HistogramValue([2, 2], 3.5)},
+    }
     assert lasting(one).keys() == {table.POLLS.name, table.CLAIM_BATCH.name}
 
 
@@ -134,4 +206,6 @@ def test_labels_and_odd_numbers_are_written_as_a_scraper_reads_them() -> None:
 
 
 def _seen(figures: MetricValues, name: str) -> int:
-    return sum(sum(value.counts) for value in figures[name].values() if isinstance(value, HistogramValue))
+    return sum(
+        sum(value.counts) for value in figures[name].values() if isinstance(value, HistogramValue)
+    )

@@ -29,7 +29,9 @@ class Broken(SpanProcessor):
         raise KeyError(span.name)
 
 
-async def test_a_processor_that_fails_costs_no_result(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+async def test_a_processor_that_fails_costs_no_result(
+    monkeypatch: pytest.MonkeyPatch, dsn: str
+) -> None:
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(Broken())
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
@@ -40,7 +42,9 @@ async def test_a_processor_that_fails_costs_no_result(monkeypatch: pytest.Monkey
         return 7
 
     async with working(app) as worker:
-        await inside.ask_claims(worker, "INSERT INTO hybrid_runner.jobs (kind) VALUES ('answer'), ('rest')")
+        await inside.ask_claims(
+            worker, "INSERT INTO hybrid_runner.jobs (kind) VALUES ('answer'), ('rest')"
+        )
         await worker.settled(2)
         assert worker.status().settled == {"completed": 2, "snooze": 1, "retry": 1}
 
@@ -61,18 +65,26 @@ class Moody(Sampler):
         return "Moody"
 
 
-async def test_a_sampler_that_fails_costs_no_job(monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection) -> None:
+async def test_a_sampler_that_fails_costs_no_job(
+    monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
+) -> None:
     with drawing(monkeypatch, Moody()):
         async with working(tasks(dsn)) as worker:
-            await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'rest' FROM generate_series(1, 5)")
+            await database.execute(
+                "INSERT INTO hybrid_runner.jobs (kind) SELECT 'rest' FROM generate_series(1, 5)"
+            )
             await worker.settled(5)
             await worker.idle()
             assert worker.status().pending_settlements == 0
 
 
-async def test_ids_that_nobody_gives_out_are_drawn_as_well(dsn: str, database: Connection, drawn: Drawn) -> None:
+async def test_ids_that_nobody_gives_out_are_drawn_as_well(
+    dsn: str, database: Connection, drawn: Drawn
+) -> None:
     async with working(tasks(dsn)) as worker:
-        await database.execute("INSERT INTO hybrid_runner.jobs (id, kind) OVERRIDING SYSTEM VALUE VALUES (-5, 'rest')")
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (id, kind) OVERRIDING SYSTEM VALUE VALUES (-5, 'rest')"
+        )
         await worker.settled(1)
         await worker.idle()
     assert told(drawn.one("job rest"))["messaging.message.id"] == "-5"
@@ -82,7 +94,9 @@ async def test_ids_that_nobody_gives_out_are_drawn_as_well(dsn: str, database: C
 async def test_an_error_that_cannot_be_encoded_is_drawn_all_the_same(
     dsn: str, drawn: Drawn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "hybrid_runner.worker")  # pytest-xdist cannot send half a character
+    caplog.set_level(
+        logging.CRITICAL, "hybrid_runner.worker"
+    )  # pytest-xdist cannot send half a character
     app = tasks(dsn)
 
     @app.job("open", max_attempts=1)
@@ -107,7 +121,11 @@ def test_what_a_handler_puts_on_its_span_can_always_be_sent() -> None:
     run.update_name("\udcff")
     run.set_status(StatusCode.ERROR, "\udcff")
     over = run.over()
-    assert {name: type(value) for name, value in over.attributes.items()} == {"surrogate?": str, "long": str, "numbers": list}
+    assert {name: type(value) for name, value in over.attributes.items()} == {
+        "surrogate?": str,
+        "long": str,
+        "numbers": list,
+    }
     assert len(str(over.attributes["long"])) == LONGEST
     encode_spans([readable(over, Resource({}))]).SerializeToString()
 
@@ -126,9 +144,12 @@ async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_tim
 ) -> None:
     async with working(tasks(dsn)) as worker:
         await database.execute("SELECT hybrid_runner.pause('default')")
-        job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note') RETURNING id")
+        job = await database.fetchval(
+            "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note') RETURNING id"
+        )
         await database.execute(
-            "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id = 'long gone', started_at = now()"
+            "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id ="
+            " 'long gone', started_at = now()"
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
         inside.beat_soon(worker)

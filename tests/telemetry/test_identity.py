@@ -1,4 +1,6 @@
-"""F4: which trace a job belongs to is the same for whoever asks, and nobody has to write it down first."""
+"""F4: which trace a job belongs to is the same for whoever asks, and nobody has to write it down
+first.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,24 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 def claim(job: int = 7, traceparent: str | None = None, **more: object) -> Claim:
     """A claim of a job that was created at the start of the year."""
-    made = Claim(job, "images", "thumbnail", 5, "{}", None, None, BORN, 5, None, None, traceparent, 1, 1, BORN, BORN)
+    made = Claim(
+        job,
+        "images",
+        "thumbnail",
+        5,
+        "{}",
+        None,
+        None,
+        BORN,
+        5,
+        None,
+        None,
+        traceparent,
+        1,
+        1,
+        BORN,
+        BORN,
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -49,7 +68,9 @@ def claim(job: int = 7, traceparent: str | None = None, **more: object) -> Claim
         (None, None),
     ],
 )
-def test_a_traceparent_is_read_as_w3c_has_it(text: str | None, expected: tuple[int, int, bool] | None) -> None:
+def test_a_traceparent_is_read_as_w3c_has_it(
+    text: str | None, expected: tuple[int, int, bool] | None
+) -> None:
     assert parse(text) == expected
 
 
@@ -66,7 +87,10 @@ def test_a_job_without_a_trace_has_the_same_one_at_every_attempt_and_in_every_wo
 def test_two_jobs_never_share_a_trace_of_their_own() -> None:
     found = {trace_of(claim(job)).trace_id for job in range(1, 5000)}
     assert len(found) == 4999
-    assert trace_of(claim(7, created_at=BORN + timedelta(microseconds=1))).trace_id != trace_of(claim(7)).trace_id
+    assert (
+        trace_of(claim(7, created_at=BORN + timedelta(microseconds=1))).trace_id
+        != trace_of(claim(7)).trace_id
+    )
 
 
 def test_a_trace_that_was_written_down_is_continued_without_a_parent() -> None:
@@ -83,7 +107,16 @@ def test_the_root_of_a_job_hangs_under_whoever_enqueued_it() -> None:
 class Moody(Sampler):
     """Of the application's own: it follows nobody, and takes every other trace."""
 
-    def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=None, trace_state=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, ARG002
+    def should_sample(
+        self,
+        parent_context,
+        trace_id,
+        name,
+        kind=None,
+        attributes=None,
+        links=None,
+        trace_state=None,
+    ):  # type: ignore[no-untyped-def]
         return SamplingResult(Decision.RECORD_AND_SAMPLE if trace_id % 2 else Decision.DROP)
 
     def get_description(self) -> str:
@@ -95,22 +128,45 @@ YES, NO = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"
 
 @pytest.mark.parametrize(
     "sampler",
-    [ALWAYS_ON, ALWAYS_OFF, ParentBased(ALWAYS_ON), ParentBased(ALWAYS_OFF), TraceIdRatioBased(0.25),
-     ParentBased(TraceIdRatioBased(0.25)), ParentBased(TraceIdRatioBased(1e-05)), ParentBased(TraceIdRatioBased(1)),
-     ParentBased(ALWAYS_ON, remote_parent_sampled=ALWAYS_OFF), Moody()],
+    [
+        ALWAYS_ON,
+        ALWAYS_OFF,
+        ParentBased(ALWAYS_ON),
+        ParentBased(ALWAYS_OFF),
+        TraceIdRatioBased(0.25),
+        ParentBased(TraceIdRatioBased(0.25)),
+        ParentBased(TraceIdRatioBased(1e-05)),
+        ParentBased(TraceIdRatioBased(1)),
+        ParentBased(ALWAYS_ON, remote_parent_sampled=ALWAYS_OFF),
+        Moody(),
+    ],
     ids=lambda sampler: sampler.get_description()[:60],
-)  # fmt: skip
+)
 def test_the_short_way_decides_as_the_sampler_would(sampler: Sampler) -> None:
     """The standard ones by a comparison, others by asking."""
     sampling = Sampling(sampler)
-    odd = ("nonsense", "nonsense-00", f"00-{'0' * 32}-{'0' * 16}-00", f"00-{TRACE}-{'0' * 16}-00", f"01-{TRACE}-{SPAN}-00")
-    claims = [claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, *odd)]
+    odd = (
+        "nonsense",
+        "nonsense-00",
+        f"00-{'0' * 32}-{'0' * 16}-00",
+        f"00-{TRACE}-{'0' * 16}-00",
+        f"01-{TRACE}-{SPAN}-00",
+    )
+    claims = [
+        claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, *odd)
+    ]
     assert [sampling._asked(each) for each in claims] == [sampling.picked(each) for each in claims]
 
 
-@pytest.mark.parametrize("sampler", [ALWAYS_ON, ALWAYS_OFF, TraceIdRatioBased(0.25), Moody()], ids=lambda s: s.get_description())
+@pytest.mark.parametrize(
+    "sampler",
+    [ALWAYS_ON, ALWAYS_OFF, TraceIdRatioBased(0.25), Moody()],
+    ids=lambda s: s.get_description(),
+)
 @pytest.mark.parametrize("sampled", [True, False])
-def test_what_was_decided_about_an_earlier_attempt_holds_for_all_whatever_the_sampler(sampler: Sampler, sampled: bool) -> None:
+def test_what_was_decided_about_an_earlier_attempt_holds_for_all_whatever_the_sampler(
+    sampler: Sampler, sampled: bool
+) -> None:
     """The worker that has the next attempt may have other settings."""
     sampling = Sampling(sampler)
     for job in range(1, 50):
@@ -127,5 +183,9 @@ def test_of_any_run_of_jobs_the_same_share_is_sampled() -> None:
 
 def test_what_is_computed_stays_what_it_is_in_every_version() -> None:
     """Workers of several versions share a job: these numbers are a promise."""
-    assert tuple(trace_of(claim())) == (62879202885450107822496144947235349651, 7837356191869455638, None)
+    assert tuple(trace_of(claim())) == (
+        62879202885450107822496144947235349651,
+        7837356191869455638,
+        None,
+    )
     assert low_half(1) == 0x9E3779B97F4A7C15

@@ -44,12 +44,16 @@ class Mute:
 
 def record(message: str = "a line", *arguments: object, **extra: object) -> logging.LogRecord:
     """As a logger makes it."""
-    return logging.getLogger("app").makeRecord("app", logging.INFO, __file__, 1, message, arguments, None, extra=extra)
+    return logging.getLogger("app").makeRecord(
+        "app", logging.INFO, __file__, 1, message, arguments, None, extra=extra
+    )
 
 
 def as_json(message: str = "a line", *arguments: object, **extra: object) -> dict[str, Any]:
     """The line of that record."""
-    line: dict[str, Any] = orjson.loads(JsonLines(REDACTION).format(record(message, *arguments, **extra)))
+    line: dict[str, Any] = orjson.loads(
+        JsonLines(REDACTION).format(record(message, *arguments, **extra))
+    )
     return line
 
 
@@ -66,16 +70,25 @@ def as_json(message: str = "a line", *arguments: object, **extra: object) -> dic
         (datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01T00:00:00+00:00"),
         (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
         (Mute(), "<Mute that cannot be shown: RuntimeError>"),
-        (Target(DSN, "Koala8"), f"Target(dsn='postgresql://me:{HIDDEN}@db.example/jobs', password={HIDDEN})"),
+        (
+            Target(DSN, "Koala8"),
+            f"Target(dsn='postgresql://me:{HIDDEN}@db.example/jobs', password={HIDDEN})",
+        ),
         ([Where.HERE], ["Where.HERE"]),
         (ValueError(DSN), f"postgresql://me:{HIDDEN}@db.example/jobs"),
         (DSN.encode(), f"b'postgresql://me:{HIDDEN}@db.example/jobs'"),
         ({DSN: 1}, {f"postgresql://me:{HIDDEN}@db.example/jobs": 1}),
         ({"PGPASSWORD": "Koala8"}, {"PGPASSWORD": HIDDEN}),
-        pytest.param(10**5000, "<int that cannot be shown: ValueError>", id="an int that is too long for text"),
+        pytest.param(
+            10**5000,
+            "<int that cannot be shown: ValueError>",
+            id="an int that is too long for text",
+        ),
     ],
 )
-def test_whatever_a_field_holds_the_line_is_written_and_clean(value: object, written: object) -> None:
+def test_whatever_a_field_holds_the_line_is_written_and_clean(
+    value: object, written: object
+) -> None:
     line = as_json(value=value)
     assert (line["message"], line["value"]) == ("a line", written)
     assert "Wombat7" not in str(line)
@@ -89,24 +102,39 @@ def test_a_field_without_end_comes_to_one() -> None:
 
 @pytest.mark.parametrize("lines", LAYOUTS)
 @pytest.mark.parametrize(
-    ("message", "arguments"), [("%d jobs at %s", ("many", DSN)), ("one %s", (DSN, DSN)), ("a %s", (Mute(),)), ("half \ud83d", ())]
+    ("message", "arguments"),
+    [
+        ("%d jobs at %s", ("many", DSN)),
+        ("one %s", (DSN, DSN)),
+        ("a %s", (Mute(),)),
+        ("half \ud83d", ()),
+    ],
 )
-def test_a_message_that_cannot_be_made_is_a_line_all_the_same(lines: Lines, message: str, arguments: tuple[object, ...]) -> None:
+def test_a_message_that_cannot_be_made_is_a_line_all_the_same(
+    lines: Lines, message: str, arguments: tuple[object, ...]
+) -> None:
     line = lines.format(record(message, *arguments))
     assert message[:4] in line
     assert "Wombat7" not in line
 
 
 @pytest.mark.parametrize("lines", LAYOUTS)
-def test_a_traceback_with_its_causes_and_notes_is_clean_and_the_stack_is_written(lines: Lines) -> None:
+def test_a_traceback_with_its_causes_and_notes_is_clean_and_the_stack_is_written(
+    lines: Lines,
+) -> None:
     cause = OSError(DSN)
     cause.add_note(f"at {DSN}")
     error = ExceptionGroup(f"with {DSN}", [ValueError(DSN)])
     error.__cause__ = cause
-    failed = logging.makeLogRecord({"msg": "it failed", "levelname": "ERROR", "exc_info": (type(error), error, None)})
+    failed = logging.makeLogRecord(
+        {"msg": "it failed", "levelname": "ERROR", "exc_info": (type(error), error, None)}
+    )
     failed.stack_info = f"Stack (most recent call last):\n  here: {DSN}"
     line = lines.format(failed)
-    assert all(word in line for word in ("OSError", "ExceptionGroup", "ValueError", "most recent call last):", "here: "))
+    assert all(
+        word in line
+        for word in ("OSError", "ExceptionGroup", "ValueError", "most recent call last):", "here: ")
+    )
     assert "Wombat7" not in line
 
 
@@ -141,7 +169,9 @@ def test_nor_does_what_stands_between_a_name_and_its_value(lead: str) -> None:
         REDACTION.clean(lead + unit * 500_000, most=10_000_000)
 
 
-def test_of_a_long_text_the_beginning_and_the_end_are_shown_and_no_password_that_was_cut_in_two() -> None:
+def test_of_a_long_text_the_beginning_and_the_end_are_shown_and_no_password_that_was_cut_in_two() -> (
+    None
+):
     cuts = (16_384, 16_384 + 8_192)  # where what is shown ends, and what is searched
     for before in (cut - away for cut in cuts for away in range(50)):
         text = " " * before + DSN + " " * 50_000 + DSN + " " * before
@@ -237,11 +267,20 @@ log.error("nowhere %s", DSN)
 
 @pytest.mark.parametrize("layout", ["json", "console"])
 @pytest.mark.parametrize("run", ["asyncio.run(main())", "import uvloop; uvloop.run(main())"])
-def test_what_python_would_print_by_itself_is_a_clean_line(layout: str, run: str, tmp_path: Path) -> None:
+def test_what_python_would_print_by_itself_is_a_clean_line(
+    layout: str, run: str, tmp_path: Path
+) -> None:
     """Broken lines, warnings, errors of threads, of destructors, of tasks and callbacks."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(layout=layout, run=run))
-    ended = subprocess.run([sys.executable, program], env=environment(), capture_output=True, text=True, timeout=45, check=False)
+    ended = subprocess.run(
+        [sys.executable, program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=45,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stderr
     said = ("cannot be written", "warned of", "in a thread", "deleted", "forgotten")
     assert [what for what in said if what not in ended.stderr] == []
@@ -266,18 +305,30 @@ def core(payload: dict) -> None:
 """
 
 
-async def test_a_handler_in_a_process_logs_as_the_worker_does(dsn: str, database: Connection, tmp_path: Path) -> None:
+async def test_a_handler_in_a_process_logs_as_the_worker_does(
+    dsn: str, database: Connection, tmp_path: Path
+) -> None:
     """A12: level, layout, ids and passwords."""
     (tmp_path / "tasks.py").write_text(TASKS)
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-    insert = "INSERT INTO hybrid_runner.jobs (kind, payload, traceparent) VALUES ('core', $1, $2) RETURNING id"
+    insert = (
+        "INSERT INTO hybrid_runner.jobs (kind, payload, traceparent) VALUES ('core', $1, $2)"
+        " RETURNING id"
+    )
     payload = orjson.dumps({"dsn": "redis://me:Koala8@host/0", "known": "Wombat7"}).decode()
-    async with worker("tasks:app", "--dsn", dsn, cwd=tmp_path, PGPASSWORD="Wombat7", OTEL_TRACES_EXPORTER="none") as process:
+    async with worker(
+        "tasks:app", "--dsn", dsn, cwd=tmp_path, PGPASSWORD="Wombat7", OTEL_TRACES_EXPORTER="none"
+    ) as process:
         await process.says("listening on default")
         job = await database.fetchval(insert, payload, f"00-{trace}-{parent}-01")
         line = await process.says("from a process", job)
         assert line["message"] == f"from a process, to redis://me:{HIDDEN}@host/0"
-        assert (line["level"], line["logger"], line["field"], line["trace_id"]) == ("info", "tasks", 7, trace)
+        assert (line["level"], line["logger"], line["field"], line["trace_id"]) == (
+            "info",
+            "tasks",
+            7,
+            trace,
+        )
         assert (await process.says("warning of", job))["message"] == f"warning of {HIDDEN}"
         assert await process.ends() == 0
     assert not [line for line in process.lines if "too quiet" in line["message"]]
@@ -303,10 +354,18 @@ if __name__ == "__main__":
 """
 
 
-def test_an_application_with_logs_of_its_own_keeps_them_in_its_processes(dsn: str, tmp_path: Path) -> None:
+def test_an_application_with_logs_of_its_own_keeps_them_in_its_processes(
+    dsn: str, tmp_path: Path
+) -> None:
     program = tmp_path / "own.py"
     program.write_text(OWN)
     ended = subprocess.run(
-        [sys.executable, program, dsn], env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=45, check=False
+        [sys.executable, program, dsn],
+        env=environment(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=45,
+        check=False,
     )
     assert (ended.returncode, ended.stdout) == (0, "[]\n"), ended.stderr

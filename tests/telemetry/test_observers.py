@@ -18,7 +18,9 @@ from tests.support.working import outcome, working
 async def test_an_observer_that_fails_costs_a_line_and_no_job(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the claim its jobs would run nowhere, at the write they would be written again and again."""
+    """At the claim its jobs would run nowhere, at the write they would be written again and
+    again.
+    """
     app = Runner(dsn)
 
     @app.job("note")

@@ -179,7 +179,9 @@ def test_what_waits_is_sent_without_pauses_once_somebody_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
-def test_a_limit_that_cannot_be_is_one_line_and_the_usual_one(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_limit_that_cannot_be_is_one_line_and_the_usual_one(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     Outbox([], {"OTEL_BSP_MAX_QUEUE_SIZE": text})
     [record] = caplog.records
     assert "OTEL_BSP_MAX_QUEUE_SIZE must be a positive whole number" in record.getMessage()
@@ -195,12 +197,15 @@ def test_a_span_of_ours_arrives_as_one_of_the_sdk() -> None:
     assert sent.parent is not None
     assert (sent.context.trace_id, sent.context.span_id, sent.parent.span_id) == (1, 2, 3)
     assert (sent.start_time, sent.end_time, dict(sent.attributes or {})) == (10, 20, {"a": 1})
-    assert [(event.name, event.timestamp, dict(event.attributes or {})) for event in sent.events] == [
-        ("claimed", 15, {"way": "ring"})
-    ]
+    assert [
+        (event.name, event.timestamp, dict(event.attributes or {})) for event in sent.events
+    ] == [("claimed", 15, {"way": "ring"})]
     assert [(link.context.trace_id, link.context.span_id) for link in sent.links] == [(8, 9)]
     assert (sent.status.status_code, sent.status.description) == (StatusCode.ERROR, "no")
-    assert (sent.resource.attributes["service.name"], sent.instrumentation_scope and sent.instrumentation_scope.name) == (
+    assert (
+        sent.resource.attributes["service.name"],
+        sent.instrumentation_scope and sent.instrumentation_scope.name,
+    ) == (
         "tests",
         "hybrid_runner",
     )
@@ -230,10 +235,17 @@ def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
     assert run.is_recording()  # the attempt ends it
     over = run.over()
     assert not run.is_recording()
-    assert (over.name, len(over.attributes), len(over.events), over.status) == ("run better", MOST, MOST, StatusCode.OK)
+    assert (over.name, len(over.attributes), len(over.events), over.status) == (
+        "run better",
+        MOST,
+        MOST,
+        StatusCode.OK,
+    )
 
 
-def test_slips_of_a_handler_are_shown_as_they_can_be_and_never_fail_its_job(caplog: pytest.LogCaptureFixture) -> None:
+def test_slips_of_a_handler_are_shown_as_they_can_be_and_never_fail_its_job(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """As with the SDK: a job must not fail because it is sampled."""
     run: Any = RunSpan("run note", 1, 2, {})
     run.set_status(StatusCode.ERROR, ValueError("no such thing"))
@@ -245,7 +257,11 @@ def test_slips_of_a_handler_are_shown_as_they_can_be_and_never_fail_its_job(capl
     run.add_event("odd", ["no", "mapping"])
     run.set_attributes(7)
     over = run.over()
-    assert (over.name, over.description, over.attributes) == ("5", "no such thing", {"['not', 'hashable']": 1})
+    assert (over.name, over.description, over.attributes) == (
+        "5",
+        "no such thing",
+        {"['not', 'hashable']": 1},
+    )
     assert ([event.name for event in over.events], over.links) == (["it broke"], [])
     assert {record.levelname for record in caplog.records} <= {"ERROR"}
 
@@ -256,10 +272,23 @@ def test_numbers_of_a_handler_are_such_that_can_be_sent() -> None:
         B = 256
 
     run = RunSpan("run note", 1, 2, {})
-    run.set_attributes({"huge": 2**63, "least": -(2**63), "flags": Flags.A | Flags.B, "yes": True, "some": [1, 2**64]})
+    run.set_attributes(
+        {
+            "huge": 2**63,
+            "least": -(2**63),
+            "flags": Flags.A | Flags.B,
+            "yes": True,
+            "some": [1, 2**64],
+        }
+    )
     attributes = run.over().attributes
     assert attributes == {"least": -(2**63), "flags": 257, "yes": True, "some": [1]}
-    assert {name: type(value) for name, value in attributes.items()} == {"least": int, "flags": int, "yes": bool, "some": list}
+    assert {name: type(value) for name, value in attributes.items()} == {
+        "least": int,
+        "flags": int,
+        "yes": bool,
+        "some": list,
+    }
 
 
 def test_where_spans_come_from_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:

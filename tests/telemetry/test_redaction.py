@@ -50,19 +50,29 @@ def test_a_known_password_is_hidden_in_every_form(text: str) -> None:
         ("PGPASSWORD=unknown psql", f"PGPASSWORD={HIDDEN} psql"),
         ("?user=me&password=unknown&sslmode=off", f"?user=me&password={HIDDEN}&sslmode=off"),
         ('{"password": "unknown", "user": "me"}', f'{{"password": {HIDDEN}, "user": "me"}}'),
-        ("password authentication failed for user me", "password authentication failed for user me"),
+        (
+            "password authentication failed for user me",
+            "password authentication failed for user me",
+        ),
         ("https://host:8080/a@b", "https://host:8080/a@b"),
         ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
     ],
 )
-def test_an_unknown_password_is_hidden_where_it_stands_as_one_and_nothing_else_is(text: str, clean: str) -> None:
+def test_an_unknown_password_is_hidden_where_it_stands_as_one_and_nothing_else_is(
+    text: str, clean: str
+) -> None:
     assert Redaction().clean(text) == clean
 
 
 def test_a_password_that_is_a_name_or_part_of_a_word_does_not_eat_the_log() -> None:
     """As on a developer's machine: the user, the database or the product itself."""
-    redaction = Redaction(["postgresql://postgres:postgres@localhost/postgres", "postgresql://me:art@host/db"])
-    assert redaction.clean("postgres starts the party on postgresql 18") == "postgres starts the party on postgresql 18"
+    redaction = Redaction(
+        ["postgresql://postgres:postgres@localhost/postgres", "postgresql://me:art@host/db"]
+    )
+    assert (
+        redaction.clean("postgres starts the party on postgresql 18")
+        == "postgres starts the party on postgresql 18"
+    )
     assert redaction.clean("art") == HIDDEN
 
 
@@ -71,12 +81,19 @@ def test_the_password_of_the_environment_is_hidden() -> None:
 
 
 def test_what_headers_of_exporters_hold_is_hidden_and_short_names_are_not() -> None:
-    values = header_values("authorization: Bearer sEcReT-token-123,x-api-key=abc%20123456789012345,X-Scope-OrgID=default")
-    clean = Redaction(secrets=values).clean("Bearer sEcReT-token-123, 123456789012345 and abc%20123456789012345 of default")
+    values = header_values(
+        "authorization: Bearer"
+        " sEcReT-token-123,x-api-key=abc%20123456789012345,X-Scope-OrgID=default"
+    )
+    clean = Redaction(secrets=values).clean(
+        "Bearer sEcReT-token-123, 123456789012345 and abc%20123456789012345 of default"
+    )
     assert clean == f"Bearer {HIDDEN}, {HIDDEN} and {HIDDEN} of default"
 
 
-def test_the_headers_of_exporters_are_known_to_the_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_headers_of_exporters_are_known_to_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The SDK quotes the whole variable when it cannot read it."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: Bearer sEcReT-token-123")
     root, hooks = logging.getLogger(), (threading.excepthook, sys.unraisablehook)
@@ -97,19 +114,29 @@ def test_the_headers_of_exporters_are_known_to_the_log(monkeypatch: pytest.Monke
 def test_json_lines_stay_json_and_hide_passwords_wherever_a_value_holds_one() -> None:
     record = logging.makeLogRecord(
         {
-            "msg": "to %s", "args": (DSN,), "levelname": "INFO", "password": "unknown",
-            "nested": {"password": 'a"b', "dsn": [DSN, 5], 7: PASSWORD}, "thing": ValueError(PASSWORD),
+            "msg": "to %s",
+            "args": (DSN,),
+            "levelname": "INFO",
+            "password": "unknown",
+            "nested": {"password": 'a"b', "dsn": [DSN, 5], 7: PASSWORD},
+            "thing": ValueError(PASSWORD),
         }
-    )  # fmt: skip
+    )
     line = orjson.loads(JsonLines(Redaction([DSN])).format(record))
-    assert line["nested"] == {"password": HIDDEN, "dsn": [f"postgresql://me:{HIDDEN}@db.example:5432/jobs", 5], "7": HIDDEN}
+    assert line["nested"] == {
+        "password": HIDDEN,
+        "dsn": [f"postgresql://me:{HIDDEN}@db.example:5432/jobs", 5],
+        "7": HIDDEN,
+    }
     assert (line["password"], line["thing"]) == (HIDDEN, HIDDEN)
     assert "Wombat" not in str(line)
 
 
 def test_an_exception_below_a_console_line_is_cleaned_too() -> None:
     error = RunnerError(f"cannot use {DSN}")
-    record = logging.makeLogRecord({"msg": "it failed", "levelname": "ERROR", "exc_info": (RunnerError, error, None)})
+    record = logging.makeLogRecord(
+        {"msg": "it failed", "levelname": "ERROR", "exc_info": (RunnerError, error, None)}
+    )
     text = ConsoleLines(Redaction(), colours=False).format(record)
     assert "RunnerError" in text
     assert "Wombat" not in text
@@ -130,7 +157,9 @@ def test_an_exception_below_a_console_line_is_cleaned_too() -> None:
     ],
 )
 async def test_what_cannot_be_connected_to_is_said_without_its_password(dsn: str) -> None:
-    """For whoever has logs of their own: the error itself is clean. A password with a slash cannot be read as one."""
+    """For whoever has logs of their own: the error itself is clean. A password with a slash cannot
+    be read as one.
+    """
     with pytest.raises(RunnerError) as raised:
         await connect(dsn)
     assert "ombat" not in str(raised.value)

@@ -30,7 +30,10 @@ def test_one_line_a_minute_with_the_number_of_those_held_back() -> None:
     now[0] += 59
     assert said(seldom, "refused") is None
     now[0] += 2
-    assert said(seldom, "still refused") == "exporting spans: still refused (8 more lines since the last one)"
+    assert (
+        said(seldom, "still refused")
+        == "exporting spans: still refused (8 more lines since the last one)"
+    )
     now[0] += 61
     assert said(seldom, "refused again") == "exporting spans: refused again"
 
@@ -43,7 +46,9 @@ def test_a_long_line_is_shortened_to_one_that_can_be_read() -> None:
 
 
 @pytest.mark.usefixtures("untouched")
-def test_spans_that_cannot_be_exported_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_spans_that_cannot_be_exported_are_one_line_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     make_provider("worker-1", ("console",)).shutdown()
     for _ in range(5):
         complain_of("a span", ValueError("it is too large"))
@@ -53,20 +58,31 @@ def test_spans_that_cannot_be_exported_are_one_line_a_minute(caplog: pytest.LogC
 
 
 @pytest.mark.usefixtures("untouched")
-def test_each_logger_is_kept_quiet_once_however_many_workers_a_process_had(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_logger_is_kept_quiet_once_however_many_workers_a_process_had(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     for _ in range(3):
         Observers()
         make_provider("worker-1", ("console",)).shutdown()
-        sender = Sender(OTLPMetricExporter(endpoint="http://127.0.0.1:1", timeout=0.01), "worker-1", dict, timedelta(hours=1))
+        sender = Sender(
+            OTLPMetricExporter(endpoint="http://127.0.0.1:1", timeout=0.01),
+            "worker-1",
+            dict,
+            timedelta(hours=1),
+        )
         sender.start()
         assert sender.stop(30)
-    assert {name: len(logging.getLogger(name).filters) for name in TALKATIVE} == dict.fromkeys(TALKATIVE, 1)
+    assert {name: len(logging.getLogger(name).filters) for name in TALKATIVE} == dict.fromkeys(
+        TALKATIVE, 1
+    )
     observers.log.error("it failed")
     assert caplog.messages[-1] == "observing: it failed"
 
 
 @pytest.mark.usefixtures("untouched")
-def test_an_attribute_that_cannot_be_sent_is_one_line_and_not_a_traceback_for_each_span(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_attribute_that_cannot_be_sent_is_one_line_and_not_a_traceback_for_each_span(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     make_provider("worker-1", ("console",)).shutdown()
     for _ in range(5):
         _encode_attributes({"strange": object()})

@@ -1,4 +1,6 @@
-"""F4: our own bytes say what the SDK's encoder says of the same spans, and what cannot be said costs one span."""
+"""F4: our own bytes say what the SDK's encoder says of the same spans, and what cannot be said
+costs one span.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,17 @@ from hybrid_runner.telemetry.tracing.span_queue import Outbox
 from hybrid_runner.telemetry.tracing.spans import Happening, Recorded, readable
 from tests.support.collector import Collector
 
-RESOURCE = Resource({"service.name": "tests", "service.instance.id": "worker-7", "process.pid": 7}, "https://example.org/schema")
+RESOURCE = Resource(
+    {"service.name": "tests", "service.instance.id": "worker-7", "process.pid": 7},
+    "https://example.org/schema",
+)
 TRACE, NOW = 0x0AF7651916CD43DD8448EB211C80319C, 1_795_046_496_503_645_352
 
 
 def span(name: str = "run note", kind: SpanKind = SpanKind.INTERNAL, **changes: Any) -> Recorded:
-    return Recorded(name, kind, TRACE, 2**64 - 1, 3, NOW - 1, NOW, {"hybrid_runner.kind": "note"})._replace(**changes)
+    return Recorded(
+        name, kind, TRACE, 2**64 - 1, 3, NOW - 1, NOW, {"hybrid_runner.kind": "note"}
+    )._replace(**changes)
 
 
 def several(attribute: object) -> Recorded:
@@ -44,23 +51,38 @@ SPANS = {
     "ends before it begins": span(began=NOW, ended=NOW - 5),
     "of another script": span(name="läuft 実行 🚀", attributes={"größe": "groß 🚀"}),
     "long": span(name="n" * 127, attributes={"k" * 128: "v" * 16_383, "more": "v" * 16_384}),
-    "true": several(True), "false": several(False), "nothing": several(""),
-    "zero": several(0), "127": several(127), "128": several(128), "minus one": several(-1),
-    "greatest": several(2**63 - 1), "least": several(-(2**63)),
-    "half": several(0.5), "not a number's sign": several(-0.0), "infinite": several(float("inf")),
-    "texts": several(("a", "", "ü" * 200)), "numbers": several([1, -1]), "yes and no": several([True, False]), "none": several([]),
-    "happened": span(events=(Happening("claimed", NOW, {"way": "ring", "claim": 2**40}), Happening("", 0, {}))),
+    "true": several(True),
+    "false": several(False),
+    "nothing": several(""),
+    "zero": several(0),
+    "127": several(127),
+    "128": several(128),
+    "minus one": several(-1),
+    "greatest": several(2**63 - 1),
+    "least": several(-(2**63)),
+    "half": several(0.5),
+    "not a number's sign": several(-0.0),
+    "infinite": several(float("inf")),
+    "texts": several(("a", "", "ü" * 200)),
+    "numbers": several([1, -1]),
+    "yes and no": several([True, False]),
+    "none": several([]),
+    "happened": span(
+        events=(Happening("claimed", NOW, {"way": "ring", "claim": 2**40}), Happening("", 0, {}))
+    ),
     "linked": span(links=((TRACE, 7), (2**128 - 1, 2**64 - 1))),
     "linked too often": span(links=((TRACE, 7),) * 200),
     "well": span(status=StatusCode.OK),
     "ill": span(status=StatusCode.ERROR, description="no such file: ü"),
     "ill without a word": span(status=StatusCode.ERROR),
-} | {kind.name: span(kind=kind) for kind in SpanKind}  # fmt: skip
+} | {kind.name: span(kind=kind) for kind in SpanKind}
 
 
 @pytest.mark.parametrize("name", SPANS)
 def test_both_ways_say_the_same_of_a_span(name: str) -> None:
-    assert understood([SPANS[name]]) == ExportTraceServiceRequest.FromString(as_the_sdk([SPANS[name]]))
+    assert understood([SPANS[name]]) == ExportTraceServiceRequest.FromString(
+        as_the_sdk([SPANS[name]])
+    )
 
 
 def test_both_ways_say_the_same_of_many() -> None:
@@ -69,7 +91,9 @@ def test_both_ways_say_the_same_of_many() -> None:
 
 
 def understood(spans: Sequence[Recorded]) -> ExportTraceServiceRequest:
-    request: ExportTraceServiceRequest = ExportTraceServiceRequest.FromString(encode(spans, origin_of(RESOURCE)))
+    request: ExportTraceServiceRequest = ExportTraceServiceRequest.FromString(
+        encode(spans, origin_of(RESOURCE))
+    )
     return request
 
 
@@ -93,35 +117,71 @@ async def test_what_cannot_be_said_costs_one_span_and_a_line(
     monkeypatch.setattr(sending.log, "filters", [])  # other tests may have had this minute's line
     async with Collector() as collector:
         with caplog.at_level(logging.WARNING, "hybrid_runner"):
-            sent, dropped = await through_an_outbox(collector, [span("before"), UNSAYABLE[name], span("after")])
-    assert (sent, dropped, [each.span.name for each in collector.spans]) == (2, 1, ["before", "after"])
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["a span cannot be exported"]
+            sent, dropped = await through_an_outbox(
+                collector, [span("before"), UNSAYABLE[name], span("after")]
+            )
+    assert (sent, dropped, [each.span.name for each in collector.spans]) == (
+        2,
+        1,
+        ["before", "after"],
+    )
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "a span cannot be exported"
+    ]
 
 
 async def test_a_span_of_an_instrumentation_that_cannot_be_said_takes_none_along() -> None:
     others = made_elsewhere("SELECT", "\udcff", "INSERT")
     async with Collector() as collector:
-        sent, dropped = await through_an_outbox(collector, [span("run note"), *others, span("job note")])
+        sent, dropped = await through_an_outbox(
+            collector, [span("run note"), *others, span("job note")]
+        )
     assert (sent, dropped) == (4, 1)
-    assert sorted(each.span.name for each in collector.spans) == ["INSERT", "SELECT", "job note", "run note"]
+    assert sorted(each.span.name for each in collector.spans) == [
+        "INSERT",
+        "SELECT",
+        "job note",
+        "run note",
+    ]
     assert {each.resource["service.name"] for each in collector.spans} == {"tests"}
 
 
-ODD = Resource({"service.name": "M\udcfcnchen", "huge": 2**63, "bytes": b"ab", "nested": {"a": [1, None]}, "host.name": "here"})
+ODD = Resource(
+    {
+        "service.name": "M\udcfcnchen",
+        "huge": 2**63,
+        "bytes": b"ab",
+        "nested": {"a": [1, None]},
+        "host.name": "here",
+    }
+)
 
 
 async def test_a_resource_says_what_the_sdk_makes_of_it() -> None:
-    """It comes from the environment and from detectors: what cannot be sent of it must not cost a span."""
+    """It comes from the environment and from detectors: what cannot be sent of it must not cost a
+    span.
+    """
     got = ExportTraceServiceRequest.FromString(encode([span()], origin_of(ODD)))
-    assert got == ExportTraceServiceRequest.FromString(encode_spans([readable(span(), ODD)]).SerializeToString())
-    assert {each.key for each in got.resource_spans[0].resource.attributes} >= {"bytes", "nested", "host.name"}
+    assert got == ExportTraceServiceRequest.FromString(
+        encode_spans([readable(span(), ODD)]).SerializeToString()
+    )
+    assert {each.key for each in got.resource_spans[0].resource.attributes} >= {
+        "bytes",
+        "nested",
+        "host.name",
+    }
     async with Collector() as collector:
         assert await through_an_outbox(collector, [span("run note")], ODD) == (1, 0)
 
 
-async def through_an_outbox(collector: Collector, spans: Sequence[Any], resource: Resource = RESOURCE) -> tuple[int, int]:
+async def through_an_outbox(
+    collector: Collector, spans: Sequence[Any], resource: Resource = RESOURCE
+) -> tuple[int, int]:
     """How many were taken, and how many were not."""
-    outbox = Outbox([OTLPSpanExporter(collector.endpoint + "/v1/traces")], {"OTEL_BSP_SCHEDULE_DELAY": "3600000"})
+    outbox = Outbox(
+        [OTLPSpanExporter(collector.endpoint + "/v1/traces")],
+        {"OTEL_BSP_SCHEDULE_DELAY": "3600000"},
+    )
     outbox.start(resource)
     for each in spans:
         outbox.add(each)
@@ -169,11 +229,15 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> OTLPSpanExporter:
 
 
 def test_the_exporter_over_http_takes_our_bytes() -> None:
-    """The way is not of its public face: when this fails after an upgrade, spans still arrive, and cost five times as much."""
+    """The way is not of its public face: when this fails after an upgrade, spans still arrive, and
+    cost five times as much.
+    """
     assert sending._post(OTLPSpanExporter("http://127.0.0.1:1/v1/traces")) is not None
 
 
-def test_one_that_does_not_gets_the_sdks_spans(exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_gets_the_sdks_spans(
+    exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Older:
         def export(self, data: bytes, timeout: float) -> Answer:
             raise AssertionError(data, timeout)
@@ -197,7 +261,10 @@ def test_what_is_too_large_for_a_request_is_several_without_the_one_that_is(
         outbox.add(each)
     outbox.shutdown()
     requests = [ExportTraceServiceRequest.FromString(data) for data in exporter._client.requests]  # type: ignore[attr-defined]
-    names = [[each.name for each in request.resource_spans[0].scope_spans[0].spans] for request in requests]
+    names = [
+        [each.name for each in request.resource_spans[0].scope_spans[0].spans]
+        for request in requests
+    ]
     assert [name for part in names for name in part] == [each.name for each in spans]
     assert max(map(len, names)) <= 4
     assert (outbox.sent, outbox.dropped) == (10, 1)
@@ -210,7 +277,9 @@ def test_a_request_of_other_spans_only_has_nothing_of_ours(exporter: OTLPSpanExp
     assert [each.name for each in part.scope_spans[0].spans] == ["SELECT"]
 
 
-def test_a_client_that_raises_is_asked_once(exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_raises_is_asked_once(
+    exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may have sent them already."""
 
     class Raises(Client):

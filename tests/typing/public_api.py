@@ -1,4 +1,6 @@
-"""What type checkers make of the public API; never run. A line with `type: ignore` is one that must not pass."""
+"""What type checkers make of the public API; never run. A line with `type: ignore` is one that must
+not pass.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,13 @@ class Report:
 # --- handlers: the payload and the result are read from the signature
 
 
-@app.job("thumbnail", queue="images", max_attempts=5, timeout=30, retry=RetryPolicy(cap=timedelta(minutes=1)))
+@app.job(
+    "thumbnail",
+    queue="images",
+    max_attempts=5,
+    timeout=30,
+    retry=RetryPolicy(cap=timedelta(minutes=1)),
+)
 async def thumbnail(payload: Thumbnail, job: Job) -> dict[str, int]:
     assert_type(job.id, int)
     assert_type(job.attempt, int)
@@ -174,8 +182,12 @@ app.job("nowhere", executor="fork")  # type: ignore[arg-type]
 # --- enqueue and wait
 
 
-async def enqueues(connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg.Pool[asyncpg.Record]) -> None:
-    handle = await app.enqueue(thumbnail, Thumbnail(url="a"), key="thumb:42", priority=3, delay="5s", queue="images")
+async def enqueues(
+    connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg.Pool[asyncpg.Record]
+) -> None:
+    handle = await app.enqueue(
+        thumbnail, Thumbnail(url="a"), key="thumb:42", priority=3, delay="5s", queue="images"
+    )
     assert_type(handle, JobHandle[dict[str, int]])
     assert_type(handle.id, int)
     assert_type(await handle.wait(timeout=10), dict[str, int])
@@ -185,7 +197,9 @@ async def enqueues(connection: asyncpg.Connection[asyncpg.Record], pool: asyncpg
 
     assert_type(await app.enqueue(thumbnail, WideThumbnail(url="a")), JobHandle[dict[str, int]])
     assert_type(await (await app.enqueue(brief, Thumbnail(url="a"))).wait(), int)
-    assert_type(await (await app.enqueue(report, Report(2026))).wait("1m", on_status=on_status), str)
+    assert_type(
+        await (await app.enqueue(report, Report(2026))).wait("1m", on_status=on_status), str
+    )
     assert_type(await app.enqueue(quiet, {"a": 1}), JobHandle[None])
     assert_type(await app.enqueue(poll, Report(2026), run_at=datetime.now(UTC)), JobHandle[str])
     assert_type(await app.enqueue(choosy, Report(2026)), JobHandle[int | None])
@@ -227,15 +241,25 @@ def on_status(status: JobStatus) -> None:
 
 
 async def enqueues_many() -> None:
-    assert_type(await app.enqueue_many(brief, [Thumbnail(url="a"), Thumbnail(url="b")], priority=1), list[Enqueued])
-    assert_type(await app.enqueue_many(brief, [NewJob(kind="brief", payload='{"url": "a"}', key="one")]), list[Enqueued])
-    assert_type(await app.enqueue_many("brief", ({"url": str(n)} for n in range(3))), list[Enqueued])
+    assert_type(
+        await app.enqueue_many(brief, [Thumbnail(url="a"), Thumbnail(url="b")], priority=1),
+        list[Enqueued],
+    )
+    assert_type(
+        await app.enqueue_many(brief, [NewJob(kind="brief", payload='{"url": "a"}', key="one")]),
+        list[Enqueued],
+    )
+    assert_type(
+        await app.enqueue_many("brief", ({"url": str(n)} for n in range(3))), list[Enqueued]
+    )
     for enqueued in await app.enqueue_many("brief", [{}]):
         assert_type(enqueued.id, int)
         assert_type(enqueued.enqueued, EnqueueAnswer)
 
     many = [Thumbnail(url="a")]
-    await app.enqueue_many(brief, many, key=lambda thumbnail: f"thumb:{thumbnail.url}", data={"seen": 0})
+    await app.enqueue_many(
+        brief, many, key=lambda thumbnail: f"thumb:{thumbnail.url}", data={"seen": 0}
+    )
     await app.enqueue_many("brief", [{}], key=str, delay="1h", on_conflict="replace")
 
     await app.enqueue_many(brief, many, key="one")  # type: ignore[call-overload]

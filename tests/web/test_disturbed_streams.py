@@ -1,4 +1,6 @@
-"""What disturbs a stream must not end those of others: strangers, slow readers, odd jobs, a server that hangs (B13)."""
+"""What disturbs a stream must not end those of others: strangers, slow readers, odd jobs, a server
+that hangs (B13).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise,
 from tests.support.waiting import equals, until, until_fetched
 from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
 
-MANY = "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM generate_series(1, $1)"
+MANY = (
+    "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM"
+    " generate_series(1, $1)"
+)
 WITH_A_FEW = """
 WITH few AS (INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('few', 'images') RETURNING id)
 INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM few, generate_series(1, $1)
@@ -45,7 +50,9 @@ def asking(client: Pages, path: str) -> socket.socket:
     return connection
 
 
-async def test_an_id_that_no_job_can_have_disturbs_no_reader(dsn: str, database: Connection) -> None:
+async def test_an_id_that_no_job_can_have_disturbs_no_reader(
+    dsn: str, database: Connection
+) -> None:
     """Anybody who may NOTIFY can say it, again and again."""
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
@@ -53,7 +60,11 @@ async def test_an_id_that_no_job_can_have_disturbs_no_reader(dsn: str, database:
             await until_fetched(database, f"{READERS} > 0", value=True)
             stranger = await connect(dsn)
             for _ in range(5):
-                await stranger.execute("SELECT pg_notify($1, $2)", CHANGES, "default x 9223372036854775807 9223372036854775808")
+                await stranger.execute(
+                    "SELECT pg_notify($1, $2)",
+                    CHANGES,
+                    "default x 9223372036854775807 9223372036854775808",
+                )
                 job = await database.fetchval(INSERT, "steps", "default")
                 shown = await seen.next()
                 assert (shown.name, shown.data["id"]) == ("queued", job)
@@ -71,7 +82,9 @@ async def test_readers_that_hang_up_while_the_server_hangs_make_room_for_others(
         proxy.thaw()
 
 
-async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(questions, "PATIENCE", 1000.0)
@@ -98,7 +111,10 @@ async def _is_refused(client: Pages) -> bool:
 async def test_all_jobs_of_a_bulk_insert_are_shown(dsn: str, database: Connection) -> None:
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
-        async with client.events("/events?queue=default") as wide, client.events("/events?queue=images") as narrow:
+        async with (
+            client.events("/events?queue=default") as wide,
+            client.events("/events?queue=images") as narrow,
+        ):
             await looked_at(narrow, database)
             await database.execute(WITH_A_FEW, 500)
             ids = [(await wide.next()).data["id"] for _ in range(500)]
@@ -106,7 +122,9 @@ async def test_all_jobs_of_a_bulk_insert_are_shown(dsn: str, database: Connectio
             assert (await narrow.next()).data["kind"] == "few"
 
 
-async def test_new_jobs_that_have_no_room_are_counted(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_jobs_that_have_no_room_are_counted(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(new_jobs, "MOST_WAITING", 150)
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
@@ -130,7 +148,10 @@ async def test_whoever_else_may_have_missed_some_is_told_too(
     monkeypatch.setattr(new_jobs, "_DEEPEST", deepest)
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
-        async with client.events("/events?queue=default") as wide, client.events("/events?queue=images") as narrow:
+        async with (
+            client.events("/events?queue=default") as wide,
+            client.events("/events?queue=images") as narrow,
+        ):
             await looked_at(narrow, database)
             await database.execute(MANY, 500)
             for seen in (wide, narrow):
@@ -141,7 +162,10 @@ async def test_changes_that_have_no_room_are_counted(dsn: str, database: Connect
     """For those whom they concern."""
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
-        async with client.events("/events?queue=images") as theirs, client.events("/events?queue=default") as others:
+        async with (
+            client.events("/events?queue=images") as theirs,
+            client.events("/events?queue=default") as others,
+        ):
             await looked_at(theirs, database)
             ids = " ".join(str(number) for number in range(10**6, 10**6 + 150))
             await database.execute("SELECT pg_notify($1, $2)", CHANGES, f"images brief 7 {ids}")
@@ -150,7 +174,9 @@ async def test_changes_that_have_no_room_are_counted(dsn: str, database: Connect
             assert (await others.next()).name == "queued"
 
 
-async def test_a_job_that_no_encoder_can_write_is_shown_and_ends_no_stream(dsn: str, database: Connection) -> None:
+async def test_a_job_that_no_encoder_can_write_is_shown_and_ends_no_stream(
+    dsn: str, database: Connection
+) -> None:
     """Somebody wrote it by SQL; its progress is shown as it is stored."""
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
@@ -158,19 +184,24 @@ async def test_a_job_that_no_encoder_can_write_is_shown_and_ends_no_stream(dsn: 
             await looked_at(seen, database)
             for odd in ODD:
                 await database.execute(
-                    "INSERT INTO hybrid_runner.jobs (kind, queue, progress) VALUES ('odd', 'images', $1::jsonb)", odd
+                    "INSERT INTO hybrid_runner.jobs (kind, queue, progress) VALUES ('odd',"
+                    " 'images', $1::jsonb)",
+                    odd,
                 )
                 shown = await seen.next_text()
                 assert shown.startswith("event: queued\n")
 
 
-async def test_a_page_about_such_a_job_says_what_it_cannot_show(dsn: str, database: Connection) -> None:
+async def test_a_page_about_such_a_job_says_what_it_cannot_show(
+    dsn: str, database: Connection
+) -> None:
     async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, _):
         await database.execute(PAUSED)
         hidden = {}
         for odd in ODD:
             job = await database.fetchval(
-                "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('odd', jsonb_build_object('x', $1::jsonb)) RETURNING id",
+                "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('odd',"
+                " jsonb_build_object('x', $1::jsonb)) RETURNING id",
                 odd,
             )
             async with client.session.get(f"/jobs/{job}", headers=BEARER) as response:
@@ -184,7 +215,11 @@ async def test_a_page_about_such_a_job_says_what_it_cannot_show(dsn: str, databa
 
 async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_alone() -> None:
     """Both in one turn of the loop: the drop must not raise into the stream."""
-    one, loop, dropped = reader.Reader(reader.Subscription(), None, lambda: True), asyncio.get_running_loop(), asyncio.Event()
+    one, loop, dropped = (
+        reader.Reader(reader.Subscription(), None, lambda: True),
+        asyncio.get_running_loop(),
+        asyncio.Event(),
+    )
 
     def drop() -> None:
         one.end("too slowly")
@@ -203,7 +238,10 @@ async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_a
 
 
 async def test_whoever_takes_nothing_for_a_while_is_sent_away(
-    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    dsn: str,
+    database: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(events, "STUCK", 0.2)
     caplog.set_level("INFO", "hybrid_runner.web")
@@ -228,10 +266,16 @@ async def test_whoever_hangs_up_at_once_costs_no_line_in_the_log(
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         async with client.events("/events") as seen:
             await looked_at(seen, database)
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING or record.exc_info] == []
+    assert [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.WARNING or record.exc_info
+    ] == []
 
 
-async def test_a_page_gives_up_a_server_that_hangs_while_connecting(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_gives_up_a_server_that_hangs_while_connecting(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever waits behind others waits no longer than they."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(questions, "PATIENCE", 0.5)
@@ -244,7 +288,9 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(dsn: str, mo
 
 
 @pytest.mark.parametrize(("few", "most", "slow"), [(2, 64, 0.0), (1, 2, 1000.0)])
-async def test_only_so_many_wait_for_an_answer(dsn: str, monkeypatch: pytest.MonkeyPatch, few: int, most: int, slow: float) -> None:
+async def test_only_so_many_wait_for_an_answer(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, few: int, most: int, slow: float
+) -> None:
     """A few while nothing is answered; many never."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(questions, "FEW", few)
@@ -271,6 +317,10 @@ async def test_a_missing_right_is_told_from_a_server_that_is_away(
             async with client.session.get("/jobs/1") as response:
                 assert response.status == 503
                 assert "log says why" in (await response.json())["error"]
-    lines = [record.getMessage() for record in caplog.records if "permission denied" in record.getMessage()]
+    lines = [
+        record.getMessage()
+        for record in caplog.records
+        if "permission denied" in record.getMessage()
+    ]
     assert len(lines) == 1
     assert "all_jobs" in lines[0]

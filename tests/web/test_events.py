@@ -24,7 +24,10 @@ WHERE datname = current_database() AND application_name IN ('hybrid-runner strea
 """
 READERS = "SELECT hybrid_runner.readers_left_ms()"
 CHANGES = messages.CHANGES.name
-REPLACE = "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1, on_conflict => 'replace')"
+REPLACE = (
+    "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1,"
+    " on_conflict => 'replace')"
+)
 PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
 
@@ -42,7 +45,9 @@ def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_feed.ChangeFeed, "lit", False)
 
 
-async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn: str, database: Connection) -> None:
+async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(
+    dsn: str, database: Connection
+) -> None:
     """B13: and the stream ends by itself."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, _):
@@ -50,7 +55,12 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             first = await seen.next()
-            assert (first.name, first.id, first.data["state"], first.data["version"]) == ("queued", "1", "queued", 1)
+            assert (first.name, first.id, first.data["state"], first.data["version"]) == (
+                "queued",
+                "1",
+                "queued",
+                1,
+            )
             assert not {"payload", "data", "result", "errors"} & set(first.data)
             await steps.app.resume("default")
             assert (await seen.next()).name == "running"
@@ -59,10 +69,14 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(dsn
             assert (progress.name, progress.data["progress"]["fraction"]) == ("progress", 0.5)
             steps.snooze("1h")
             snoozed = await seen.next()
-            assert (snoozed.name, snoozed.data["attempt"], snoozed.data["snoozes"]) == ("snoozed", 0, 1)
-            assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(snoozed.data["created_at"]) + timedelta(
-                milliseconds=300
+            assert (snoozed.name, snoozed.data["attempt"], snoozed.data["snoozes"]) == (
+                "snoozed",
+                0,
+                1,
             )
+            assert datetime.fromisoformat(snoozed.data["run_at"]) > datetime.fromisoformat(
+                snoozed.data["created_at"]
+            ) + timedelta(milliseconds=300)
             assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
             await seen.until("running")
             steps.retry("1h")
@@ -103,15 +117,24 @@ async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) 
 
 @pytest.mark.usefixtures("told_only")
 async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connection) -> None:
-    """A5 B6 B13: amend, replace, retry and cancel, from psql or anywhere; two of them, so that no look can come in between."""
+    """A5 B6 B13: amend, replace, retry and cancel, from psql or anywhere; two of them, so that no
+    look can come in between.
+    """
     async with served(Stepwise(dsn).app, queues={"default": 1}) as (client, _):
         await database.execute(PAUSED)
-        job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k')")
+        job = await database.fetchval(
+            "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k')"
+        )
         async with client.events(f"/jobs/{job}/events") as seen:
             assert (await seen.next()).data["priority"] == 5
             await until_fetched(database, f"{READERS} > 0", value=True)
             for version in (1, 2):
-                assert await database.fetchval("SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version) == "amended"
+                assert (
+                    await database.fetchval(
+                        "SELECT hybrid_runner.amend($1, $2, priority => $2)", job, version
+                    )
+                    == "amended"
+                )
                 assert (await seen.next()).data["priority"] == version
             for priority in (7, 8):
                 assert await database.fetchval(REPLACE, priority) == job
@@ -131,13 +154,18 @@ async def test_what_nobody_said_is_found_by_a_later_look(dsn: str, database: Con
         job = await database.fetchval(INSERT, "steps", "default")
         async with client.events(f"/jobs/{job}/events") as seen:
             await seen.until("running")
-            await database.execute("UPDATE hybrid_runner.jobs SET progress = '1', version = version + 1 WHERE id = $1", job)
+            await database.execute(
+                "UPDATE hybrid_runner.jobs SET progress = '1', version = version + 1 WHERE id = $1",
+                job,
+            )
             assert (await seen.next()).name == "progress"
             steps.say(None)
             assert await seen.rest() == ["completed"]
 
 
-async def test_a_client_that_comes_back_gets_what_it_has_not_seen(dsn: str, database: Connection) -> None:
+async def test_a_client_that_comes_back_gets_what_it_has_not_seen(
+    dsn: str, database: Connection
+) -> None:
     """B13: Last-Event-ID; nothing twice, nothing older, and 204 once it has seen the end."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, worker):
@@ -155,16 +183,24 @@ async def test_a_client_that_comes_back_gets_what_it_has_not_seen(dsn: str, data
             assert last.name == "completed"
             assert await later.rest() == []
         assert int(str(running.id)) < int(str(progress.id)) < int(str(last.id))
-        async with client.session.get(f"/jobs/{job}/events", headers={"Last-Event-ID": str(last.id)}) as response:
+        async with client.session.get(
+            f"/jobs/{job}/events", headers={"Last-Event-ID": str(last.id)}
+        ) as response:
             assert response.status == 204
-        async with client.session.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "x"}) as response:
+        async with client.session.get(
+            f"/jobs/{job}/events", headers={"Last-Event-ID": "x"}
+        ) as response:
             assert response.status == 400
-        assert await database.fetchval("SELECT hybrid_runner.pause('default') AND hybrid_runner.retry($1) = 'queued'", job)
+        assert await database.fetchval(
+            "SELECT hybrid_runner.pause('default') AND hybrid_runner.retry($1) = 'queued'", job
+        )
         async with client.events(f"/jobs/{job}/events", seen=last.id) as anew:
             assert (await anew.next()).name == "queued"
 
 
-async def test_all_jobs_of_a_queue_and_of_a_kind_are_shown_from_their_insert_on(dsn: str, database: Connection) -> None:
+async def test_all_jobs_of_a_queue_and_of_a_kind_are_shown_from_their_insert_on(
+    dsn: str, database: Connection
+) -> None:
     """B13 F5: by plain SQL, by nobody's handler, and nothing of other queues and kinds."""
     async with served(Stepwise(dsn).app) as (client, worker):
         old = await database.fetchval(INSERT, "brief", "images")
@@ -187,7 +223,9 @@ async def test_all_jobs_of_a_queue_and_of_a_kind_are_shown_from_their_insert_on(
             assert old not in {event.data["id"] for event in everything}
 
 
-async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(dsn: str, database: Connection) -> None:
+async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(
+    dsn: str, database: Connection
+) -> None:
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events?queue=images") as seen:
@@ -197,8 +235,12 @@ async def test_a_job_that_nobody_claims_shows_when_it_is_inserted(dsn: str, data
                 assert (queued.name, queued.data["id"]) == ("queued", job)
 
 
-async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B13: no NOTIFY, no connection, no announcement; all of it while somebody reads; none of it a while after."""
+async def test_nothing_is_published_while_nobody_reads(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B13: no NOTIFY, no connection, no announcement; all of it while somebody reads; none of it a
+    while after.
+    """
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
     monkeypatch.setattr(stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
@@ -211,7 +253,9 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
             for _ in range(20):
                 await database.fetchval(INSERT, "brief", "images")
             await worker.settled(turn * 20 + turn - 1)
-            await database.fetchval("SELECT hybrid_runner.retry(hybrid_runner.enqueue('steps', delay => '1 hour'))")
+            await database.fetchval(
+                "SELECT hybrid_runner.retry(hybrid_runner.enqueue('steps', delay => '1 hour'))"
+            )
             steps.say(None)
             await worker.settled(turn * 21)
             assert await said.so_far() == []
@@ -238,7 +282,10 @@ async def test_nothing_is_published_while_nobody_reads(dsn: str, database: Conne
 
 
 async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
-    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    dsn: str,
+    database: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """B13: others go on undisturbed."""
     monkeypatch.setattr(reader, "BUFFER", 40)
@@ -251,7 +298,10 @@ async def test_whoever_reads_too_slowly_is_told_so_last_and_sent_away(
             slow.sendall(b"GET /events HTTP/1.0\r\n\r\n")
             async with client.events("/events?kind=other") as other:
                 while "too slowly" not in caplog.text:
-                    await database.execute("INSERT INTO hybrid_runner.jobs (kind) SELECT 'brief' FROM generate_series(1, 30)")
+                    await database.execute(
+                        "INSERT INTO hybrid_runner.jobs (kind) SELECT 'brief' FROM"
+                        " generate_series(1, 30)"
+                    )
                     await asyncio.sleep(0.02)
                 await database.execute(INSERT, "other", "default")
                 assert (await other.next()).data["kind"] == "other"
@@ -273,10 +323,14 @@ async def test_so_many_may_read_and_no_more(dsn: str) -> None:
                 assert (refused.status, "Retry-After" in refused.headers) == (503, True)
                 assert "HYBRID_RUNNER_HTTP_READERS" in (await refused.json())["error"]
             assert (await client.get("/health")).status == 200
-        await until(lambda: status_of(client, "/events"), equals(200))  # they have hung up, which is seen a moment later
+        await until(
+            lambda: status_of(client, "/events"), equals(200)
+        )  # they have hung up, which is seen a moment later
 
 
-async def test_a_quiet_stream_gives_signs_of_life(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_quiet_stream_gives_signs_of_life(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "KEEP_ALIVE", 0.05)
     async with served(Stepwise(dsn).app) as (client, _), client.events("/events") as seen:
         assert [await seen.comment() for _ in range(3)] == ["keep-alive"] * 3
@@ -294,11 +348,16 @@ async def test_a_job_that_was_deleted_ends_its_stream(dsn: str, database: Connec
 
 async def test_what_postgres_calls_infinity_is_shown(dsn: str, database: Connection) -> None:
     async with served(Stepwise(dsn).app) as (client, _):
-        job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('steps', 'infinity') RETURNING id")
+        job = await database.fetchval(
+            "INSERT INTO hybrid_runner.jobs (kind, run_at) VALUES ('steps', 'infinity')"
+            " RETURNING id"
+        )
         assert (await client.get(f"/jobs/{job}")).body["state"] == "queued"
         async with client.events(f"/jobs/{job}/events") as seen:
             assert (await seen.next()).name == "queued"
-            await database.execute("UPDATE hybrid_runner.jobs SET version = version + 2 WHERE id = $1", job)
+            await database.execute(
+                "UPDATE hybrid_runner.jobs SET version = version + 2 WHERE id = $1", job
+            )
             assert (await seen.next()).data["version"] == 3
 
 
@@ -313,7 +372,9 @@ async def test_head_says_what_get_would_and_reads_nothing(dsn: str, database: Co
 
 
 @pytest.mark.usefixtures("told_only")
-async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_too(dsn: str, database: Connection) -> None:
+async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_too(
+    dsn: str, database: Connection
+) -> None:
     """B13: what another reader was shown before is no reason to keep it from this one."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, worker):

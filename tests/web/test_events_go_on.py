@@ -1,4 +1,6 @@
-"""Streams of events whatever becomes of workers, servers and poolers behind them, and of strangers beside them (B13)."""
+"""Streams of events whatever becomes of workers, servers and poolers behind them, and of strangers
+beside them (B13).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from tests.support.working import runner, working
 from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
 
 
-async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_jobs(dsn: str) -> None:
+async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_jobs(
+    dsn: str,
+) -> None:
     """A13 B13"""
     port = free_port()
     steps = Stepwise(dsn, http_port=port)
@@ -31,7 +35,10 @@ async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_j
         work = asyncio.create_task(steps.app.run_worker())
         await client.until("/ready", 200)
         handle = await steps.app.enqueue("steps", {})
-        async with client.events(f"/jobs/{handle.id}/events") as of_one, client.events("/events") as of_all:
+        async with (
+            client.events(f"/jobs/{handle.id}/events") as of_one,
+            client.events("/events") as of_all,
+        ):
             await of_one.until("running")
             os.kill(os.getpid(), signal.SIGTERM)
             for seen in (of_one, of_all):
@@ -46,13 +53,18 @@ async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_j
 
 
 async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A9 B13: it is told that the database is away, and once it is back where the job stands; health never waits for it."""
+    """A9 B13: it is told that the database is away, and once it is back where the job stands;
+    health never waits for it.
+    """
     monkeypatch.setattr(stream, "_LONGEST_OUTAGE_PAUSE", 0.1)
     async with own_server() as server:
         steps = Stepwise(server.dsn)
         async with served(steps.app) as (client, _):
             job = await steps.app.enqueue("steps", {})
-            async with client.events(f"/jobs/{job.id}/events") as seen, client.events("/events") as all_seen:
+            async with (
+                client.events(f"/jobs/{job.id}/events") as seen,
+                client.events("/events") as all_seen,
+            ):
                 await seen.until("running")
                 await server.stop(signal.SIGINT)
                 await seen.until("away")
@@ -80,12 +92,17 @@ def pooled_dsn(dsn: str) -> Iterator[str]:
         yield by_pooler
 
 
-async def test_behind_a_pooler_what_is_watched_is_polled(dsn: str, pooled_dsn: str, database: Connection) -> None:
+async def test_behind_a_pooler_what_is_watched_is_polled(
+    dsn: str, pooled_dsn: str, database: Connection
+) -> None:
     """B13: LISTEN succeeds there, and nothing ever arrives."""
     steps = Stepwise(pooled_dsn, poll_base="50ms", poll_cap="50ms")
     async with served(steps.app, deaf=True) as (client, worker):
         job = await database.fetchval(INSERT, "steps", "default")
-        async with client.events(f"/jobs/{job}/events") as seen, client.events("/events?queue=images") as all_seen:
+        async with (
+            client.events(f"/jobs/{job}/events") as seen,
+            client.events("/events?queue=images") as all_seen,
+        ):
             await seen.until("running")
             steps.progress(0.5)
             await seen.until("progress")
@@ -100,7 +117,9 @@ async def test_behind_a_pooler_what_is_watched_is_polled(dsn: str, pooled_dsn: s
         assert await database.fetchval(READERS) == 0
 
 
-async def test_the_parent_of_several_processes_serves_the_same(dsn: str, database: Connection, tmp_path: Path) -> None:
+async def test_the_parent_of_several_processes_serves_the_same(
+    dsn: str, database: Connection, tmp_path: Path
+) -> None:
     """B13: changes come from its children."""
     (tmp_path / "tasks.py").write_text(
         "import asyncio\nfrom hybrid_runner import Runner\napp = Runner()\n"
@@ -108,14 +127,22 @@ async def test_the_parent_of_several_processes_serves_the_same(dsn: str, databas
     )
     port = free_port()
     own = {"HYBRID_RUNNER_HTTP_PORT": str(port), "HYBRID_RUNNER_HTTP_TOKEN": TOKEN}
-    async with worker_process("tasks:app", "--processes", "2", "--dsn", dsn, cwd=tmp_path, **own) as process, pages(port) as client:
+    async with (
+        worker_process(
+            "tasks:app", "--processes", "2", "--dsn", dsn, cwd=tmp_path, **own
+        ) as process,
+        pages(port) as client,
+    ):
         await client.until("/ready", 200)
         async with client.events("/events?kind=wait") as of_all:
             job = await database.fetchval(INSERT, "wait", "default")
             async with client.events(f"/jobs/{job}/events") as seen:
                 await seen.until("running")
                 async with client.session.post(f"/jobs/{job}/cancel", headers=BEARER) as response:
-                    assert (response.status, await response.json()) == (202, {"id": job, "outcome": "requested"})
+                    assert (response.status, await response.json()) == (
+                        202,
+                        {"id": job, "outcome": "requested"},
+                    )
                 assert "cancelled" in await seen.rest()
             await of_all.until("cancelled")
             process.process.send_signal(signal.SIGTERM)
@@ -124,7 +151,9 @@ async def test_the_parent_of_several_processes_serves_the_same(dsn: str, databas
     assert TOKEN not in str(process.lines)
 
 
-async def test_two_page_servers_announce_readers_for_each_other(dsn: str, database: Connection) -> None:
+async def test_two_page_servers_announce_readers_for_each_other(
+    dsn: str, database: Connection
+) -> None:
     """A worker without pages tells both."""
     steps, others = Stepwise(dsn), runner(dsn)
 
@@ -132,10 +161,17 @@ async def test_two_page_servers_announce_readers_for_each_other(dsn: str, databa
     async def nothing(payload: dict[str, int]) -> None:
         pass
 
-    async with working(others), served(steps.app) as (first, _), served(Stepwise(dsn).app, queues={"else": 1}) as (second, _):
+    async with (
+        working(others),
+        served(steps.app) as (first, _),
+        served(Stepwise(dsn).app, queues={"else": 1}) as (second, _),
+    ):
         await database.execute(PAUSED)
         job = await database.fetchval(INSERT, "steps", "default")
-        async with first.events(f"/jobs/{job}/events") as one, second.events(f"/jobs/{job}/events") as two:
+        async with (
+            first.events(f"/jobs/{job}/events") as one,
+            second.events(f"/jobs/{job}/events") as two,
+        ):
             await steps.app.resume("default")
             steps.say(None)
             for seen in (one, two):

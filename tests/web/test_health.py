@@ -23,20 +23,37 @@ def queue(name: str = "default", errors: int = 0, **fields: int) -> QueueStatus:
         "empty_polls": 1,
     } | fields
     return QueueStatus(
-        queue=name, mode="asleep", found={"ring": 3, "sweep": 1}, consecutive_errors=errors, next_poll=30.0, **values
+        queue=name,
+        mode="asleep",
+        found={"ring": 3, "sweep": 1},
+        consecutive_errors=errors,
+        next_poll=30.0,
+        **values,
     )
 
 
-def status(*queues: QueueStatus, stopping: bool = False, stalled: bool = False, ended: tuple[str, ...] = ()) -> WorkerStatus:
+def status(
+    *queues: QueueStatus, stopping: bool = False, stalled: bool = False, ended: tuple[str, ...] = ()
+) -> WorkerStatus:
     return WorkerStatus(
-        id="w", hearing=True, stopping=stopping, running=1, pending_settlements=0, settled={"completed": 4}, stale=0,
-        rescued=2, stalls=0,
+        id="w",
+        hearing=True,
+        stopping=stopping,
+        running=1,
+        pending_settlements=0,
+        settled={"completed": 4},
+        stale=0,
+        rescued=2,
+        stalls=0,
         stalled=stalled,
-        ended_loops=ended, queues=queues or (queue(),),
-    )  # fmt: skip
+        ended_loops=ended,
+        queues=queues or (queue(),),
+    )
 
 
-@pytest.mark.parametrize(("errors", "ok"), [(0, True), (MOST_ERRORS - 1, True), (MOST_ERRORS, False), (99, False)])
+@pytest.mark.parametrize(
+    ("errors", "ok"), [(0, True), (MOST_ERRORS - 1, True), (MOST_ERRORS, False), (99, False)]
+)
 def test_five_failed_looks_in_a_row_in_any_queue_are_unhealthy(errors: int, ok: bool) -> None:
     """A11"""
     claiming, loops, *_ = checks_of(status(queue(), queue("images", errors)))
@@ -67,17 +84,35 @@ def test_figures_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row(
     """A10 A11"""
     shown = figures(status(queue(errors=2), queue("images", empty_polls=6)))
     expected = {
-        "id": "w", "hearing": True, "slots": 20, "running": 1, "waiting": 0, "looks": 14, "empty_looks": 6,
+        "id": "w",
+        "hearing": True,
+        "slots": 20,
+        "running": 1,
+        "waiting": 0,
+        "looks": 14,
+        "empty_looks": 6,
         "found": {"ring": 6, "sweep": 2},
-        "polls": 4, "consecutive_errors": 2, "consecutive_empty_polls": 6, "settled": {"completed": 4}, "pending_settlements": 0,
-        "stale": 0, "rescued": 2, "stalls": 0, "missed": 0,
-        "loop_lag": 0, "heartbeat_age": 0, "last_minute": asdict(QUIET),
-    }  # fmt: skip
+        "polls": 4,
+        "consecutive_errors": 2,
+        "consecutive_empty_polls": 6,
+        "settled": {"completed": 4},
+        "pending_settlements": 0,
+        "stale": 0,
+        "rescued": 2,
+        "stalls": 0,
+        "missed": 0,
+        "loop_lag": 0,
+        "heartbeat_age": 0,
+        "last_minute": asdict(QUIET),
+    }
     queues = shown.pop("queues")
     assert shown == expected
     assert isinstance(queues, dict)
     assert set(queues) == {"default", "images"}
-    assert (queues["images"]["consecutive_empty_polls"], queues["default"]["consecutive_errors"]) == (6, 2)
+    assert (
+        queues["images"]["consecutive_empty_polls"],
+        queues["default"]["consecutive_errors"],
+    ) == (6, 2)
 
 
 def with_vitals(**vitals: Any) -> WorkerStatus:
@@ -112,7 +147,9 @@ def with_queue(**fields: Any) -> WorkerStatus:
         (with_queue(missed=2, missed_ago=300.0), "missed_rings", "ok", "5 minutes"),
     ],
 )
-def test_each_check_has_a_severity_and_says_why(seen: WorkerStatus, name: str, severity: str, reason: str) -> None:
+def test_each_check_has_a_severity_and_says_why(
+    seen: WorkerStatus, name: str, severity: str, reason: str
+) -> None:
     """A11: what is only worth knowing warns and leaves the worker well."""
     body = health_of(seen)
     [check] = [check for check in body["checks"] if check["name"] == name]
@@ -124,5 +161,7 @@ def test_each_check_has_a_severity_and_says_why(seen: WorkerStatus, name: str, s
 def test_the_last_minute_of_several_queues_is_weighed_by_their_polls() -> None:
     """A10"""
     busy, idle = LastMinute(30, 2.0, 1.0, 4.0, 9.0), LastMinute(10, 0.0, 0.8, 8.0, 20.0)
-    shown = figures(status(replace(queue(), last_minute=busy), replace(queue("images"), last_minute=idle)))
+    shown = figures(
+        status(replace(queue(), last_minute=busy), replace(queue("images"), last_minute=idle))
+    )
     assert shown["last_minute"] == asdict(LastMinute(40, 1.5, 0.95, 5.0, 20.0))

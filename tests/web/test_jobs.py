@@ -1,4 +1,6 @@
-"""One job over HTTP: what anybody may see, what the token reveals, and what it may change (B13, A5)."""
+"""One job over HTTP: what anybody may see, what the token reveals, and what it may change (B13,
+A5).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ NEARLY = (TOKEN[:-1], TOKEN[:1], TOKEN + "x", TOKEN.upper(), TOKEN * 2)
 STATE = "SELECT state::text FROM hybrid_runner.all_jobs WHERE id = $1"
 
 
-async def ask(client: Pages, method: str, path: str, **options: object) -> tuple[int, dict[str, object]]:
+async def ask(
+    client: Pages, method: str, path: str, **options: object
+) -> tuple[int, dict[str, object]]:
     async with client.session.request(method, path, **options) as response:  # type: ignore[arg-type]
         return response.status, await response.json()
 
@@ -30,28 +34,45 @@ async def columns(database: Connection) -> set[str]:
     return {row[0] for row in await database.fetch(COLUMNS)}
 
 
-async def test_a_job_is_shown_with_every_column_but_what_it_carries(dsn: str, database: Connection) -> None:
+async def test_a_job_is_shown_with_every_column_but_what_it_carries(
+    dsn: str, database: Connection
+) -> None:
     """B13"""
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute("SELECT hybrid_runner.pause('default')")
         job = await database.fetchval(INSERT)
         status, shown = await ask(client, "GET", f"/jobs/{job}")
-    assert (status, shown["id"], shown["state"], shown["timeout"], shown["version"]) == (200, job, "queued", 90.0, 1)
+    assert (status, shown["id"], shown["state"], shown["timeout"], shown["version"]) == (
+        200,
+        job,
+        "queued",
+        90.0,
+        1,
+    )
     assert shown["hidden"] == HIDDEN
     assert set(shown) == await columns(database) - set(HIDDEN) | {"hidden"}
 
 
-async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(dsn: str, database: Connection) -> None:
+async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(
+    dsn: str, database: Connection
+) -> None:
     """B13"""
     async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, worker):
-        job = await database.fetchval("SELECT hybrid_runner.enqueue('brief', '{\"secret\": 7}', queue => 'images')")
+        job = await database.fetchval(
+            "SELECT hybrid_runner.enqueue('brief', '{\"secret\": 7}', queue => 'images')"
+        )
         await worker.settled(1)
         status, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
         assert await ask(client, "GET", f"/jobs/{job}") == (
             200,
             {k: v for k, v in shown.items() if k not in HIDDEN} | {"hidden": HIDDEN},
         )
-    assert (status, shown["payload"], shown["result"], shown["state"]) == (200, {"secret": 7}, 1, "completed")
+    assert (status, shown["payload"], shown["result"], shown["state"]) == (
+        200,
+        {"secret": 7},
+        1,
+        "completed",
+    )
     assert set(shown) == await columns(database)
 
 
@@ -71,17 +92,28 @@ async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection
             ):
                 wrong = {"Authorization": said} if said else {}
                 async with client.session.post(f"/jobs/{job}/{way}", headers=wrong) as response:
-                    assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+                    assert (response.status, response.headers["WWW-Authenticate"]) == (
+                        401,
+                        "Bearer",
+                    )
         assert await database.fetchval(STATE, job) == "queued"
         path = f"/jobs/{job}/cancel"
-        assert await ask(client, "POST", path, headers=BEARER, json={"reason": "no longer wanted"}) == (
+        assert await ask(
+            client, "POST", path, headers=BEARER, json={"reason": "no longer wanted"}
+        ) == (
             200,
             {"id": job, "outcome": "cancelled"},
         )
-        assert await ask(client, "POST", path, headers=BEARER) == (409, {"id": job, "outcome": "finished"})
+        assert await ask(client, "POST", path, headers=BEARER) == (
+            409,
+            {"id": job, "outcome": "finished"},
+        )
         _, shown = await ask(client, "GET", f"/jobs/{job}", headers=BEARER)
         assert shown["errors"][0]["message"] == "no longer wanted"  # type: ignore[index]
-        assert await ask(client, "POST", f"/jobs/{job}/retry", headers=BEARER) == (200, {"id": job, "outcome": "queued"})
+        assert await ask(client, "POST", f"/jobs/{job}/retry", headers=BEARER) == (
+            200,
+            {"id": job, "outcome": "queued"},
+        )
         assert await database.fetchval(STATE, job) == "queued"
 
 
@@ -89,19 +121,27 @@ async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection
 async def test_what_is_open_stays_so_for_whoever_proves_something_to_a_proxy(
     dsn: str, database: Connection, token: str | None
 ) -> None:
-    """Other schemes than Bearer are none of ours; a Bearer token that is not ours reveals nothing."""
+    """Other schemes than Bearer are none of ours; a Bearer token that is not ours reveals
+    nothing.
+    """
     async with served(Stepwise(dsn, http_token=token).app) as (client, _):
         await database.execute("SELECT hybrid_runner.pause('default')")
         job = await database.fetchval(INSERT)
         for said in ("Basic dTpw", f"Basic {TOKEN}", "Negotiate", ""):
-            status, shown = await ask(client, "GET", f"/jobs/{job}", headers={"Authorization": said})
+            status, shown = await ask(
+                client, "GET", f"/jobs/{job}", headers={"Authorization": said}
+            )
             assert (status, shown["hidden"]) == (200, HIDDEN)
         for nearly in NEARLY:
-            status, shown = await ask(client, "GET", f"/jobs/{job}", headers={"Authorization": f"Bearer {nearly}"})
+            status, shown = await ask(
+                client, "GET", f"/jobs/{job}", headers={"Authorization": f"Bearer {nearly}"}
+            )
             assert (status, "payload" in shown) == (401 if token else 403, False)
 
 
-async def test_without_a_configured_token_nothing_is_revealed_and_nothing_changes(dsn: str, database: Connection) -> None:
+async def test_without_a_configured_token_nothing_is_revealed_and_nothing_changes(
+    dsn: str, database: Connection
+) -> None:
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute("SELECT hybrid_runner.pause('default')")
         job = await database.fetchval(INSERT)
@@ -115,9 +155,15 @@ async def test_without_a_configured_token_nothing_is_revealed_and_nothing_change
 
 
 NOT_THERE = [
-    "GET /jobs/99", "GET /jobs/99/events", "HEAD /jobs/99/events", "POST /jobs/99/cancel", "POST /jobs/99/retry",
-    "GET /jobs/x", "GET /jobs/9223372036854775808", "GET /jobs/-1",
-]  # fmt: skip
+    "GET /jobs/99",
+    "GET /jobs/99/events",
+    "HEAD /jobs/99/events",
+    "POST /jobs/99/cancel",
+    "POST /jobs/99/retry",
+    "GET /jobs/x",
+    "GET /jobs/9223372036854775808",
+    "GET /jobs/-1",
+]
 NOT_ALLOWED = ["POST /jobs/99", "GET /jobs/99/cancel", "DELETE /events", "POST /jobs/99/events"]
 NOT_RIGHT = ["GET /events?queue=no%20queue", "GET /events?kind=", "GET /events?state=failed"]
 
@@ -131,7 +177,11 @@ async def test_what_is_not_there_or_not_right_is_json_with_one_line(dsn: str) ->
             async with client.session.request(method, path, headers=BEARER) as response:
                 lines = 1 if method == "HEAD" else 1 + (await response.json())["error"].count("\n")
                 answers[asked] = (response.status, response.content_type, lines)
-    expected = dict.fromkeys(NOT_THERE, 404) | dict.fromkeys(NOT_ALLOWED, 405) | dict.fromkeys(NOT_RIGHT, 400)
+    expected = (
+        dict.fromkeys(NOT_THERE, 404)
+        | dict.fromkeys(NOT_ALLOWED, 405)
+        | dict.fromkeys(NOT_RIGHT, 400)
+    )
     assert answers == {asked: (status, "application/json", 1) for asked, status in expected.items()}
 
 
@@ -140,7 +190,9 @@ async def test_a_body_that_is_no_reason_is_refused(dsn: str, database: Connectio
         await database.execute("SELECT hybrid_runner.pause('default')")
         job = await database.fetchval(INSERT)
         for body in ("[]", "{", '{"reason": 1}', '{"reason": "\\u0000"}'):
-            status, said = await ask(client, "POST", f"/jobs/{job}/cancel", headers=BEARER, data=body)
+            status, said = await ask(
+                client, "POST", f"/jobs/{job}/cancel", headers=BEARER, data=body
+            )
             assert status == 400
             assert "reason" in str(said["error"])
         assert await database.fetchval(STATE, job) == "queued"
@@ -152,10 +204,15 @@ def test_the_token_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     token = app.settings.pages.http_token
     assert token is not None
     assert token.get_secret_value() == TOKEN
-    assert TOKEN not in repr(app.settings) + str(app.settings) + repr(app.page_database()) + caplog.text
+    assert (
+        TOKEN
+        not in repr(app.settings) + str(app.settings) + repr(app.page_database()) + caplog.text
+    )
 
 
-@pytest.mark.parametrize("token", ["short", "x" * 513, "sixteen letters or", "line\nbreak-0123456789"])
+@pytest.mark.parametrize(
+    "token", ["short", "x" * 513, "sixteen letters or", "line\nbreak-0123456789"]
+)
 def test_a_token_that_is_weak_or_cannot_be_sent_is_one_line_without_it(token: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Settings.load({"HYBRID_RUNNER_HTTP_TOKEN": token})
@@ -165,10 +222,14 @@ def test_a_token_that_is_weak_or_cannot_be_sent_is_one_line_without_it(token: st
 
 
 def test_the_command_says_so_in_one_line_too() -> None:
-    assert "http_token" in fails("jobs", "list", "--dsn", "postgresql://x@127.0.0.1:1/x", HYBRID_RUNNER_HTTP_TOKEN="short")
+    assert "http_token" in fails(
+        "jobs", "list", "--dsn", "postgresql://x@127.0.0.1:1/x", HYBRID_RUNNER_HTTP_TOKEN="short"
+    )
 
 
-async def test_no_page_and_no_log_line_names_the_token(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_page_and_no_log_line_names_the_token(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
         async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, _):
             for path in ("/health", "/ready", "/jobs/1", "/nowhere"):

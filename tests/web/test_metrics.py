@@ -24,7 +24,10 @@ from tests.support.scraping import Family, page_of, parsed, scrape
 from tests.support.waiting import until
 from tests.support.working import runner, working
 
-INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1, $2::int)"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, '{}' FROM generate_series(1,"
+    " $2::int)"
+)
 
 
 def app_of(dsn: str, **settings: Any) -> Runner:
@@ -76,7 +79,10 @@ async def test_every_instrument_of_the_table_appears_and_nothing_else(dsn: str) 
         ]
         for instrument in INSTRUMENTS:
             for suffix, labels in families[instrument.name].samples:
-                assert {name for name, _ in labels} == {*instrument.labels, *(["le"] if suffix == "_bucket" else [])}
+                assert {name for name, _ in labels} == {
+                    *instrument.labels,
+                    *(["le"] if suffix == "_bucket" else []),
+                }
 
 
 async def test_before_the_worker_has_started_there_is_a_page_that_says_so() -> None:
@@ -87,7 +93,9 @@ async def test_before_the_worker_has_started_there_is_a_page_that_says_so() -> N
     assert families["info"].of(version=__version__) == 1
 
 
-async def test_promtool_finds_nothing_to_complain_about(dsn: str, database: Connection, promtool: Promtool) -> None:
+async def test_promtool_finds_nothing_to_complain_about(
+    dsn: str, database: Connection, promtool: Promtool
+) -> None:
     async with served(app_of(dsn)) as (worker, port):
         await database.execute(INSERT, "fine", 3)
         await worker.settled(3)
@@ -106,21 +114,36 @@ async def test_each_outcome_is_counted_once_under_its_name(dsn: str, database: C
     assert {labels for (suffix, labels) in ran.samples if suffix == "_count"} == {
         frozenset({"kind": kind, "outcome": outcome}.items())
         for kind, outcome in (
-            ("fine", "completed"), ("again", "retry"), ("again", "completed"), ("later", "snooze"), ("later", "completed"),
-            ("bad", "failed"), ("off", "cancelled"),
+            ("fine", "completed"),
+            ("again", "retry"),
+            ("again", "completed"),
+            ("later", "snooze"),
+            ("later", "completed"),
+            ("bad", "failed"),
+            ("off", "cancelled"),
         )
-    }  # fmt: skip
+    }
     assert ran.of() == families["pickup_seconds"].of() == families["settle_lag_seconds"].of() == 20
-    assert (families["retries_total"].of(), families["retries_total"].of(kind="again", queue="default")) == (1, 1)
+    assert (
+        families["retries_total"].of(),
+        families["retries_total"].of(kind="again", queue="default"),
+    ) == (1, 1)
     assert (families["snoozes_total"].of(), families["snoozes_total"].of(kind="later")) == (2, 2)
-    assert families["releases_total"].of() == families["stale_settles_total"].of() == families["rescues_total"].of() == 0
+    assert (
+        families["releases_total"].of()
+        == families["stale_settles_total"].of()
+        == families["rescues_total"].of()
+        == 0
+    )
     assert families["claim_batch_jobs"].samples["_sum", frozenset({("queue", "default")})] == 20
     assert families["looks_total"].of() == families["claim_duration_seconds"].of()
     assert families["looks_total"].of(outcome="found") <= 20
     assert families["rings_total"].of(queue="default") >= 1
 
 
-async def test_what_is_so_now_is_shown_and_gone_when_it_is_over(dsn: str, database: Connection) -> None:
+async def test_what_is_so_now_is_shown_and_gone_when_it_is_over(
+    dsn: str, database: Connection
+) -> None:
     """A13"""
     app = app_of(dsn)
     started, may_end = asyncio.Event(), asyncio.Event()
@@ -134,8 +157,15 @@ async def test_what_is_so_now_is_shown_and_gone_when_it_is_over(dsn: str, databa
         await database.execute(INSERT, "long", 1)
         await started.wait()
         families = await scrape(port)
-        assert (families["slots"].of(queue="default"), families["running"].of(queue="default")) == (3, 1)
-        assert (families["workers"].of(), families["hearing"].of(), families["stalled"].of()) == (1, 1, 0)
+        assert (families["slots"].of(queue="default"), families["running"].of(queue="default")) == (
+            3,
+            1,
+        )
+        assert (families["workers"].of(), families["hearing"].of(), families["stalled"].of()) == (
+            1,
+            1,
+            0,
+        )
         assert families["doorbell_mode"].of() == 1
         assert len(families["doorbell_mode"].samples) == 5
         may_end.set()
@@ -143,7 +173,9 @@ async def test_what_is_so_now_is_shown_and_gone_when_it_is_over(dsn: str, databa
         await until_scraped(port, "running", 0)
 
 
-async def test_a_job_of_a_lost_worker_counts_as_rescued_and_not_as_retried(dsn: str, database: Connection) -> None:
+async def test_a_job_of_a_lost_worker_counts_as_rescued_and_not_as_retried(
+    dsn: str, database: Connection
+) -> None:
     """D5"""
     await database.execute(
         "INSERT INTO hybrid_runner.jobs (kind, state, attempt, claim, worker_id, started_at) "
@@ -156,7 +188,9 @@ async def test_a_job_of_a_lost_worker_counts_as_rescued_and_not_as_retried(dsn: 
         assert families["retries_total"].of() == 0
 
 
-async def test_an_outcome_that_comes_too_late_is_counted_as_stale_alone(dsn: str, database: Connection) -> None:
+async def test_an_outcome_that_comes_too_late_is_counted_as_stale_alone(
+    dsn: str, database: Connection
+) -> None:
     """A4"""
     app = app_of(dsn)
     started, may_end = asyncio.Event(), asyncio.Event()
@@ -194,12 +228,19 @@ async def test_what_a_stop_gives_back_is_released(dsn: str, database: Connection
     assert families["retries_total"].of() == 0
 
 
-async def test_a_lost_listener_and_looks_that_fail_are_counted(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_listener_and_looks_that_fail_are_counted(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A3 A10"""
     inside.make_outages_short(monkeypatch)
-    async with Proxy(dsn) as proxy, served(app_of(proxy.dsn, poll_base="20ms", poll_cap="20ms")) as (_, port):
+    async with (
+        Proxy(dsn) as proxy,
+        served(app_of(proxy.dsn, poll_base="20ms", poll_cap="20ms")) as (_, port),
+    ):
         await proxy.cut()
-        families = await until(lambda: scrape(port), lambda families: families["consecutive_errors"].of() >= 3)
+        families = await until(
+            lambda: scrape(port), lambda families: families["consecutive_errors"].of() >= 3
+        )
         assert families["look_errors_total"].of() >= 3
         assert families["hearing"].of() == 0
         assert families["listener_reconnects_total"].of() == 1
@@ -209,7 +250,9 @@ async def test_a_lost_listener_and_looks_that_fail_are_counted(dsn: str, monkeyp
         assert after["look_errors_total"].of() >= families["look_errors_total"].of()
 
 
-async def test_the_loops_lag_is_measured_and_a_stall_counted_while_the_page_answers(dsn: str, database: Connection) -> None:
+async def test_the_loops_lag_is_measured_and_a_stall_counted_while_the_page_answers(
+    dsn: str, database: Connection
+) -> None:
     """A13"""
     app = app_of(dsn, stall_after=0.2)
     shown: list[Mapping[str, Family]] = []
@@ -223,7 +266,9 @@ async def test_the_loops_lag_is_measured_and_a_stall_counted_while_the_page_answ
         shown.append(await until(lambda: scrape(port), lambda families: families["stalled"].of()))
 
     async with served(app) as (worker, port):
-        watching = asyncio.get_running_loop().run_in_executor(None, lambda: asyncio.run(watch(port)))
+        watching = asyncio.get_running_loop().run_in_executor(
+            None, lambda: asyncio.run(watch(port))
+        )
         await database.execute(INSERT, "blocking", 1)
         await worker.settled(1)
         await watching

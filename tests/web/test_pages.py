@@ -24,9 +24,31 @@ from tests.support.proxy import Proxy
 from tests.support.waiting import until_fetched
 from tests.support.working import runner, working
 
-EXPENSIVE = ("aiohttp", "opentelemetry.sdk", "opentelemetry.exporter", "requests", "google.protobuf")
-CHECKS = ("claiming", "loops", "polling", "listener", "heartbeat", "loop", "missed_rings", "horizon", "postgres")
-A10 = {"polls_per_minute", "jobs_found_per_poll", "claim_success_rate", "claim_latency_ms", "longest_claim_ms"}
+EXPENSIVE = (
+    "aiohttp",
+    "opentelemetry.sdk",
+    "opentelemetry.exporter",
+    "requests",
+    "google.protobuf",
+)
+CHECKS = (
+    "claiming",
+    "loops",
+    "polling",
+    "listener",
+    "heartbeat",
+    "loop",
+    "missed_rings",
+    "horizon",
+    "postgres",
+)
+A10 = {
+    "polls_per_minute",
+    "jobs_found_per_poll",
+    "claim_success_rate",
+    "claim_latency_ms",
+    "longest_claim_ms",
+}
 TASKS = """
 from hybrid_runner import Runner
 from tests.support.waiting import until_fetched
@@ -60,37 +82,65 @@ async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connec
     async with PageServer("127.0.0.1", port) as pages, browser(port) as client:
         assert await client.get("/health") == (
             200,
-            {"healthy": True, "phase": "starting", "version": __version__, "checks": [], "worker": None},
+            {
+                "healthy": True,
+                "phase": "starting",
+                "version": __version__,
+                "checks": [],
+                "worker": None,
+            },
         )
         async with working(app) as running:
             pages.show(running.status)
-            await database.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}')")
+            await database.execute(
+                "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}')"
+            )
             await running.settled(1)
             status, body = await client.get("/health")
-        assert (status, body["healthy"], body["phase"], body["version"]) == (200, True, "running", __version__)
-        assert [(check["name"], check["ok"], bool(check["reason"])) for check in body["checks"]] == [
-            (name, True, True) for name in CHECKS
-        ]
-        assert {check["name"] for check in body["checks"] if check["severity"] != "ok"} <= {"loop"}  # a busy machine is late
+        assert (status, body["healthy"], body["phase"], body["version"]) == (
+            200,
+            True,
+            "running",
+            __version__,
+        )
+        assert [
+            (check["name"], check["ok"], bool(check["reason"])) for check in body["checks"]
+        ] == [(name, True, True) for name in CHECKS]
+        assert {check["name"] for check in body["checks"] if check["severity"] != "ok"} <= {
+            "loop"
+        }  # a busy machine is late
         shown = body["worker"]
-        assert (shown["id"], shown["hearing"], shown["settled"], shown["slots"]) == (running.id, True, {"completed": 1}, 20)
+        assert (shown["id"], shown["hearing"], shown["settled"], shown["slots"]) == (
+            running.id,
+            True,
+            {"completed": 1},
+            20,
+        )
         assert shown["found"]["ring"] == 1
         assert shown["queues"]["default"]["looks"] == shown["looks"] >= 2
         assert set(shown["last_minute"]) == A10
         assert shown["last_minute"]["polls_per_minute"] == shown["looks"]
         assert shown["last_minute"]["jobs_found_per_poll"] == round(1 / shown["looks"], 3)
         assert shown["last_minute"]["claim_success_rate"] == 1
-        assert 0 < shown["last_minute"]["claim_latency_ms"] <= shown["last_minute"]["longest_claim_ms"]
+        assert (
+            0 < shown["last_minute"]["claim_latency_ms"] <= shown["last_minute"]["longest_claim_ms"]
+        )
         assert (shown["consecutive_errors"], shown["missed"]) == (0, 0)
 
 
-async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A9 A11"""
     inside.make_outages_short(monkeypatch)
     port = free_port()
     async with Proxy(dsn) as proxy:
         app = with_a_handler(runner(proxy.dsn, poll_base="20ms", poll_cap="20ms"))
-        async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+        async with (
+            PageServer("127.0.0.1", port) as pages,
+            browser(port) as client,
+            working(app) as running,
+        ):
             pages.show(running.status)
             await proxy.cut()
             ill = await client.until("/health", 503)
@@ -105,12 +155,18 @@ async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(
             assert well.body["worker"]["consecutive_errors"] == 0
 
 
-@pytest.mark.parametrize("name", ["settler", "claimer of default", "poller of default", "heartbeat"])
+@pytest.mark.parametrize(
+    "name", ["settler", "claimer of default", "poller of default", "heartbeat"]
+)
 async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
     """A11"""
     app = with_a_handler(runner(dsn))
     port = free_port()
-    async with PageServer("127.0.0.1", port) as pages, browser(port) as client, working(app) as running:
+    async with (
+        PageServer("127.0.0.1", port) as pages,
+        browser(port) as client,
+        working(app) as running,
+    ):
         pages.show(running.status)
         if name == "heartbeat":  # has a thread
             await inside.stop_beating(running)
@@ -118,7 +174,9 @@ async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
             inside.loop_of(running, name).cancel()
         ill = await client.until("/health", 503)
         said = "only a restart brings back" if name == "heartbeat" else "about to be started again"
-        assert [check["reason"] for check in ill.body["checks"] if not check["ok"]] == [f"ended, and {said}: {name}"]
+        assert [check["reason"] for check in ill.body["checks"] if not check["ok"]] == [
+            f"ended, and {said}: {name}"
+        ]
 
 
 async def test_ready_drops_first_when_a_worker_stops_while_a_job_still_runs(dsn: str) -> None:
@@ -140,7 +198,11 @@ async def test_ready_drops_first_when_a_worker_stops_while_a_job_still_runs(dsn:
         os.kill(os.getpid(), signal.SIGTERM)
         assert (await client.until("/ready", 503)).body == {"ready": False, "phase": "stopping"}
         health = await client.get("/health")
-        assert (health.status, health.body["phase"], health.body["worker"]["running"]) == (200, "stopping", 1)
+        assert (health.status, health.body["phase"], health.body["worker"]["running"]) == (
+            200,
+            "stopping",
+            1,
+        )
         may_end.set()
         await work
 
@@ -148,7 +210,9 @@ async def test_ready_drops_first_when_a_worker_stops_while_a_job_still_runs(dsn:
 async def test_not_ready_while_the_server_is_waited_for(folder: Path) -> None:
     port = free_port()
     async with (
-        worker("tasks:app", "--dsn", NOBODY, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,
+        worker(
+            "tasks:app", "--dsn", NOBODY, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)
+        ) as process,
         browser(port) as client,
     ):
         await process.says("trying again")
@@ -157,13 +221,21 @@ async def test_not_ready_while_the_server_is_waited_for(folder: Path) -> None:
         assert await process.ends() == 0
 
 
-async def test_a_port_in_use_is_one_warning_and_the_worker_works(dsn: str, database: Connection, folder: Path) -> None:
+async def test_a_port_in_use_is_one_warning_and_the_worker_works(
+    dsn: str, database: Connection, folder: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        async with worker("tasks:app", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process:
+        async with worker(
+            "tasks:app", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)
+        ) as process:
             await process.says("listening on default")
-            job = await database.fetchval("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}') RETURNING id")
-            await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", 1, job)
+            job = await database.fetchval(
+                "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('note', '{}') RETURNING id"
+            )
+            await until_fetched(
+                database, "SELECT count(*) FROM hybrid_runner.archive WHERE id = $1", 1, job
+            )
             assert await process.ends() == 0
     [warning] = [line["message"] for line in process.lines if line["level"] == "warning"]
     assert f"port {port}" in warning
@@ -179,7 +251,12 @@ async def test_port_0_serves_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/", 404), ("GET", "/health/more", 404), ("POST", "/health", 405), ("DELETE", "/ready", 405)],
+    [
+        ("GET", "/", 404),
+        ("GET", "/health/more", 404),
+        ("POST", "/health", 405),
+        ("DELETE", "/ready", 405),
+    ],
 )
 async def test_what_is_not_there_is_json_too(method: str, path: str, status: int) -> None:
     port = free_port()
@@ -191,5 +268,7 @@ async def test_what_is_not_there_is_json_too(method: str, path: str, status: int
 
 def test_neither_a_web_server_nor_an_exporter_is_imported_by_the_package() -> None:
     """Clients of the package pay for what they use."""
-    code = f"import sys, hybrid_runner; print([name for name in {EXPENSIVE} if name in sys.modules])"
+    code = (
+        f"import sys, hybrid_runner; print([name for name in {EXPENSIVE} if name in sys.modules])"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -26,7 +26,10 @@ INSERT = (
     "INSERT INTO hybrid_runner.jobs (queue, kind, run_at) "
     "SELECT $1, $2, now() + $3::int * interval '1 hour' FROM generate_series(1, $4::int)"
 )
-ASKING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner scale' AND datname = current_database()"
+ASKING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner scale' AND"
+    " datname = current_database()"
+)
 
 
 def an_app(dsn: str, **settings: Any) -> Runner:
@@ -43,7 +46,11 @@ def an_app(dsn: str, **settings: Any) -> Runner:
 async def served(app: Runner, **queues: int) -> AsyncIterator[tuple[Worker, Browser]]:
     port = free_port()
     jobs = PageDatabase(app.settings, lambda: app.dsn)
-    async with PageServer("127.0.0.1", port, jobs=jobs) as pages, browser(port) as client, working(app, queues) as worker:
+    async with (
+        PageServer("127.0.0.1", port, jobs=jobs) as pages,
+        browser(port) as client,
+        working(app, queues) as worker,
+    ):
         pages.show(worker.status)
         yield worker, client
 
@@ -56,16 +63,22 @@ async def test_it_follows_the_backlog_within_two_seconds(dsn: str, database: Con
         await database.execute(INSERT, "busy", "wait", 1, 100)
         await database.execute(INSERT, "nobodys", "unknown", 0, 401)
         answer = await until(
-            lambda: client.get("/scale"), lambda seen: seen.body.get("running") == 4 and len(seen.body["queues"]) == 2, patience=5
+            lambda: client.get("/scale"),
+            lambda seen: seen.body.get("running") == 4 and len(seen.body["queues"]) == 2,
+            patience=5,
         )
         assert answer.body == {
-            "wanted": 21, "backlog": 407, "running": 4, "slots": 4, "workers": 1,
+            "wanted": 21,
+            "backlog": 407,
+            "running": 4,
+            "slots": 4,
+            "workers": 1,
             "queues": {
                 "busy": {"backlog": 6, "running": 4, "slots": 4, "workers": 1, "wanted": 3},
                 # Nobody works on it: a worker would have 20 slots, as the settings say.
                 "nobodys": {"backlog": 401, "running": 0, "slots": 0, "workers": 0, "wanted": 21},
             },
-        }  # fmt: skip
+        }
         assert (await client.get("/scale?queue=busy")).body["wanted"] == 3
         missing = await client.get("/scale?queue=none")
         assert (missing.status, missing.body["error"]) == (404, "there is no queue 'none'")
@@ -91,7 +104,9 @@ async def test_however_many_ask_it_is_one_question_and_one_connection(
         assert len(asked) == 1
 
 
-async def test_a_connection_that_nobody_uses_is_closed(dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_nobody_uses_is_closed(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scale, "_LINGER", 0.2)
     monkeypatch.setattr(scale, "_FRESH", 0.0)  # the second answer is not the first once more
     async with served(an_app(dsn), busy=4) as (_, client):
@@ -112,10 +127,14 @@ async def test_while_postgres_is_away_it_says_so_and_metrics_are_served(dsn: str
 
 async def test_before_the_embedded_postgres_is_started_it_is_503() -> None:
     port, app = free_port(), Runner()
-    async with PageServer("127.0.0.1", port, jobs=PageDatabase(app.settings, lambda: None)), browser(port) as client:
+    async with (
+        PageServer("127.0.0.1", port, jobs=PageDatabase(app.settings, lambda: None)),
+        browser(port) as client,
+    ):
         assert await client.get("/scale") == (
-            503, {"error": "the queues cannot be counted: the embedded Postgres is not started yet"}
-        )  # fmt: skip
+            503,
+            {"error": "the queues cannot be counted: the embedded Postgres is not started yet"},
+        )
 
 
 async def test_a_paused_queue_wants_no_more_than_it_runs(dsn: str, database: Connection) -> None:
@@ -129,7 +148,9 @@ async def test_a_paused_queue_wants_no_more_than_it_runs(dsn: str, database: Con
 async def test_a_reader_may_ask_and_a_producer_may_not(dsn: str, database: Connection) -> None:
     await database.execute(INSERT, "busy", "wait", 0, 201)
     await database.execute("SET ROLE hybrid_runner_reader")
-    assert await database.fetchval("SELECT coalesce(max(wanted), 0) FROM hybrid_runner.scale()") == 2
+    assert (
+        await database.fetchval("SELECT coalesce(max(wanted), 0) FROM hybrid_runner.scale()") == 2
+    )
     await database.execute("RESET ROLE")
     await database.execute("SET ROLE hybrid_runner_producer")
     with pytest.raises(Exception, match="permission denied"):

@@ -1,4 +1,6 @@
-"""What the stream decides without a database: names of events, messages from strangers, what one reader is sent."""
+"""What the stream decides without a database: names of events, messages from strangers, what one
+reader is sent.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,23 @@ LATER = NOW + timedelta(minutes=1)
 
 def standing(state: str = "queued", **fields: Any) -> JobSnapshot:
     usual = JobSnapshot(
-        id=1, queue="default", kind="note", state=State(state), version=1, priority=5, attempt=0, snoozes=0,
-        max_attempts=None, run_at=NOW, worker_id=None, started_at=None, finished_at=None, progress=None,
-        cancel_requested_at=None, created_at=NOW,
-    )  # fmt: skip
+        id=1,
+        queue="default",
+        kind="note",
+        state=State(state),
+        version=1,
+        priority=5,
+        attempt=0,
+        snoozes=0,
+        max_attempts=None,
+        run_at=NOW,
+        worker_id=None,
+        started_at=None,
+        finished_at=None,
+        progress=None,
+        cancel_requested_at=None,
+        created_at=NOW,
+    )
     return usual._replace(**fields)
 
 
@@ -56,7 +71,9 @@ RUNS = standing("running", version=2, attempt=1, started_at=NOW)
         (standing(), standing("cancelled", version=2), "cancelled"),
     ],
 )
-def test_an_event_is_named_by_what_has_happened(before: JobSnapshot | None, now: JobSnapshot, name: str) -> None:
+def test_an_event_is_named_by_what_has_happened(
+    before: JobSnapshot | None, now: JobSnapshot, name: str
+) -> None:
     """B13"""
     assert happening(before, now, NOW) == name
 
@@ -68,10 +85,18 @@ def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        "", " ", "images", "images thumb 0", "images thumb x 1", "images thumb 0 -1", "a b 0 \u0664", "a b 0 " + "9" * 20,
-        "a b 0 9223372036854775808", "a b 9223372036854775808 1",
+        "",
+        " ",
+        "images",
+        "images thumb 0",
+        "images thumb x 1",
+        "images thumb 0 -1",
+        "a b 0 \u0664",
+        "a b 0 " + "9" * 20,
+        "a b 0 9223372036854775808",
+        "a b 9223372036854775808 1",
     ],
-)  # fmt: skip
+)
 def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
     assert CHANGES.read(payload) is None
 
@@ -138,9 +163,15 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
 @pytest.mark.parametrize(
     ("wish", "covers"),
     [
-        (Subscription(), True), (Subscription(queue="images"), True), (Subscription(kind="thumb"), True), (Subscription(None, "images", "thumb"), True),
-        (Subscription(queue="other"), False), (Subscription(kind="other"), False), (Subscription(None, "images", "other"), False), (Subscription(7), False),
+        (Subscription(), True),
+        (Subscription(queue="images"), True),
+        (Subscription(kind="thumb"), True),
+        (Subscription(None, "images", "thumb"), True),
+        (Subscription(queue="other"), False),
+        (Subscription(kind="other"), False),
+        (Subscription(None, "images", "other"), False),
+        (Subscription(7), False),
     ],
-)  # fmt: skip
+)
 def test_a_wish_covers_its_queue_and_its_kind(subscription: Subscription, covers: bool) -> None:
     assert subscription.covers("images", "thumb") is covers

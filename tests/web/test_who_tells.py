@@ -13,7 +13,10 @@ from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 from tests.web.test_events import INSERT, PAUSED, READERS, told_only
 
-SET = "SELECT setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1)"
+SET = (
+    "SELECT setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) *"
+    " 1000)::bigint + $1)"
+)
 LOST = """
 UPDATE hybrid_runner.jobs SET
     state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody', started_at = clock_timestamp(),
@@ -21,7 +24,9 @@ UPDATE hybrid_runner.jobs SET
 WHERE id = $1
 """
 LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'lost'"
-"""The next heartbeat may have done that already, before it was lost, and would do it again in ten minutes."""
+"""The next heartbeat may have done that already, before it was lost, and would do it again in ten
+minutes.
+"""
 
 __all__ = ["told_only"]
 
@@ -40,14 +45,18 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
             assert (await seen.until("retried")).data["attempt"] == 1
 
 
-async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(dsn: str, database: Connection) -> None:
+async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(
+    dsn: str, database: Connection
+) -> None:
     """A5 B6: by the functions themselves; the worker here does not know that somebody reads."""
     steps = Stepwise(dsn)
     async with listening(dsn, messages.CHANGES) as said, working(steps.app) as worker:
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")
-        await until_fetched(database, "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", "running", running)
+        await until_fetched(
+            database, "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", "running", running
+        )
         assert await said.so_far() == []
         await database.execute(PAUSED)
         await database.fetchval(SET, 60_000)
@@ -64,8 +73,13 @@ async def test_a_new_worker_asks_whether_somebody_reads(dsn: str, database: Conn
         await until(lambda: inside.knows_of_readers(worker))
 
 
-@pytest.mark.parametrize(("ahead", "read"), [(50_000, True), (0, False), (-1000, False), (3_600_000, False), (2**61, False)])
-async def test_an_announcement_of_readers_believes_no_clock_that_was_set(database: Connection, ahead: int, read: bool) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "read"),
+    [(50_000, True), (0, False), (-1000, False), (3_600_000, False), (2**61, False)],
+)
+async def test_an_announcement_of_readers_believes_no_clock_that_was_set(
+    database: Connection, ahead: int, read: bool
+) -> None:
     """It is a lease of a minute at most: whoever set it for longer had another clock."""
     await database.fetchval(SET, ahead)
     assert (await database.fetchval(f"{READERS} > 0")) is read

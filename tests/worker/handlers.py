@@ -1,4 +1,6 @@
-"""An app whose handlers run in all three executors; at the top of a module, so that processes can import it."""
+"""An app whose handlers run in all three executors; at the top of a module, so that processes can
+import it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ async def add(payload: Pair) -> int:
 @app.job("add_in_thread")
 def add_in_thread(payload: Triple, job: Job) -> dict[str, Any]:
     job.progress(0.5, "half")
-    return {"sum": payload.left + payload.middle + payload.right, "main": threading.current_thread() is threading.main_thread()}
+    return {
+        "sum": payload.left + payload.middle + payload.right,
+        "main": threading.current_thread() is threading.main_thread(),
+    }
 
 
 @app.job("add_in_process", executor="process")

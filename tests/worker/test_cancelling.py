@@ -53,7 +53,9 @@ async def test_the_reason_of_a_cancel_is_kept(dsn: str) -> None:
         assert len((await handle.get()).errors) == 1
 
 
-async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(dsn: str, database: Connection) -> None:
+async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(
+    dsn: str, database: Connection
+) -> None:
     """The statement commits, then the connection dies before the answer arrives."""
     app = runner(dsn)
 
@@ -83,7 +85,9 @@ async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(d
 async def test_a_caller_whose_connection_has_its_own_json_codec_stores_the_same(dsn: str) -> None:
     app = runner(dsn)
     connection = await connect(dsn)
-    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+    )
     async with app:
         one = await app.enqueue("k", {"a": 1}, data={"b": 2}, connection=connection)
         [many] = await app.enqueue_many("k", [{"a": 1}], connection=connection)
@@ -98,11 +102,21 @@ async def test_many_jobs_for_later_are_later(dsn: str, database: Connection) -> 
     app = runner(dsn)
     async with app:
         await app.enqueue_many("k", [{}, NewJob("k"), NewJob("k", key="x")], delay="1h")
-        await app.enqueue_many("k", [NewJob("k", delay=timedelta(hours=1)), NewJob("k", key="y", delay=timedelta(hours=1))])
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > now() + interval '50 min'") == 5
+        await app.enqueue_many(
+            "k",
+            [NewJob("k", delay=timedelta(hours=1)), NewJob("k", key="y", delay=timedelta(hours=1))],
+        )
+    assert (
+        await database.fetchval(
+            "SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > now() + interval '50 min'"
+        )
+        == 5
+    )
 
 
-async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(dsn: str, database: Connection) -> None:
+async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn, heartbeat="100ms")
     started = asyncio.Event()
 
@@ -114,17 +128,23 @@ async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(dsn: str, 
     async with working(app):
         handle = await app.enqueue(hang, {})
         await started.wait()
-        await database.execute("UPDATE hybrid_runner.jobs SET cancel_requested_at = now() WHERE id = $1", handle.id)
+        await database.execute(
+            "UPDATE hybrid_runner.jobs SET cancel_requested_at = now() WHERE id = $1", handle.id
+        )
         with pytest.raises(JobCancelled):
             await handle.wait(10)
 
 
-async def test_a_job_whose_cancelling_was_asked_for_is_not_retried(dsn: str, database: Connection) -> None:
+async def test_a_job_whose_cancelling_was_asked_for_is_not_retried(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
 
     @app.job("fails")
     async def fails(payload: dict[str, int], job: Job) -> None:
-        await database.execute("UPDATE hybrid_runner.jobs SET cancel_requested_at = now() WHERE id = $1", job.id)
+        await database.execute(
+            "UPDATE hybrid_runner.jobs SET cancel_requested_at = now() WHERE id = $1", job.id
+        )
         raise ValueError("after that")
 
     async with working(app):

@@ -1,4 +1,6 @@
-"""What the log says of jobs: ordinary ones in sum, others one by one, and all of them at debug level (A12)."""
+"""What the log says of jobs: ordinary ones in sum, others one by one, and all of them at debug
+level (A12).
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def completed(number: int = 1, queue: str = "default") -> Finished:
 
 
 def failed(number: int = 1) -> Finished:
-    return Finished(claim(number, traceparent=f"00-{TRACE}-00f067aa0ba902b7-01"), State.FAILED, error=ERROR)
+    return Finished(
+        claim(number, traceparent=f"00-{TRACE}-00f067aa0ba902b7-01"), State.FAILED, error=ERROR
+    )
 
 
 @pytest.fixture
@@ -61,7 +65,9 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(said: pytest.LogCaptureFixture) -> None:
+def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(
+    said: pytest.LogCaptureFixture,
+) -> None:
     """A12"""
     job_log = JobLog()
     wrote(job_log, *(completed(number) for number in range(1, 1001)))
@@ -69,22 +75,29 @@ def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(sai
     assert not said.messages
     job_log.summarise()
     first, second = said.messages
-    assert first.startswith("default: 1,000 completed in the last 0.0 s; they ran p50 501.0 ms, p99 991.0 ms")
+    assert first.startswith(
+        "default: 1,000 completed in the last 0.0 s; they ran p50 501.0 ms, p99 991.0 ms"
+    )
     assert second.startswith("images: 1 completed in the last")
     assert (said.records[0].settled, said.records[0].queue) == ({"completed": 1000}, "default")  # type: ignore[attr-defined]
     job_log.summarise()
     assert len(said.messages) == 2  # nothing has happened since
 
 
-def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trace(said: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trace(
+    said: pytest.LogCaptureFixture,
+) -> None:
     """A12"""
     job_log = JobLog()
     wrote(
-        job_log, completed(), failed(2), Finished(claim(3), State.CANCELLED),
+        job_log,
+        completed(),
+        failed(2),
+        Finished(claim(3), State.CANCELLED),
         Requeued(claim(4), timedelta(seconds=3), charged=True, why="retry", error=ERROR),
         Requeued(claim(5), timedelta(seconds=2), charged=False, why="snooze"),
         Requeued(claim(6), timedelta(0), charged=False, why="release"),
-    )  # fmt: skip
+    )
     assert [(record.levelname, record.getMessage()) for record in said.records] == [
         ("ERROR", "note failed for good, attempt 2 of 5: ValueError: no such thing"),
         ("WARNING", "note was cancelled, attempt 2 of 5"),
@@ -93,14 +106,20 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
         ("INFO", "note is given back, the attempt is not charged"),
     ]
     assert [record.event for record in said.records] == [  # type: ignore[attr-defined]
-        "job.failed", "job.cancelled", "job.retried", "job.snoozed", "job.released",
-    ]  # fmt: skip
+        "job.failed",
+        "job.cancelled",
+        "job.retried",
+        "job.snoozed",
+        "job.released",
+    ]
     assert [record.job for record in said.records] == [2, 3, 4, 5, 6]  # type: ignore[attr-defined]
     assert said.records[0].trace_id == TRACE  # type: ignore[attr-defined]
     assert not hasattr(said.records[1], "trace_id")
 
 
-def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(said: pytest.LogCaptureFixture) -> None:
+def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(
+    said: pytest.LogCaptureFixture,
+) -> None:
     """A12"""
     job_log = JobLog()
     for number in range(100):
@@ -131,7 +150,9 @@ def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptur
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
 
 
-def test_the_start_names_the_kinds_and_where_sync_handlers_run(said: pytest.LogCaptureFixture) -> None:
+def test_the_start_names_the_kinds_and_where_sync_handlers_run(
+    said: pytest.LogCaptureFixture,
+) -> None:
     def handler(payload: object) -> None: ...
 
     def registry(count: int) -> Registry:
@@ -162,7 +183,11 @@ def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture)
     """A12"""
     said.set_level(logging.DEBUG, "hybrid_runner.worker")
     job_log = JobLog()
-    wrote(job_log, *(completed(number) for number in range(50)), *(failed(number) for number in range(50)))
+    wrote(
+        job_log,
+        *(completed(number) for number in range(50)),
+        *(failed(number) for number in range(50)),
+    )
     assert len(said.messages) == 100
     job_log.summarise()
     assert "without" not in said.messages[-1]
@@ -171,11 +196,16 @@ def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture)
 @pytest.mark.parametrize(
     ("traceparent", "trace_id"),
     [
-        (None, None), ("", None), ("00-short", None), (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
+        (None, None),
+        ("", None),
+        ("00-short", None),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
         (f"00-{TRACE}-00f067aa0ba902b7-01", TRACE),
     ],
-)  # fmt: skip
-def test_a_job_that_came_with_a_trace_is_logged_with_it(traceparent: str | None, trace_id: str | None) -> None:
+)
+def test_a_job_that_came_with_a_trace_is_logged_with_it(
+    traceparent: str | None, trace_id: str | None
+) -> None:
     assert trace_id_of(claim(traceparent=traceparent)) == trace_id
     assert about(claim(traceparent=traceparent), "job.failed").get("trace_id") == trace_id
 

@@ -37,7 +37,11 @@ class QuietBell:
 
     def __init__(self, *, hearing: bool) -> None:
         self.hearing = hearing
-        self._answers = {query("mark_in_flight"): 1, query("inserts_ended"): True, query("mute_bell"): False}
+        self._answers = {
+            query("mark_in_flight"): 1,
+            query("inserts_ended"): True,
+            query("mute_bell"): False,
+        }
 
     async def fetch(self, text: str, /, *_args: Any) -> Any:
         return [[self._answers.get(text)]]
@@ -64,11 +68,18 @@ class Answers:
 async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
     settings, pace = Settings(), Pace(timedelta(seconds=60), timedelta(seconds=60), 1)
-    reasons = Reasons(wake, Slots(5), Timer(wake, furthest=timedelta(seconds=60)), Poller(wake, deaf=pace, hearing=pace))
+    reasons = Reasons(
+        wake,
+        Slots(5),
+        Timer(wake, furthest=timedelta(seconds=60)),
+        Poller(wake, deaf=pace, hearing=pace),
+    )
     members = Members(Identity("alone", settings.work.lease), "kinds")
     members.kinds_differ = False
     bell = QuietBell(hearing=hearing)
-    claimer = Claimer("default", settings, reasons, Answers(look), bell, members, lambda _claims, _slots: None, ())
+    claimer = Claimer(
+        "default", settings, reasons, Answers(look), bell, members, lambda _claims, _slots: None, ()
+    )
     task = asyncio.create_task(claimer.run())
     yield claimer
     task.cancel()
@@ -76,17 +87,24 @@ async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIte
 
 
 def test_a_stronger_reason_does_not_hide_that_the_timer_has_to_be_set() -> None:
-    """A job for later was announced, and before anybody listened a poll came: its time must be asked for all the same."""
+    """A job for later was announced, and before anybody listened a poll came: its time must be
+    asked for all the same.
+    """
     wake = Wake()
     wake.up(Reason.LATER)
     wake.up(Reason.SWEEP)
     assert [wake.later(), wake.later()] == [True, False]
     asleep = BellState(Mode.ASLEEP, has_sleep_lock=True)
-    assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (asleep, doorbell.Look(sweep=True, timer=True))
+    assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (
+        asleep,
+        doorbell.Look(sweep=True, timer=True),
+    )
 
 
 async def test_a_ring_during_a_look_causes_another_look() -> None:
-    """The flag is lowered before the look: what was inserted during it may not have been seen by it."""
+    """The flag is lowered before the look: what was inserted during it may not have been seen by
+    it.
+    """
     wake, looks = Wake(), asyncio.Queue[int]()
 
     async def look(free: int) -> list[Claim]:
@@ -120,7 +138,9 @@ async def test_a_look_that_failed_is_repeated_after_a_pause_without_another_reas
 
 
 class NotedWake(Wake):
-    """A flag whose waits with an end are over at once, and noted; one without an end is over by a ring."""
+    """A flag whose waits with an end are over at once, and noted; one without an end is over by a
+    ring.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,12 +159,35 @@ class NotedWake(Wake):
 
 def due_job(known_for: timedelta) -> Claim:
     """A job that was put in so long before it was due."""
-    return Claim(1, "default", "noop", 5, "{}", None, None, DUE, 5, None, None, None, 1, 1, DUE, DUE - known_for)
+    return Claim(
+        1,
+        "default",
+        "noop",
+        5,
+        "{}",
+        None,
+        None,
+        DUE,
+        5,
+        None,
+        None,
+        None,
+        1,
+        1,
+        DUE,
+        DUE - known_for,
+    )
 
 
-@pytest.mark.parametrize(("known_for", "pause"), [(timedelta(seconds=1), TOGETHER), (timedelta(0), 0.0)])
-async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(known_for: timedelta, pause: float) -> None:
-    """Snoozed jobs come due one by one; a look for each costs more than they do. An insert that is due at once does not wait."""
+@pytest.mark.parametrize(
+    ("known_for", "pause"), [(timedelta(seconds=1), TOGETHER), (timedelta(0), 0.0)]
+)
+async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(
+    known_for: timedelta, pause: float
+) -> None:
+    """Snoozed jobs come due one by one; a look for each costs more than they do. An insert that is
+    due at once does not wait.
+    """
     wake = NotedWake()
 
     async def look(_free: int) -> list[Claim]:

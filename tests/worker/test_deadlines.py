@@ -1,4 +1,6 @@
-"""Time-outs: the heap of them alone, and what becomes of handlers that answer to theirs in odd ways."""
+"""Time-outs: the heap of them alone, and what becomes of handlers that answer to theirs in odd
+ways.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ SHORT = timedelta(milliseconds=20)
 class Timed:
     """Something with a time-out; `then` is done when it expires."""
 
-    def __init__(self, name: str, expired: list[str], then: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, name: str, expired: list[str], then: Callable[[], None] = lambda: None
+    ) -> None:
         self.ended = False
         self.name = name
         self.rang = asyncio.Event()
@@ -92,7 +96,9 @@ async def test_one_that_has_ended_never_expires(deadlines: Deadlines) -> None:
     assert expired == ["last"]
 
 
-async def test_one_that_ends_while_another_expires_does_not_expire_after_it(deadlines: Deadlines) -> None:
+async def test_one_that_ends_while_another_expires_does_not_expire_after_it(
+    deadlines: Deadlines,
+) -> None:
     expired = list[str]()
     second, last = Timed("second", expired), Timed("last", expired)
     first = Timed("first", expired, then=lambda: end(deadlines, second))
@@ -120,7 +126,9 @@ async def test_after_closing_nothing_expires(deadlines: Deadlines) -> None:
     assert expired == ["later"]
 
 
-async def test_attempts_that_end_long_before_their_time_outs_keep_no_memory(deadlines: Deadlines) -> None:
+async def test_attempts_that_end_long_before_their_time_outs_keep_no_memory(
+    deadlines: Deadlines,
+) -> None:
 
     expired = list[str]()
     most = 0
@@ -165,14 +173,42 @@ class Running:
     def __init__(self, handler: Handler, *, timeout: timedelta = SHORT) -> None:
         registry, self.settled, self.slots = Registry(), list[Settlement](), Slots(1)
         registry.add(
-            make_kind(handler, name="odd", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy())
+            make_kind(
+                handler,
+                name="odd",
+                queue="default",
+                executor=None,
+                max_attempts=5,
+                timeout=None,
+                retry=RetryPolicy(),
+            )
         )
         report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
         self.executor = Executor(
-            registry, HandlerPools(threads=1, processes=1, report=report), self.settled.append, report, Tracing(str)
+            registry,
+            HandlerPools(threads=1, processes=1, report=report),
+            self.settled.append,
+            report,
+            Tracing(str),
         )
         now = datetime.now(UTC)
-        claim = Claim(1, "default", "odd", 5, "{}", None, None, now, 5, timeout.total_seconds(), None, None, 1, 1, now)
+        claim = Claim(
+            1,
+            "default",
+            "odd",
+            5,
+            "{}",
+            None,
+            None,
+            now,
+            5,
+            timeout.total_seconds(),
+            None,
+            None,
+            1,
+            1,
+            now,
+        )
         self.executor.start([claim], self.slots)
 
     async def end(self) -> Settlement:
@@ -199,7 +235,11 @@ async def test_a_handler_that_swallows_its_time_out_and_returns_has_completed() 
 
     settlement = await Running(swallow).end()
     assert isinstance(settlement, Finished)
-    assert (settlement.state, settlement.result, settlement.error) == (State.COMPLETED, '"what there was"', None)
+    assert (settlement.state, settlement.result, settlement.error) == (
+        State.COMPLETED,
+        '"what there was"',
+        None,
+    )
 
 
 async def test_a_handler_can_go_on_after_it_swallowed_its_time_out() -> None:
@@ -208,7 +248,10 @@ async def test_a_handler_can_go_on_after_it_swallowed_its_time_out() -> None:
             await forever()
         except asyncio.CancelledError:
             await asyncio.sleep(0)
-            async with asyncio.timeout(5), asyncio.TaskGroup() as group:  # what counts cancellations is not confused
+            async with (
+                asyncio.timeout(5),
+                asyncio.TaskGroup() as group,
+            ):  # what counts cancellations is not confused
                 group.create_task(asyncio.sleep(0))
         return "tidied up"
 
@@ -242,9 +285,13 @@ async def test_an_attempt_out_of_time_is_charged_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "state"), [(Stopped.CANCEL, State.CANCELLED), (Stopped.SHUTDOWN, None)], ids=["cancel", "shutdown"]
+    ("why", "state"),
+    [(Stopped.CANCEL, State.CANCELLED), (Stopped.SHUTDOWN, None)],
+    ids=["cancel", "shutdown"],
 )
-async def test_a_job_that_runs_out_of_time_while_it_is_being_stopped_was_stopped(why: Stopped, state: State | None) -> None:
+async def test_a_job_that_runs_out_of_time_while_it_is_being_stopped_was_stopped(
+    why: Stopped, state: State | None
+) -> None:
     started, cleaning = asyncio.Event(), asyncio.Event()
 
     async def clean_up_for_long(payload: dict[str, Any]) -> None:
@@ -286,7 +333,9 @@ async def test_a_job_that_is_cancelled_while_it_cleans_up_after_its_time_out_is_
     assert settlement.state is State.CANCELLED
 
 
-@pytest.mark.parametrize("error", [TimeoutError("the other side was slow"), ValueError("while cleaning up")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [TimeoutError("the other side was slow"), ValueError("while cleaning up")], ids=repr
+)
 async def test_what_a_handler_raises_at_its_time_out_is_its_own_error(error: Exception) -> None:
     async def raise_it(payload: dict[str, Any]) -> None:
         try:

@@ -1,4 +1,6 @@
-"""A worker that no ring reaches, its fallback poll minutes away: it still knows what it did itself."""
+"""A worker that no ring reaches, its fallback poll minutes away: it still knows what it did
+itself.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,16 @@ from tests.support import inside
 from tests.support.waiting import equals, until
 from tests.support.working import runner, working
 
-DEAD_END: dict[str, Any] = {"listen_dsn": "postgresql://nobody@127.0.0.1:1/nowhere", "poll_base": "5m", "poll_cap": "5m"}
+DEAD_END: dict[str, Any] = {
+    "listen_dsn": "postgresql://nobody@127.0.0.1:1/nowhere",
+    "poll_base": "5m",
+    "poll_cap": "5m",
+}
 
 
-async def test_a_deaf_worker_finds_at_its_start_what_is_there(dsn: str, database: Connection) -> None:
+async def test_a_deaf_worker_finds_at_its_start_what_is_there(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn, **DEAD_END)
 
     @app.job("note")
@@ -61,7 +69,9 @@ async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) 
         inside.replace_finish(worker, held)
         await app.enqueue_many(note, [{} for _ in range(40)])
         # nothing runs and there is no room: it does not go on by itself
-        await until(lambda: (worker.status().pending_settlements, worker.status().running), equals((4, 0)))
+        await until(
+            lambda: (worker.status().pending_settlements, worker.status().running), equals((4, 0))
+        )
         await until(lambda: worker.status().queues[0].mode, equals("full"))
         assert len(ran) <= 8
         taking.set()

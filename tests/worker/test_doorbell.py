@@ -1,4 +1,6 @@
-"""The doorbell with real workers on a real Postgres: whoever sleeps is rung for, and whoever looks is left alone."""
+"""The doorbell with real workers on a real Postgres: whoever sleeps is rung for, and whoever looks
+is left alone.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,15 @@ async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_its_lis
 ) -> None:
     async with working(Handlers(dsn).app) as worker:
         await until_asleep(database, worker)
-        assert [row["pid"] for row in await database.fetch(SLEEPERS)] == [await listeners_pid(worker)]
+        assert [row["pid"] for row in await database.fetch(SLEEPERS)] == [
+            await listeners_pid(worker)
+        ]
     assert not await database.fetch(SLEEPERS)
 
 
-async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps_again(dsn: str, database: Connection) -> None:
+async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps_again(
+    dsn: str, database: Connection
+) -> None:
     jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
     async with working(jobs.app) as worker, listening(dsn) as rings:
         await database.fetchval(INSERT, "note")
@@ -60,14 +66,19 @@ async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps
         ids = [await database.fetchval(INSERT, "note") for _ in range(20)]
         assert sorted([await jobs.next() for _ in ids]) == ids
         assert await rings.so_far() == []
-        assert found_without_poll(worker) <= {"ring", "look"}  # `ring`: our own, by which we heard what was rung until then
+        assert found_without_poll(worker) <= {
+            "ring",
+            "look",
+        }  # `ring`: our own, by which we heard what was rung until then
         await until_asleep(database, worker)
         await database.fetchval(INSERT, "note")
         await jobs.next()
         assert await rings.so_far() == [""]
 
 
-async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks(dsn: str, database: Connection) -> None:
+async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks(
+    dsn: str, database: Connection
+) -> None:
     jobs = Handlers(dsn, mute_lease="5s", mute_renewal="20ms", full_help_after="5ms")
     async with working(jobs.app, {"default": 1}) as worker, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
@@ -88,7 +99,11 @@ async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
 async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_without_a_ring(
-    dsn: str, database: Connection, another: Open, isolation: Literal["read_committed", "repeatable_read"], end: str
+    dsn: str,
+    database: Connection,
+    another: Open,
+    isolation: Literal["read_committed", "repeatable_read"],
+    end: str,
 ) -> None:
     jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
     producer = await another()
@@ -120,7 +135,9 @@ async def mute(database: Connection, milliseconds: int) -> None:
     )
 
 
-async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(dsn: str, database: Connection, another: Open) -> None:
+async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(
+    dsn: str, database: Connection, another: Open
+) -> None:
     jobs = Handlers(dsn, heartbeat="200ms", falling_pause_max="20ms")
     producers = [await another(), await another()]
     async with working(jobs.app) as worker, listening(dsn) as rings:
@@ -130,7 +147,9 @@ async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(dsn: s
         for transaction in transactions:
             await transaction.start()
         ids = [await producer.fetchval(INSERT, "note") for producer in producers]
-        await mute(database, -1)  # its owner has died: a heartbeat makes the worker fall asleep anew
+        await mute(
+            database, -1
+        )  # its owner has died: a heartbeat makes the worker fall asleep anew
         for transaction, job_id in zip(transactions, ids, strict=True):
             await until_looking_as_it_falls(worker)
             await transaction.commit()
@@ -150,7 +169,9 @@ async def test_a_ring_for_help_makes_a_sleeper_wait_for_what_the_undone_mute_kep
         await mute(database, 60_000)
         async with producer.transaction():
             job_id = await producer.fetchval(INSERT, "note")
-            [undone] = await database.fetch("SELECT hybrid_runner.mute_bell('default', 60000, 'full', false) AS undone")
+            [undone] = await database.fetch(
+                "SELECT hybrid_runner.mute_bell('default', 60000, 'full', false) AS undone"
+            )
             assert undone["undone"]
             await until_looking_as_it_falls(worker)
         assert await jobs.next() == job_id
@@ -158,7 +179,9 @@ async def test_a_ring_for_help_makes_a_sleeper_wait_for_what_the_undone_mute_kep
         await until_asleep(database, worker)
 
 
-async def test_an_insert_with_an_old_snapshot_reads_the_newest_bell(dsn: str, database: Connection, another: Open) -> None:
+async def test_an_insert_with_an_old_snapshot_reads_the_newest_bell(
+    dsn: str, database: Connection, another: Open
+) -> None:
     """REPEATABLE READ: muted when it began, open when it inserts."""
     jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG)
     producer = await another()
@@ -188,7 +211,10 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        await until(lambda: database.fetch(SLEEPERS), lambda rows: rows and lost not in [row["pid"] for row in rows])
+        await until(
+            lambda: database.fetch(SLEEPERS),
+            lambda rows: rows and lost not in [row["pid"] for row in rows],
+        )
         assert await listeners_pid(worker) != lost
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
@@ -208,11 +234,35 @@ async def test_a_listener_that_is_kept_away_makes_it_deaf(dsn: str, database: Co
 
 
 NONSENSE = [
-    "xyzzy", "two words", " ", "pass", "pass now", "pass now 1", "pass now 1 2 3", "pass now -1 0", "pass now 1.5 x",
-    f"pass now {'9' * 30} 0", f"pass now 0 {'9' * 30}", "pass later 0 0", "pass  0 0", "pass now ² ²", "pass now \u0661 \u0660",
-    "gone", "gone ", "gone a b", "gone nobody", "cancel", "cancel x", f"cancel {'9' * 40}", "help me", "HELP", "later later",
-    "x" * 7999, "\n", "'; DROP TABLE jobs; --",
-]  # fmt: skip
+    "xyzzy",
+    "two words",
+    " ",
+    "pass",
+    "pass now",
+    "pass now 1",
+    "pass now 1 2 3",
+    "pass now -1 0",
+    "pass now 1.5 x",
+    f"pass now {'9' * 30} 0",
+    f"pass now 0 {'9' * 30}",
+    "pass later 0 0",
+    "pass  0 0",
+    "pass now ² ²",
+    "pass now \u0661 \u0660",
+    "gone",
+    "gone ",
+    "gone a b",
+    "gone nobody",
+    "cancel",
+    "cancel x",
+    f"cancel {'9' * 40}",
+    "help me",
+    "HELP",
+    "later later",
+    "x" * 7999,
+    "\n",
+    "'; DROP TABLE jobs; --",
+]
 
 
 async def test_nonsense_on_the_channel_does_no_harm(dsn: str, database: Connection) -> None:
@@ -230,29 +280,42 @@ async def test_nonsense_on_the_channel_does_no_harm(dsn: str, database: Connecti
 
 
 @asynccontextmanager
-async def two_asleep(database: Connection, jobs: Handlers, slots: int = 20) -> AsyncIterator[list[Worker]]:
+async def two_asleep(
+    database: Connection, jobs: Handlers, slots: int = 20
+) -> AsyncIterator[list[Worker]]:
     async with jobs.app, AsyncExitStack() as stack:
-        workers = [await stack.enter_async_context(jobs.app.worker({"default": slots})) for _ in range(2)]
+        workers = [
+            await stack.enter_async_context(jobs.app.worker({"default": slots})) for _ in range(2)
+        ]
         await until_asleep(database, *workers)
         yield workers
 
 
-async def test_what_was_quiet_under_the_mute_of_a_dead_worker_is_found_by_a_heartbeat(dsn: str, database: Connection) -> None:
+async def test_what_was_quiet_under_the_mute_of_a_dead_worker_is_found_by_a_heartbeat(
+    dsn: str, database: Connection
+) -> None:
     jobs = Handlers(dsn, heartbeat="500ms")
     async with two_asleep(database, jobs) as workers, listening(dsn) as rings:
         async with database.transaction():
             await mute(database, 300)
             job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        assert found_without_poll(*workers) <= {"expired", "sweep"}  # `sweep` if the beats came so late that it was overdue
+        assert found_without_poll(*workers) <= {
+            "expired",
+            "sweep",
+        }  # `sweep` if the beats came so late that it was overdue
         assert await rings.so_far() == []
         await until_asleep(database, *workers)
 
 
-async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: str, database: Connection) -> None:
+async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(
+    dsn: str, database: Connection
+) -> None:
     jobs = Handlers(dsn, heartbeat="300ms")
     async with two_asleep(database, jobs) as workers:
-        await database.execute("ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs")
+        await database.execute(
+            "ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs"
+        )
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
         assert found_without_poll(*workers) == {"sweep"}
@@ -261,7 +324,9 @@ async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(dsn: 
 # --- one is full or leaves, another one sleeps
 
 
-async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, database: Connection) -> None:
+async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(
+    dsn: str, database: Connection
+) -> None:
     """Its mute is undone, and the help it rings for covers what was quiet until then."""
     jobs = Handlers(dsn, **EASILY_AWAKE, full_help_after="1m", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
@@ -291,7 +356,9 @@ async def test_a_sleeper_gets_at_once_what_a_full_worker_cannot_take(dsn: str, d
 async def test_a_sleeper_that_wakes_up_under_a_stream_leaves_no_mute_of_a_full_worker_behind(
     dsn: str, database: Connection
 ) -> None:
-    """One is full, the other awake until the stream ends: then the bell is open, and the next insert rings."""
+    """One is full, the other awake until the stream ends: then the bell is open, and the next
+    insert rings.
+    """
     jobs = Handlers(dsn, **EASILY_AWAKE)
     async with two_asleep(database, jobs, slots=1) as workers:
         await database.fetchval(INSERT, "hold")
@@ -306,8 +373,12 @@ async def test_a_sleeper_that_wakes_up_under_a_stream_leaves_no_mute_of_a_full_w
         found_without_poll(*workers)
 
 
-async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one(dsn: str, database: Connection) -> None:
-    """It is full and had muted; the insert that was quiet under its mute goes to the sleeper too."""
+async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one(
+    dsn: str, database: Connection
+) -> None:
+    """It is full and had muted; the insert that was quiet under its mute goes to the sleeper
+    too.
+    """
     jobs = Handlers(dsn, **EASILY_AWAKE, full_help_after="1m", **MUTED_FOR_LONG)
     async with two_asleep(database, jobs, slots=1) as workers, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
@@ -319,7 +390,11 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
         await full.stop(jobs.app.settings.tuning.mute_renewal)
         assert await jobs.next() == quiet
         await asyncio.wait_for(jobs.held.wait(), 10)
-        assert (await rings.so_far())[:3] == ["", f"gone {full.id}", "help"]  # the first is of the job that fills it
+        assert (await rings.so_far())[:3] == [
+            "",
+            f"gone {full.id}",
+            "help",
+        ]  # the first is of the job that fills it
         jobs.let_go.set()
         await until_asleep(database, sleeper)
         found_without_poll(sleeper)

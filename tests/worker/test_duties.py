@@ -39,7 +39,9 @@ def with_handler(dsn: str, **settings: Any) -> Runner:
     return app
 
 
-async def test_what_settings_and_kinds_say_is_written_when_a_worker_starts(dsn: str, database: Connection) -> None:
+async def test_what_settings_and_kinds_say_is_written_when_a_worker_starts(
+    dsn: str, database: Connection
+) -> None:
     """B15"""
     async with working(with_handler(dsn, keep_completed="10m", keep_cancelled=90)):
         pass
@@ -76,7 +78,9 @@ def test_a_time_that_makes_no_sense_is_refused_with_one_line(keep: str) -> None:
         app.job("x", keep_failed=keep)(nothing)
 
 
-async def test_a_worker_prunes_by_itself(dsn: str, database: Connection, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_worker_prunes_by_itself(
+    dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
     """B15"""
     caplog.set_level("INFO", "hybrid_runner.upkeep")
     part = await partition(database, "archive_completed", 3 * HOUR, 2 * HOUR)
@@ -92,7 +96,10 @@ async def test_a_duty_that_waits_for_a_lock_holds_up_no_beat(
     dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
 ) -> None:
     holder = await another()
-    await holder.execute("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))")
+    await holder.execute(
+        "BEGIN; SELECT"
+        " pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))"
+    )
     async with working(with_handler(dsn, heartbeat=0.2), deaf=True) as worker:
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         await until(lambda: database.fetchval(waiting))
@@ -129,7 +136,9 @@ async def test_a_duty_that_this_version_does_not_know_is_named_once_and_does_no_
 
 async def test_the_rows_of_the_table_are_the_duties_of_the_list(database: Connection) -> None:
     rows = await database.fetch("SELECT name, every FROM hybrid_runner.duties")
-    assert {tuple(row) for row in rows} == {(duty.name, duty.every) for duty in Duties(Rescuer(Registry())).all}
+    assert {tuple(row) for row in rows} == {
+        (duty.name, duty.every) for duty in Duties(Rescuer(Registry())).all
+    }
 
 
 def test_the_page_lists_the_duties_of_the_list() -> None:

@@ -35,9 +35,25 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
         await asyncio.Event().wait()
 
     registry, settled = Registry(), list[Settlement]()
-    registry.add(make_kind(hang, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
+    registry.add(
+        make_kind(
+            hang,
+            name="hang",
+            queue="default",
+            executor=None,
+            max_attempts=5,
+            timeout=None,
+            retry=RetryPolicy(),
+        )
+    )
     report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
-    return Executor(registry, HandlerPools(threads=1, processes=1, report=report), settled.append, report, Tracing(str)), settled
+    return Executor(
+        registry,
+        HandlerPools(threads=1, processes=1, report=report),
+        settled.append,
+        report,
+        Tracing(str),
+    ), settled
 
 
 async def test_an_attempt_stopped_before_it_began_is_settled_and_gives_its_slot_back() -> None:
@@ -71,9 +87,25 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
         return said
 
     registry = Registry()
-    registry.add(make_kind(end, name="hang", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy()))
+    registry.add(
+        make_kind(
+            end,
+            name="hang",
+            queue="default",
+            executor=None,
+            max_attempts=5,
+            timeout=None,
+            retry=RetryPolicy(),
+        )
+    )
     report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
-    executor = Executor(registry, HandlerPools(threads=1, processes=1, report=report), settled.append, report, Tracing(str))
+    executor = Executor(
+        registry,
+        HandlerPools(threads=1, processes=1, report=report),
+        settled.append,
+        report,
+        Tracing(str),
+    )
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)
     assert (len(settled), slots.free(), executor.running) == (1, 1, [])

@@ -62,8 +62,14 @@ async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncI
         workers = []
         for n, jobs in enumerate(handlers):
             await stack.enter_async_context(jobs.app)
-            workers.append(await stack.enter_async_context(jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")))
-        await until(lambda: all(len(inside.members(w)) == size and not inside.is_mixed(w) for w in workers))
+            workers.append(
+                await stack.enter_async_context(
+                    jobs.app.worker({"default": slots}, worker_id=f"worker-{n}")
+                )
+            )
+        await until(
+            lambda: all(len(inside.members(w)) == size and not inside.is_mixed(w) for w in workers)
+        )
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
 
@@ -81,7 +87,9 @@ async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Con
         found_without_poll(*workers.workers)
 
 
-async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(dsn: str, database: Connection) -> None:
+async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
+    dsn: str, database: Connection
+) -> None:
     async with fleet(dsn, database, 8, slots=1) as workers, listening(dsn) as rings:
         ringer = database.get_server_pid()
         first, second, *others = workers.ranked(ringer)
@@ -103,8 +111,12 @@ FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
 
 
-async def test_a_ring_is_for_all_while_they_know_different_kinds(dsn: str, database: Connection) -> None:
-    """B17: those whom it would be for might not know the kind; a deploy that adds one has such a fleet."""
+async def test_a_ring_is_for_all_while_they_know_different_kinds(
+    dsn: str, database: Connection
+) -> None:
+    """B17: those whom it would be for might not know the kind; a deploy that adds one has such a
+    fleet.
+    """
     common = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(5)]
     special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
     special.let_go.set()
@@ -119,11 +131,14 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(dsn: str, datab
         await until(lambda: seen(workers[-1]).running == 0)
         ways = found_without_poll(*workers)
         assert "ring" in ways
-        # By `timer` if it came in the very moment in which the look for the one before asked what comes next.
+        # By `timer` if it came in the very moment in which the look for the one before asked what
+        # comes next.
         assert ways <= {"ring", "timer"}
 
 
-async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(dsn: str, database: Connection) -> None:
+async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(
+    dsn: str, database: Connection
+) -> None:
     """B17: it is awake and has muted the bell when a worker arrives that knows another kind."""
     awake = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG, **FAR_HEARTBEATS)
     special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
@@ -144,33 +159,51 @@ async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(
             found_without_poll(first, second)
 
 
-async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(dsn: str, database: Connection) -> None:
-    """It runs what it has for as long as its grace is, and hears rings that it must not be asked to answer."""
+async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(
+    dsn: str, database: Connection
+) -> None:
+    """It runs what it has for as long as its grace is, and hears rings that it must not be asked to
+    answer.
+    """
     jobs = [Handlers(dsn, hold=hold, heartbeat="100ms", grace="5m") for hold in ("hold", "hold")]
     async with one_of(jobs[0]) as first, one_of(jobs[1]) as second:
         await until_asleep(database, first, second)
         await database.fetchval(INSERT, "hold")
-        await asyncio.wait({asyncio.ensure_future(each.held.wait()) for each in jobs}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {asyncio.ensure_future(each.held.wait()) for each in jobs},
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         leaving, other = (second, first) if jobs[1].held.is_set() else (first, second)
         stopping = asyncio.create_task(leaving.stop())
         await until(lambda: inside.members(other) == {other.id})
         beaten = inside.beaten_at(other)
-        await until(lambda: inside.beaten_at(other) > beaten + 0.2)  # two heartbeats, and it has not come back
+        await until(
+            lambda: inside.beaten_at(other) > beaten + 0.2
+        )  # two heartbeats, and it has not come back
         assert inside.members(other) == {other.id}
         assert len(await database.fetch(SLEEPERS)) == 1
-        assert await database.fetchval("SELECT queues FROM hybrid_runner.workers WHERE id = $1", leaving.id) == "{}"
+        assert (
+            await database.fetchval(
+                "SELECT queues FROM hybrid_runner.workers WHERE id = $1", leaving.id
+            )
+            == "{}"
+        )
         for each in jobs:
             each.let_go.set()
         await stopping
 
 
-async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, database: Connection) -> None:
+async def test_members_nobody_knows_are_only_believed_for_a_moment(
+    dsn: str, database: Connection
+) -> None:
     """Whoever can connect can ring: the worst it can do is cause looks."""
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         await until_asleep(database, worker)
         for number in range(50):
-            await database.execute("SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number))
+            await database.execute(
+                "SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number)
+            )
         await until(lambda: inside.is_mixed(worker))
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
@@ -179,18 +212,26 @@ async def test_members_nobody_knows_are_only_believed_for_a_moment(dsn: str, dat
 
 
 async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connection) -> None:
-    """Its introduction comes back to it, before a heartbeat has named it perhaps; in doubt it would mute nothing until the next."""
+    """Its introduction comes back to it, before a heartbeat has named it perhaps; in doubt it would
+    mute nothing until the next.
+    """
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         await until(lambda: not inside.is_mixed(worker))
         inside.forget_members(worker)
-        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id)
+        await database.execute(
+            "SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id
+        )
         await listeners_pid(worker)  # what was rung before has arrived
         assert not inside.is_mixed(worker)
 
 
-async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(dsn: str, database: Connection) -> None:
-    """That heartbeat runs in another thread, and one that was asked before the doubt does not end it."""
+async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(
+    dsn: str, database: Connection
+) -> None:
+    """That heartbeat runs in another thread, and one that was asked before the doubt does not end
+    it.
+    """
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         await until(lambda: not inside.is_mixed(worker))

@@ -32,7 +32,9 @@ class Silent:
         self.terminated = True
 
 
-async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A9: the old one may be half open for hours."""
     opened: list[Silent] = []
 
@@ -50,7 +52,10 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
 
 @pytest.mark.parametrize(
     ("statement", "refusal"),
-    [("SELECT nothing_of_that_name()", DatabaseError), ("SELECT count(*) FROM hybrid_runner.duties", RowLocked)],
+    [
+        ("SELECT nothing_of_that_name()", DatabaseError),
+        ("SELECT count(*) FROM hybrid_runner.duties", RowLocked),
+    ],
 )
 async def test_a_server_that_refuses_a_statement_is_not_away(
     statement: str, refusal: type[RunnerError], dsn: str, database: Connection

@@ -37,7 +37,9 @@ class PooledEar:
         pass
 
 
-async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A3"""
     inside.listens_behind_a_pooler(monkeypatch, PooledEar)
     said = asyncio.Queue[str]()
@@ -59,8 +61,12 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(m
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_ourselves_is_missing(dsn: str) -> None:
-    """A3: the driver may know that a connection is closed and yet not tell; the missing proof has to be enough."""
+async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_ourselves_is_missing(
+    dsn: str,
+) -> None:
+    """A3: the driver may know that a connection is closed and yet not tell; the missing proof has
+    to be enough.
+    """
     changes = asyncio.Queue[bool]()
     listener = Listener(dsn)
     task = asyncio.create_task(listener.run(lambda: changes.put_nowait(listener.hearing)))
@@ -75,7 +81,9 @@ async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_is_missing(dsn: str) -> None:
+async def test_rings_to_ourselves_that_nobody_waited_for_make_up_for_none_that_is_missing(
+    dsn: str,
+) -> None:
     """A3: a heartbeat whose answer was of no use rings all the same."""
     changes = asyncio.Queue[bool]()
     listener = Listener(dsn)

@@ -14,8 +14,12 @@ from tests.support.working import runner, working
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')"
 
 
-async def test_a_listener_that_hears_nothing_is_connected_again(dsn: str, database: Connection) -> None:
-    """F3: the connection lives, and says nothing; each heartbeat sends a ring that must come back."""
+async def test_a_listener_that_hears_nothing_is_connected_again(
+    dsn: str, database: Connection
+) -> None:
+    """F3: the connection lives, and says nothing; each heartbeat sends a ring that must come
+    back.
+    """
     app = runner(dsn, heartbeat="200ms", lease="1500ms")
     ran = asyncio.Event()
 
@@ -48,7 +52,9 @@ async def test_a_listener_that_hears_stays_connected_over_many_heartbeats(dsn: s
         assert inside.proof_channel(worker) == before
 
 
-async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, database: Connection) -> None:
+async def test_what_a_stop_could_not_put_back_is_for_the_others(
+    dsn: str, database: Connection
+) -> None:
     """It says that it is gone, and that not all is in order: nobody waits for its lease."""
     app = runner(dsn, grace="50ms")
     began = asyncio.Event()
@@ -66,13 +72,20 @@ async def test_what_a_stop_could_not_put_back_is_for_the_others(dsn: str, databa
             raise DatabaseUnavailable("nothing gets through")
 
         inside.replace_requeue(worker, lambda _: refuse)
-    row = await database.fetchrow("SELECT dead_at IS NOT NULL, heartbeat_at + lease > clock_timestamp() FROM hybrid_runner.workers")
+    row = await database.fetchrow(
+        "SELECT dead_at IS NOT NULL, heartbeat_at + lease > clock_timestamp() FROM"
+        " hybrid_runner.workers"
+    )
     assert row is not None
     assert tuple(row) == (True, True)
 
 
-async def test_claims_wait_for_a_heartbeat_that_says_that_we_live(dsn: str, database: Connection) -> None:
-    """After a network that was away the others may have declared us dead: what we claimed then would run twice."""
+async def test_claims_wait_for_a_heartbeat_that_says_that_we_live(
+    dsn: str, database: Connection
+) -> None:
+    """After a network that was away the others may have declared us dead: what we claimed then
+    would run twice.
+    """
     app = runner(dsn, heartbeat="5m", lease="15m")
     ran = asyncio.Event()
 

@@ -34,9 +34,13 @@ async def test_all_three_executors_run_and_return_results(dsn: str) -> None:
     app = runner(dsn, handlers.app.registry)
     async with working(app):
         assert await (await app.enqueue(handlers.add, handlers.Pair(left=1, right=2))).wait(20) == 3
-        in_thread = await (await app.enqueue(handlers.add_in_thread, handlers.Triple(1, 2, 3))).wait(20)
+        in_thread = await (
+            await app.enqueue(handlers.add_in_thread, handlers.Triple(1, 2, 3))
+        ).wait(20)
         assert in_thread == {"sum": 6, "main": False}
-        in_process = await (await app.enqueue(handlers.add_in_process, {"left": 1, "right": 2})).wait(20)
+        in_process = await (
+            await app.enqueue(handlers.add_in_process, {"left": 1, "right": 2})
+        ).wait(20)
         assert in_process["sum"] == 3
         assert in_process["pid"] != os.getpid()
 
@@ -91,7 +95,11 @@ async def test_outcomes_are_values(dsn: str) -> None:
 
     async with working(app):
         failed = await outcome(app, "say", {"what": "fail"})
-        assert (failed.state, failed.attempt, failed.errors[0]["message"]) == (State.FAILED, 1, "no")
+        assert (failed.state, failed.attempt, failed.errors[0]["message"]) == (
+            State.FAILED,
+            1,
+            "no",
+        )
         assert (await outcome(app, "say", {"what": "cancel"})).state is State.CANCELLED
         assert (await outcome(app, "say", {"what": "none"})).state is State.COMPLETED
 
@@ -102,7 +110,11 @@ async def test_a_snoozed_job_keeps_its_identity_and_its_memory_and_is_not_charge
     @app.job("count", max_attempts=1)
     async def count(payload: dict[str, int], job: Job) -> Any:
         seen = (job.data or {"seen": 0})["seen"] + 1
-        return Snooze(0.01, data={"seen": seen}) if seen < 4 else {"seen": seen, "attempt": job.attempt, "id": job.id}
+        return (
+            Snooze(0.01, data={"seen": seen})
+            if seen < 4
+            else {"seen": seen, "attempt": job.attempt, "id": job.id}
+        )
 
     async with working(app):
         job = await outcome(app, "count")
@@ -136,9 +148,18 @@ async def test_retry_after_is_charged_and_comes_back(dsn: str) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError("own"), BaseException("odd"), MemoryError()],
+    [
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        asyncio.CancelledError("own"),
+        BaseException("odd"),
+        MemoryError(),
+    ],
 )
-async def test_whatever_a_handler_raises_ends_its_attempt_and_not_the_worker(dsn: str, error: BaseException) -> None:
+async def test_whatever_a_handler_raises_ends_its_attempt_and_not_the_worker(
+    dsn: str, error: BaseException
+) -> None:
     app = runner(dsn)
 
     @app.job("raise", max_attempts=1)
@@ -155,8 +176,12 @@ async def test_whatever_a_handler_raises_ends_its_attempt_and_not_the_worker(dsn
             assert (job.state, job.errors[0]["type"]) == (State.FAILED, type(error).__name__)
 
 
-async def test_an_error_with_a_nul_in_it_is_kept(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "hybrid_runner.worker")  # pytest-xdist cannot send half a character
+async def test_an_error_with_a_nul_in_it_is_kept(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(
+        logging.CRITICAL, "hybrid_runner.worker"
+    )  # pytest-xdist cannot send half a character
     app = runner(dsn)
 
     @app.job("nul", max_attempts=1)
@@ -167,7 +192,9 @@ async def test_an_error_with_a_nul_in_it_is_kept(dsn: str, caplog: pytest.LogCap
         assert (await outcome(app, "nul")).errors[0]["message"] == "a\ufffdb?"
 
 
-@pytest.mark.parametrize("result", [object(), {"a": {1: object()}}, "\x00", float, "x" * 2_000_000, float("nan")])
+@pytest.mark.parametrize(
+    "result", [object(), {"a": {1: object()}}, "\x00", float, "x" * 2_000_000, float("nan")]
+)
 async def test_a_result_that_cannot_be_stored_fails_the_job_at_once(dsn: str, result: Any) -> None:
     app = runner(dsn)
 
@@ -181,7 +208,9 @@ async def test_a_result_that_cannot_be_stored_fails_the_job_at_once(dsn: str, re
     assert "the result" in job.errors[0]["message"]
 
 
-async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason(dsn: str, database: Connection) -> None:
+async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         job_id = await database.fetchval(
@@ -233,7 +262,9 @@ async def test_a_job_past_its_finish_by_fails_without_running(dsn: str) -> None:
     assert "finish_by" in job.errors[0]["message"]
 
 
-async def test_a_job_whose_finish_by_passes_while_it_runs_fails(dsn: str, database: Connection) -> None:
+async def test_a_job_whose_finish_by_passes_while_it_runs_fails(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     stopped = asyncio.Event()
 
@@ -250,7 +281,9 @@ async def test_a_job_whose_finish_by_passes_while_it_runs_fails(dsn: str, databa
     assert "passed while it ran" in job.errors[-1]["message"]
 
 
-async def test_a_late_outcome_changes_nothing_and_is_counted(dsn: str, database: Connection) -> None:
+async def test_a_late_outcome_changes_nothing_and_is_counted(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     started, release = asyncio.Event(), asyncio.Event()
 
@@ -267,7 +300,9 @@ async def test_a_late_outcome_changes_nothing_and_is_counted(dsn: str, database:
         await started.wait()
         # as a rescue would do it
         await database.execute(
-            "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, run_at = now() WHERE id = $1", handle.id
+            "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, run_at = now() WHERE id"
+            " = $1",
+            handle.id,
         )
         release.set()
         await worker.idle()
@@ -304,13 +339,17 @@ async def test_a_handler_completes_its_job_in_its_own_transaction(dsn: str) -> N
         assert worker.status().stale == 0
 
 
-async def test_completing_a_job_that_was_taken_away_is_refused(dsn: str, database: Connection) -> None:
+async def test_completing_a_job_that_was_taken_away_is_refused(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     refused = asyncio.Event()
 
     @app.job("own", max_attempts=1)
     async def own(payload: dict[str, int], job: Job) -> None:
-        await database.execute("UPDATE hybrid_runner.jobs SET claim = claim + 1 WHERE id = $1", job.id)
+        await database.execute(
+            "UPDATE hybrid_runner.jobs SET claim = claim + 1 WHERE id = $1", job.id
+        )
         try:
             await job.complete(connection=database)
         except StaleClaim:

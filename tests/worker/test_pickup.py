@@ -27,7 +27,9 @@ def noting(app: Runner, name: str = "note") -> asyncio.Queue[int]:
     return noted
 
 
-async def test_an_insert_by_plain_sql_is_picked_up_by_its_ring(dsn: str, database: Connection) -> None:
+async def test_an_insert_by_plain_sql_is_picked_up_by_its_ring(
+    dsn: str, database: Connection
+) -> None:
     """A1 F3 F5"""
     app = runner(dsn)
     noted = noting(app)
@@ -38,7 +40,9 @@ async def test_an_insert_by_plain_sql_is_picked_up_by_its_ring(dsn: str, databas
         assert worker.status().queues[0].found.get("ring") == 1
 
 
-async def test_what_was_inserted_before_the_worker_came_is_found_at_its_start(dsn: str, database: Connection) -> None:
+async def test_what_was_inserted_before_the_worker_came_is_found_at_its_start(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     noted = noting(app)
     job_id = await database.fetchval(INSERT, "note")
@@ -58,18 +62,24 @@ async def test_without_rings_the_poll_finds_it(dsn: str, database: Connection) -
         assert worker.status().queues[0].polls >= 1
 
 
-async def test_a_ring_that_was_dropped_is_caught_by_the_slow_poll(dsn: str, database: Connection) -> None:
+async def test_a_ring_that_was_dropped_is_caught_by_the_slow_poll(
+    dsn: str, database: Connection
+) -> None:
     """A3 F3"""
     app = runner(dsn, hybrid_poll_base="300ms", hybrid_poll_cap="300ms")
     noted = noting(app)
     async with working(app) as worker:
-        await database.execute("ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs")
+        await database.execute(
+            "ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs"
+        )
         job_id = await database.fetchval(INSERT, "note")
         assert await asyncio.wait_for(noted.get(), 10) == job_id
         assert worker.status().queues[0].found.get("sweep") == 1
 
 
-async def test_a_lost_listener_comes_back_and_sweeps_up_what_it_missed(dsn: str, database: Connection) -> None:
+async def test_a_lost_listener_comes_back_and_sweeps_up_what_it_missed(
+    dsn: str, database: Connection
+) -> None:
     """A3"""
     app = runner(dsn)
     noted = noting(app)
@@ -103,7 +113,9 @@ async def test_the_worker_outlives_an_outage_and_then_works_at_once(
             assert worker.status().queues[0].consecutive_errors == 0
 
 
-async def test_an_outcome_reached_during_an_outage_is_written_afterwards(dsn: str, database: Connection) -> None:
+async def test_an_outcome_reached_during_an_outage_is_written_afterwards(
+    dsn: str, database: Connection
+) -> None:
     """A9"""
     release = asyncio.Event()
     started = asyncio.Event()
@@ -124,17 +136,24 @@ async def test_an_outcome_reached_during_an_outage_is_written_afterwards(dsn: st
             await until(lambda: worker.status().pending_settlements)
             await proxy.mend()
             await asyncio.wait_for(worker.settled(1), 20)
-    assert await database.fetchval("SELECT result FROM hybrid_runner.archive WHERE id = $1", job_id) == '"kept"'
+    assert (
+        await database.fetchval("SELECT result FROM hybrid_runner.archive WHERE id = $1", job_id)
+        == '"kept"'
+    )
 
 
-async def test_a_job_for_later_starts_when_it_is_due_and_not_before(dsn: str, database: Connection) -> None:
+async def test_a_job_for_later_starts_when_it_is_due_and_not_before(
+    dsn: str, database: Connection
+) -> None:
     """The timer: the fallback poll is half a minute away."""
     app = runner(dsn)
     noted = noting(app)
     async with working(app):
         job_id = (await app.enqueue("note", {}, delay="400ms")).id
         assert await asyncio.wait_for(noted.get(), 10) == job_id
-    row = await database.fetchrow("SELECT started_at - run_at AS late FROM hybrid_runner.archive WHERE id = $1", job_id)
+    row = await database.fetchrow(
+        "SELECT started_at - run_at AS late FROM hybrid_runner.archive WHERE id = $1", job_id
+    )
     assert row is not None
     assert timedelta(0) <= row["late"] < timedelta(seconds=5)
 
@@ -162,7 +181,9 @@ async def test_urgent_jobs_go_first_and_within_a_priority_the_oldest(dsn: str) -
     assert [noted.get_nowait() for _ in range(5)] == [job_id for _, job_id in sorted(wanted)]
 
 
-async def test_a_kind_that_nobody_here_knows_is_left_for_others(dsn: str, database: Connection) -> None:
+async def test_a_kind_that_nobody_here_knows_is_left_for_others(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     noted = noting(app)
     async with working(app) as worker:
@@ -170,7 +191,10 @@ async def test_a_kind_that_nobody_here_knows_is_left_for_others(dsn: str, databa
         known = await database.fetchval(INSERT, "note")
         assert await noted.get() == known
         await worker.idle()
-        assert await database.fetchval("SELECT state FROM hybrid_runner.jobs WHERE id = $1", stranger) == "queued"
+        assert (
+            await database.fetchval("SELECT state FROM hybrid_runner.jobs WHERE id = $1", stranger)
+            == "queued"
+        )
 
 
 async def test_a_paused_queue_is_left_alone_until_it_is_resumed(dsn: str) -> None:
@@ -221,8 +245,12 @@ async def test_a_claim_records_state_time_and_worker(dsn: str, database: Connect
         assert await seen.get() == ("running", "worker-7", True)
 
 
-async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, database: Connection) -> None:
-    """The claim commits, then the connection dies; what runs or waits to be written down meanwhile is left alone."""
+async def test_a_claim_whose_answer_was_lost_runs_all_the_same(
+    dsn: str, database: Connection
+) -> None:
+    """The claim commits, then the connection dies; what runs or waits to be written down meanwhile
+    is left alone.
+    """
     app = runner(dsn)
     noted = noting(app)
     hold, started = asyncio.Event(), asyncio.Event()
@@ -254,4 +282,7 @@ async def test_a_claim_whose_answer_was_lost_runs_all_the_same(dsn: str, databas
         assert lost == [job_id]
         hold.set()
         assert await other.wait(10) == 1
-    assert await database.fetchval("SELECT attempt FROM hybrid_runner.archive WHERE id = $1", job_id) == 1
+    assert (
+        await database.fetchval("SELECT attempt FROM hybrid_runner.archive WHERE id = $1", job_id)
+        == 1
+    )

@@ -24,13 +24,18 @@ from tests.support.waiting import differs_from, equals, has, until, until_fetche
 from tests.support.working import runner, working
 
 HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'gauges'"
-INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM generate_series(1, $1::int)"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM"
+    " generate_series(1, $1::int)"
+)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_duty, "RENEWED", 0.05 / 30)
-    monkeypatch.setattr(held_duty, "RESTED", 0)  # a machine that stands still would not be asked for long
+    monkeypatch.setattr(
+        held_duty, "RESTED", 0
+    )  # a machine that stands still would not be asked for long
 
 
 @asynccontextmanager
@@ -46,7 +51,9 @@ async def a_worker(dsn: str, name: str, **settings: Any) -> AsyncIterator[Worker
 
 
 def shown(worker: Worker) -> float | None:
-    """How many jobs it says are due in the queue that nobody works on; None: it says nothing about queues."""
+    """How many jobs it says are due in the queue that nobody works on; None: it says nothing about
+    queues.
+    """
     figures = worker.status().figures
     if table.QUEUE_JOBS.name not in figures:
         assert table.HORIZON_AGE.name not in figures
@@ -60,7 +67,9 @@ async def until_shown(worker: Worker, due: float | None) -> None:
     await until(lambda: shown(worker), equals(due))
 
 
-async def test_one_worker_shows_the_queues_and_goes_on_doing_so(dsn: str, database: Connection) -> None:
+async def test_one_worker_shows_the_queues_and_goes_on_doing_so(
+    dsn: str, database: Connection
+) -> None:
     """D8"""
     await database.execute(INSERT, 3)
     async with AsyncExitStack() as stack:
@@ -87,10 +96,15 @@ async def test_who_stops_hands_it_on_at_once(dsn: str, database: Connection) -> 
         await until_shown(second, 3)
 
 
-async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str, database: Connection) -> None:
+async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(
+    dsn: str, database: Connection
+) -> None:
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
-        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name = 'gauges'")
+        await database.execute(
+            "UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name ="
+            " 'gauges'"
+        )
         await until_shown(first, None)
         assert await database.fetchval(HOLDER) == "another 1"
 
@@ -98,12 +112,16 @@ async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(dsn: str
 async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be_given_it(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pause = await database.fetchval("SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'")
+    pause = await database.fetchval(
+        "SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'"
+    )
     assert pause > held_duty.BELIEVED * QueueDepths.every.total_seconds() > 2 * 10
     monkeypatch.setattr(held_duty, "BELIEVED", 0.5 / 30)
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
-        await database.execute("BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE")
+        await database.execute(
+            "BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE"
+        )
         await until_shown(first, None)
         await database.execute("COMMIT")
         await until_shown(first, 0)
@@ -134,9 +152,13 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
 
 
 @asynccontextmanager
-async def given_to_us(dsn: str, database: Connection) -> AsyncIterator[tuple[QueueDepths, HeldDuty]]:
+async def given_to_us(
+    dsn: str, database: Connection
+) -> AsyncIterator[tuple[QueueDepths, HeldDuty]]:
     """The duty, without a worker and its heartbeats."""
-    await database.execute("UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'")
+    await database.execute(
+        "UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'"
+    )
     depths = QueueDepths()
     ours = HeldDuty(dsn, depths)
     ours.give("us")
@@ -181,15 +203,21 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
         await until(lambda: tries)
         await held_again(database, 3)
         assert len(tries) == 1
-        await database.execute("UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'")
+        await database.execute(
+            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'"
+        )
         await until(lambda: not inside.holds(ours))
-        await database.execute("UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'")
+        await database.execute(
+            "UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'"
+        )
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
         assert (len(tries), depths.figures()) == (1, {})
 
 
-async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database: Connection, tries: list[float]) -> None:
+async def test_who_cannot_measure_leaves_it_to_somebody_else(
+    dsn: str, database: Connection, tries: list[float]
+) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with given_to_us(dsn, database):
         await until_fetched(database, HOLDER, None)
@@ -200,7 +228,10 @@ async def test_who_cannot_measure_leaves_it_to_somebody_else(dsn: str, database:
 
 
 def test_of_very_many_queues_the_last_are_shown_together() -> None:
-    queues = [QueueDepth(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1) for number in range(400)]
+    queues = [
+        QueueDepth(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1)
+        for number in range(400)
+    ]
     figures = as_figures(queues, 0.0)
     assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
     assert figures[table.QUEUE_JOBS.name]["other", "due"] == 100

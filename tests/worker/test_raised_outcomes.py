@@ -37,7 +37,9 @@ async def said(dsn: str, kind: str, what: str) -> JobView:
 
 
 @EVERYWHERE
-async def test_a_fail_raised_three_calls_deep_ends_the_job_at_its_first_attempt(dsn: str, kind: str) -> None:
+async def test_a_fail_raised_three_calls_deep_ends_the_job_at_its_first_attempt(
+    dsn: str, kind: str
+) -> None:
     job = await said(dsn, kind, "fail")
     assert (job.state, job.attempt, len(job.errors)) == (State.FAILED, 1, 1)
     assert (job.errors[0]["message"], "traceback" in job.errors[0]) == ("no such card", False)
@@ -76,7 +78,11 @@ async def test_an_outcome_raised_in_a_task_group_is_that_outcome(dsn: str) -> No
 
     async with working(app):
         job = await outcome(app, "group")
-    assert (job.state, job.attempt, job.errors[0]["message"]) == (State.FAILED, 1, "one of them cannot")
+    assert (job.state, job.attempt, job.errors[0]["message"]) == (
+        State.FAILED,
+        1,
+        "one of them cannot",
+    )
 
 
 def test_beside_another_exception_an_outcome_hides_nothing() -> None:
@@ -134,7 +140,9 @@ def test_a_snooze_takes_a_time_in_either_place() -> None:
         (lambda: Snooze([5]), r"\[5\] is not a duration"),  # type: ignore[call-overload]
     ],
 )
-def test_a_snooze_without_a_moment_that_is_clear_is_refused_in_one_line(wrong: Any, why: str) -> None:
+def test_a_snooze_without_a_moment_that_is_clear_is_refused_in_one_line(
+    wrong: Any, why: str
+) -> None:
     with pytest.raises(ConfigurationError, match=why) as refused:
         wrong()
     assert "\n" not in str(refused.value)

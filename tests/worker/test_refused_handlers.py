@@ -1,4 +1,6 @@
-"""Handlers that could not work are refused where they are declared, in one line that says what to write instead."""
+"""Handlers that could not work are refused where they are declared, in one line that says what to
+write instead.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def decorated(payload: Any) -> Any:
 
 
 def test_a_method_is_refused() -> None:
-    assert "Tasks.method is a method, and a worker has no self to call it with" in refusal(Tasks.method)
+    assert "Tasks.method is a method, and a worker has no self to call it with" in refusal(
+        Tasks.method
+    )
     assert "Tasks.plain is a method" in refusal(Tasks.plain)
     assert "Tasks.plain is a method" in refusal(Tasks.plain, executor="process")
 
@@ -61,7 +65,9 @@ def test_a_process_takes_nothing_that_it_cannot_import() -> None:
     assert "its handler has no name" in refusal(functools.partial(partly, 1), executor="process")
 
 
-def test_a_process_takes_no_function_of_a_program_without_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_takes_no_function_of_a_program_without_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As one that was read from stdin: its processes cannot import it."""
     import __main__  # noqa: PLC0415  # the program that runs these tests
 

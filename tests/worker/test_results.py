@@ -1,4 +1,6 @@
-"""A result is held against the handler's return annotation when the job ends, not when somebody waits for it."""
+"""A result is held against the handler's return annotation when the job ends, not when somebody
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +41,46 @@ def kind_returning(annotation: Any) -> JobKind[Any, Any]:
 
     if annotation is not ...:
         handler.__annotations__["return"] = annotation
-    return make_kind(handler, name="k", queue="default", executor=None, max_attempts=5, timeout=None, retry=RetryPolicy())
+    return make_kind(
+        handler,
+        name="k",
+        queue="default",
+        executor=None,
+        max_attempts=5,
+        timeout=None,
+        retry=RetryPolicy(),
+    )
 
 
 @pytest.mark.parametrize(
     ("annotation", "result"),
     [
-        (..., object.__doc__), (Any, {"a": 1}), (object, 1), (None, None), (int, 3), (bool, True), (str, "a"),
-        (float, 1.5), (float, 1), (dict, {1: "a"}), (list, [1, "a"]), (dict[str, int], {"a": 1}),
-        (dict[int, str], {1: "a"}), (list[Any], []), (list[tuple[int, str]], [(1, "a")]), (Size, Size(width=1)),
-        (Size, {"width": 1}), (Area, Area(1, 2)), (Named, {"name": "a"}), (Size | None, None),
-        (int | Snooze, 3), (int | None | Fail, None), (set[int], {1, 2}), (Annotated[int, ["cannot be hashed"]], 3),
+        (..., object.__doc__),
+        (Any, {"a": 1}),
+        (object, 1),
+        (None, None),
+        (int, 3),
+        (bool, True),
+        (str, "a"),
+        (float, 1.5),
+        (float, 1),
+        (dict, {1: "a"}),
+        (list, [1, "a"]),
+        (dict[str, int], {"a": 1}),
+        (dict[int, str], {1: "a"}),
+        (list[Any], []),
+        (list[tuple[int, str]], [(1, "a")]),
+        (Size, Size(width=1)),
+        (Size, {"width": 1}),
+        (Area, Area(1, 2)),
+        (Named, {"name": "a"}),
+        (Size | None, None),
+        (int | Snooze, 3),
+        (int | None | Fail, None),
+        (set[int], {1, 2}),
+        (Annotated[int, ["cannot be hashed"]], 3),
     ],
-)  # fmt: skip
+)
 def test_what_fits_its_annotation_is_taken(annotation: Any, result: Any) -> None:
     kind = kind_returning(annotation)
     kind.decode_result(kind.encode_result(result))
@@ -69,7 +98,9 @@ def test_what_fits_its_annotation_is_taken(annotation: Any, result: Any) -> None
         (str, None, "-> str: Input should be a valid string"),
     ],
 )
-def test_what_does_not_fit_its_annotation_is_called_so(annotation: Any, result: Any, why: str) -> None:
+def test_what_does_not_fit_its_annotation_is_called_so(
+    annotation: Any, result: Any, why: str
+) -> None:
     kind = kind_returning(annotation)
     with pytest.raises(NotStorable) as refused:
         kind.encode_result(result)
@@ -78,7 +109,9 @@ def test_what_does_not_fit_its_annotation_is_called_so(annotation: Any, result: 
 
 
 @pytest.mark.parametrize("kind", ["miscount", "miscount_in_thread", "miscount_in_process"])
-async def test_a_result_that_does_not_fit_fails_the_job_at_its_first_attempt(dsn: str, kind: str) -> None:
+async def test_a_result_that_does_not_fit_fails_the_job_at_its_first_attempt(
+    dsn: str, kind: str
+) -> None:
     app = runner(dsn, handlers.app.registry)
 
     @app.job("miscount")
@@ -96,7 +129,9 @@ async def test_a_result_that_does_not_fit_fails_the_job_at_its_first_attempt(dsn
     assert expected in job.errors[0]["message"]
 
 
-async def test_a_handler_cannot_complete_its_job_with_a_result_that_does_not_fit(dsn: str, database: Connection) -> None:
+async def test_a_handler_cannot_complete_its_job_with_a_result_that_does_not_fit(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn)
     said: list[str] = []
 
@@ -115,8 +150,17 @@ async def test_a_handler_cannot_complete_its_job_with_a_result_that_does_not_fit
 
 def test_plain_results_are_not_looked_at() -> None:
     """Nor is anything where nothing was promised."""
-    for annotation, result in ((int, 3), (dict[str, Any], {"a": 1}), (None, None), (int | None, 3), (..., 3), (Any, 3)):
+    for annotation, result in (
+        (int, 3),
+        (dict[str, Any], {"a": 1}),
+        (None, None),
+        (int | None, 3),
+        (..., 3),
+        (Any, 3),
+    ):
         kind = kind_returning(annotation)
         assert kind.result is None or type(result) in kind.fitting
-    checked: Callable[[Any], bool] = lambda result: type(result) not in kind_returning(list[int]).fitting  # noqa: E731
+    checked: Callable[[Any], bool] = lambda result: (
+        type(result) not in kind_returning(list[int]).fitting
+    )
     assert checked([1])

@@ -10,10 +10,16 @@ from hybrid_runner import Job
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support.working import runner, working
 
-INSERT = "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, to_jsonb(n) FROM generate_series(1, $2::int) AS n"
+INSERT = (
+    "INSERT INTO hybrid_runner.jobs (kind, payload) SELECT $1, to_jsonb(n) FROM generate_series(1,"
+    " $2::int) AS n"
+)
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM hybrid_runner.jobs WHERE payload <> '3'", "TRUNCATE hybrid_runner.jobs"])
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM hybrid_runner.jobs WHERE payload <> '3'", "TRUNCATE hybrid_runner.jobs"],
+)
 async def test_its_handler_is_stopped_within_a_heartbeat_and_its_outcome_dropped(
     dsn: str, database: Connection, caplog: pytest.LogCaptureFixture, statement: str
 ) -> None:
@@ -43,7 +49,9 @@ async def test_its_handler_is_stopped_within_a_heartbeat_and_its_outcome_dropped
         assert worker.status().running == len(kept)
         over.set()
         await worker.settled(len(kept))
-    dropped = [message for message in caplog.messages if "its outcome" in message and "dropped" in message]
+    dropped = [
+        message for message in caplog.messages if "its outcome" in message and "dropped" in message
+    ]
     assert len(dropped) == 3 - len(kept)
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.archive") == len(kept)
 
@@ -68,7 +76,9 @@ async def test_a_thread_can_see_that_it_shall_stop(dsn: str, database: Connectio
             await asyncio.sleep(0.01)
 
 
-async def test_a_handler_that_completed_its_job_itself_goes_on(dsn: str, database: Connection) -> None:
+async def test_a_handler_that_completed_its_job_itself_goes_on(
+    dsn: str, database: Connection
+) -> None:
     app = runner(dsn, heartbeat="100ms", lease="2s")
     completed, over, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

@@ -23,7 +23,9 @@ from tests.support.waiting import has, until
 def claim(number: int) -> Claim:
     """The claim of one job."""
     now = datetime.now(UTC)
-    return Claim(number, "default", "work", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now)
+    return Claim(
+        number, "default", "work", 5, "{}", None, None, now, 5, None, None, None, 1, 1, now
+    )
 
 
 async def nothing(_ids: Sequence[int]) -> set[int]:
@@ -124,7 +126,11 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     finished = {s.claim.id: s for s in told if isinstance(s, Finished)}
-    assert {number: f.state for number, f in finished.items()} == {0: State.COMPLETED, 1: State.FAILED, 2: State.COMPLETED}
+    assert {number: f.state for number, f in finished.items()} == {
+        0: State.COMPLETED,
+        1: State.FAILED,
+        2: State.COMPLETED,
+    }
     assert "Postgres cannot store this" in (finished[1].error or "")
 
 
@@ -159,7 +165,9 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
 
 
 async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
-    """A claim whose answer was lost asks what there is here: what is not named goes back and runs again."""
+    """A claim whose answer was lost asks what there is here: what is not named goes back and runs
+    again.
+    """
     away, asked = asyncio.Event(), asyncio.Event()
 
     async def finish(batch: Sequence[Finished]) -> set[int]:

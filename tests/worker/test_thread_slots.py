@@ -114,19 +114,30 @@ async def test_a_thread_that_outlives_its_attempt_is_not_counted_twice(dsn: str)
 @pytest.mark.parametrize(
     ("kinds", "slots"),
     [
-        ({"a": "async"}, 20), ({"a": "thread"}, 3), ({"a": "process"}, 2), ({"a": "thread", "b": "process"}, 5),
+        ({"a": "async"}, 20),
+        ({"a": "thread"}, 3),
+        ({"a": "process"}, 2),
+        ({"a": "thread", "b": "process"}, 5),
         ({"a": "async", "b": "thread"}, 20),
     ],
-)  # fmt: skip
-def test_a_queue_without_async_handlers_takes_no_more_jobs_than_can_run(kinds: dict[str, Any], slots: int) -> None:
-    app = Runner("postgresql://nobody@localhost/never-opened", slots=20, thread_slots=3, process_slots=2)
+)
+def test_a_queue_without_async_handlers_takes_no_more_jobs_than_can_run(
+    kinds: dict[str, Any], slots: int
+) -> None:
+    app = Runner(
+        "postgresql://nobody@localhost/never-opened", slots=20, thread_slots=3, process_slots=2
+    )
     for name, executor in kinds.items():
-        handler: JobKind[Any, Any] = handlers.add if executor == "async" else handlers.add_in_process
+        handler: JobKind[Any, Any] = (
+            handlers.add if executor == "async" else handlers.add_in_process
+        )
         app.job(name, queue="images", executor=executor)(handler.function)
     assert (app.usual_slots("images"), app.usual_slots("default")) == (slots, slots)
 
 
-async def test_the_log_says_where_sync_handlers_run(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_says_where_sync_handlers_run(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "hybrid_runner")
     app = runner(dsn, thread_slots=7)
     Gate(app)

@@ -1,4 +1,6 @@
-"""The timer of a queue by a clock that jumps: an alarm is never lost, and never late by more than a hair."""
+"""The timer of a queue by a clock that jumps: an alarm is never lost, and never late by more than a
+hair.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,12 @@ def test_the_earlier_of_two_times_rings(loop: JumpingLoop, first: float, then: f
     assert len(wake.rang) == 1
 
 
-def test_an_alarm_that_is_overdue_in_a_busy_loop_is_not_put_off_by_a_later_time(loop: JumpingLoop) -> None:
-    """A handler held up the loop; the heartbeat's news of a later job came before the alarm of the one that is due."""
+def test_an_alarm_that_is_overdue_in_a_busy_loop_is_not_put_off_by_a_later_time(
+    loop: JumpingLoop,
+) -> None:
+    """A handler held up the loop; the heartbeat's news of a later job came before the alarm of the
+    one that is due.
+    """
     wake = NotedRings(loop)
     timer = Timer(wake, FURTHEST)
     loop.call(timer.set, seconds(1))
@@ -118,8 +124,12 @@ def test_an_alarm_that_rang_does_not_stand_in_the_way_of_the_next(loop: JumpingL
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_whatever_order_times_come_in_each_has_a_ring_in_time_and_none_rings_for_nothing(loop: JumpingLoop, seed: int) -> None:
-    """Every time that was asked for, and not taken back by another answer, is followed by a ring within the hair."""
+def test_whatever_order_times_come_in_each_has_a_ring_in_time_and_none_rings_for_nothing(
+    loop: JumpingLoop, seed: int
+) -> None:
+    """Every time that was asked for, and not taken back by another answer, is followed by a ring
+    within the hair.
+    """
     chance, wake = random.Random(seed), NotedRings(loop)  # not for secrets
     timer = Timer(wake, FURTHEST)
     wanted: set[float] = set()
@@ -143,7 +153,8 @@ def test_whatever_order_times_come_in_each_has_a_ring_in_time_and_none_rings_for
         overdue = [at for at in wanted if at + HAIR * 1.01 < loop.now]
         if overdue:
             loop.turn()
-            # The look that a ring causes sets the timer anew: only the earliest time has to have rung.
+            # The look that a ring causes sets the timer anew: only the earliest time has to have
+            # rung.
             assert any(rang >= min(overdue) for rang in wake.rang), (seed, min(overdue), wake.rang)
             wanted = set()
     assert all(any(at <= rang for at in asked) for rang in wake.rang)

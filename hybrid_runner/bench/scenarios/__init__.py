@@ -1,4 +1,6 @@
-"""What can be measured, in the order in which it is; each name is that of a module with `measure(place, sizes, tell)`."""
+"""What can be measured, in the order in which it is; each name is that of a module with
+`measure(place, sizes, tell)`.
+"""
 
 SCENARIOS = {
     "pickup": "from INSERT to handler, when nothing else happens",

@@ -1,4 +1,6 @@
-"""From INSERT to handler of an urgent job: before a large backlog that is being worked on, and before many that are not due."""
+"""From INSERT to handler of an urgent job: before a large backlog that is being worked on, and
+before many that are not due.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,41 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             await place.fill("noop", sizes.backlog_jobs, priority=9)
         await place.settle()
         async with place.worker() as worker, _topped_up(place.dsn, on=name == "small"):
-            latencies[name] = await pickups(place, worker, sizes.backlog_pickups, insert="insert_urgent", pause=_PAUSE)
+            latencies[name] = await pickups(
+                place, worker, sizes.backlog_pickups, insert="insert_urgent", pause=_PAUSE
+            )
             left = await place.left()
             if name == "large" and left < SMALL:
-                tell(0.99, "the large backlog was worked off before the end: its figure is that of an idle queue")
+                tell(
+                    0.99,
+                    "the large backlog was worked off before the end: its figure is that of an idle"
+                    " queue",
+                )
     p50 = {name: p50_p99(values)[0] for name, values in latencies.items()}
     p99 = {name: p50_p99(values)[1] for name, values in latencies.items()}
     jobs = f"{sizes.backlog_jobs:,}"
     figures = (
-        Figure(f"{jobs} due, being drained, p50", "ms", p50["large"], f"{SMALL:,} due, being drained", p50["small"]),
-        Figure(f"{jobs} due, being drained, p99", "ms", p99["large"], f"{SMALL:,} due, being drained", p99["small"]),
+        Figure(
+            f"{jobs} due, being drained, p50",
+            "ms",
+            p50["large"],
+            f"{SMALL:,} due, being drained",
+            p50["small"],
+        ),
+        Figure(
+            f"{jobs} due, being drained, p99",
+            "ms",
+            p99["large"],
+            f"{SMALL:,} due, being drained",
+            p99["small"],
+        ),
         Figure(f"{jobs} due, being drained, p50", "ms", p50["large"], "an idle queue", p50["idle"]),
         Figure(f"{jobs} due in an hour, p50", "ms", p50["scheduled"], "an idle queue", p50["idle"]),
     )
-    return Result(figures, {"jobs": sizes.backlog_jobs, "p50_ms": p50, "p99_ms": p99, "microseconds": latencies})
+    return Result(
+        figures,
+        {"jobs": sizes.backlog_jobs, "p50_ms": p50, "p99_ms": p99, "microseconds": latencies},
+    )
 
 
 @asynccontextmanager

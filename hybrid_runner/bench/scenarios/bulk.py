@@ -1,4 +1,6 @@
-"""How fast enqueue_many stores jobs; beside one plain INSERT of the same rows into a copy of the table without a trigger."""
+"""How fast enqueue_many stores jobs; beside one plain INSERT of the same rows into a copy of the
+table without a trigger.
+"""
 
 from __future__ import annotations
 
@@ -28,5 +30,11 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             begun = time.perf_counter()
             await app.enqueue_many("noop", payloads, queue=QUEUE)
             rates["enqueue_many"].append(sizes.bulk_jobs / (time.perf_counter() - begun))
-    figure = Figure("enqueue_many", "jobs/s", median(rates["enqueue_many"]), "INSERT … unnest, no trigger", median(rates["INSERT"]))
+    figure = Figure(
+        "enqueue_many",
+        "jobs/s",
+        median(rates["enqueue_many"]),
+        "INSERT … unnest, no trigger",
+        median(rates["INSERT"]),
+    )
     return Result((figure,), {"jobs": sizes.bulk_jobs, "rounds": rates})

@@ -1,4 +1,6 @@
-"""How fast one worker, all settings at their defaults, empties a full queue; beside the shortest loop that could."""
+"""How fast one worker, all settings at their defaults, empties a full queue; beside the shortest
+loop that could.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,17 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     for number, (turn, (name, started)) in enumerate(turns):
         tell(number / len(turns), f"round {turn + 1}: {name}")
         rates[name].append(await drain(place, started, sizes.drain_jobs))
-    figures = [Figure("worker", "jobs/s", median(rates["worker"]), name, median(rates[name])) for name in runs if name != "worker"]
+    figures = [
+        Figure("worker", "jobs/s", median(rates["worker"]), name, median(rates[name]))
+        for name in runs
+        if name != "worker"
+    ]
     return Result(tuple(figures), {"jobs": sizes.drain_jobs, "rounds": rates})
 
 
-async def drain(place: Place, started: Callable[[], AbstractAsyncContextManager[Child]], jobs: int) -> float:
+async def drain(
+    place: Place, started: Callable[[], AbstractAsyncContextManager[Child]], jobs: int
+) -> float:
     """Jobs per second from the first handler to the last."""
     await place.clear()
     await place.fill("noop", jobs)

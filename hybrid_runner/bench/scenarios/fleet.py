@@ -21,7 +21,10 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     """Single inserts, far apart; looks before and after."""
     room = int(await place.connection.fetchval("SHOW max_connections")) - _SPARE
     if room < sizes.fleet_workers * _CONNECTIONS_EACH:
-        raise BenchError(f"{sizes.fleet_workers} workers need max_connections = {sizes.fleet_workers * _CONNECTIONS_EACH + _SPARE}")
+        raise BenchError(
+            f"{sizes.fleet_workers} workers need max_connections ="
+            f" {sizes.fleet_workers * _CONNECTIONS_EACH + _SPARE}"
+        )
     await place.clear()
     tell(0.0, f"{sizes.fleet_workers} workers start")
     async with place.worker(_SLOTS, sizes.fleet_workers) as fleet:
@@ -34,10 +37,20 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
         looks = (await _rested(fleet) - before) / sizes.fleet_inserts
     p50, p99 = p50_p99(latencies)
     figures = (
-        Figure("looks per INSERT", "looks", looks, "idle workers that hear it", sizes.fleet_workers),
+        Figure(
+            "looks per INSERT", "looks", looks, "idle workers that hear it", sizes.fleet_workers
+        ),
         Figure("pickup, p50", "ms", p50),
     )
-    return Result(figures, {"workers": sizes.fleet_workers, "inserts": sizes.fleet_inserts, "p50_ms": p50, "p99_ms": p99})
+    return Result(
+        figures,
+        {
+            "workers": sizes.fleet_workers,
+            "inserts": sizes.fleet_inserts,
+            "p50_ms": p50,
+            "p99_ms": p99,
+        },
+    )
 
 
 async def _rested(fleet: Child) -> int:

@@ -1,4 +1,6 @@
-"""How fast a worker stays while a long transaction keeps vacuum from cleaning up; beside a loop that claims from the start."""
+"""How fast a worker stays while a long transaction keeps vacuum from cleaning up; beside a loop
+that claims from the start.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,13 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             await place.must_be_empty(child.name)
     kept = {name: _last_fifth(parts) / _first_fifth(parts) for name, parts in rates.items()}
     figures = (
-        Figure("worker, last fifth", "jobs/s", _last_fifth(rates["worker"]), "its first fifth", _first_fifth(rates["worker"])),
+        Figure(
+            "worker, last fifth",
+            "jobs/s",
+            _last_fifth(rates["worker"]),
+            "its first fifth",
+            _first_fifth(rates["worker"]),
+        ),
         Figure("what is left of the rate", "share", kept["worker"], "bare loop", kept["bare loop"]),
     )
     return Result(figures, {"jobs": sizes.horizon_jobs, "rates": rates})

@@ -15,7 +15,9 @@ _FALLING_ASLEEP = 2.0
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """First without a worker, for what the server does by itself; then with one that has run something and fell asleep."""
+    """First without a worker, for what the server does by itself; then with one that has run
+    something and fell asleep.
+    """
     alone, _, counted = await _watch(place, sizes.idle_seconds / 4, None)
     tell(0.2, f"a worker does nothing for {sizes.idle_seconds:.0f} s")
     await place.clear()
@@ -23,20 +25,35 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
         await pickups(place, worker, 1)
         await asyncio.sleep(min(_FALLING_ASLEEP, sizes.idle_seconds))
         # What comes every ten minutes would be in one run of ten, and then ten times too much.
-        await place.connection.execute("UPDATE hybrid_runner.duties SET taken_at = clock_timestamp()")
+        await place.connection.execute(
+            "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp()"
+        )
         with_worker, share, counted = await _watch(place, sizes.idle_seconds, worker.pid)
     figures = [Figure(f"{counted} a minute", "per minute", with_worker - alone)]
     if share is not None:
         figures.append(Figure("worker's processor time", "% of a core", share * 100))
-    return Result(tuple(figures), {"seconds": sizes.idle_seconds, "alone_per_minute": alone, "with_worker_per_minute": with_worker})
+    return Result(
+        tuple(figures),
+        {
+            "seconds": sizes.idle_seconds,
+            "alone_per_minute": alone,
+            "with_worker_per_minute": with_worker,
+        },
+    )
 
 
 async def _watch(place: Place, seconds: float, pid: int | None) -> tuple[float, float | None, str]:
     """How much a minute, the share of a processor core, and what was counted."""
     async with place.counting_statements() as precise:
         count = text("statements" if precise else "transactions")
-        before, used = await place.connection.fetchval(count), processor.seconds_of_threads(pid) if pid else None
+        before, used = (
+            await place.connection.fetchval(count),
+            processor.seconds_of_threads(pid) if pid else None,
+        )
         await asyncio.sleep(seconds)
-        after, used_after = await place.connection.fetchval(count), processor.seconds_of_threads(pid) if pid else None
+        after, used_after = (
+            await place.connection.fetchval(count),
+            processor.seconds_of_threads(pid) if pid else None,
+        )
     share = None if used is None or used_after is None else (used_after - used) / seconds
     return (after - before) * 60 / seconds, share, "statements" if precise else "transactions"

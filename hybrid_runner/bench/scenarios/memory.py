@@ -26,7 +26,10 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             held[jobs] = _memory_of(worker.pid)
         worker.tell("release")
         await place.must_be_empty(worker.name)
-    figures = [Figure(f"{jobs:,} running jobs", "MiB", held[jobs], "none running", held[0]) for jobs in sorted(sizes.memory_jobs)]
+    figures = [
+        Figure(f"{jobs:,} running jobs", "MiB", held[jobs], "none running", held[0])
+        for jobs in sorted(sizes.memory_jobs)
+    ]
     figures.append(Figure("each 1,000 running jobs", "MiB", (held[most] - held[0]) / most * 1000))
     return Result(tuple(figures), {"mib": {str(jobs): held[jobs] for jobs in held}})
 

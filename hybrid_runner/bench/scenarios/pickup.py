@@ -1,4 +1,6 @@
-"""From INSERT to handler, when nothing else happens; beside the least that any listener needs: a ring and one claim."""
+"""From INSERT to handler, when nothing else happens; beside the least that any listener needs: a
+ring and one claim.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _WARM_UP = 5
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     """In turns, never both at once: two listeners would measure each other."""
     latencies: dict[str, list[int]] = {"floor": [], "worker": []}
-    turns = list(itertools.product(range(sizes.rounds), (("floor", place.bare), ("worker", place.worker))))
+    turns = list(
+        itertools.product(range(sizes.rounds), (("floor", place.bare), ("worker", place.worker)))
+    )
     for number, (turn, (name, started)) in enumerate(turns):
         tell(number / len(turns), f"round {turn + 1}: {name}")
         await place.clear()
@@ -33,7 +37,9 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     return Result(figures, {"pickups": sizes.pickups, "microseconds": latencies})
 
 
-async def pickups(place: Place, child: Child, count: int, *, insert: str = "insert_stamp", pause: float = PAUSE) -> list[int]:
+async def pickups(
+    place: Place, child: Child, count: int, *, insert: str = "insert_stamp", pause: float = PAUSE
+) -> list[int]:
     """Microseconds from before each INSERT to its handler; the first few are not counted."""
     for number in range(_WARM_UP + count):
         await asyncio.sleep(pause)

@@ -1,4 +1,6 @@
-"""How many single-row INSERTs many clients can do; beside a table without a trigger, and one that notifies at every insert."""
+"""How many single-row INSERTs many clients can do; beside a table without a trigger, and one that
+notifies at every insert.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ INSERT = "INSERT INTO {} (queue, kind) VALUES ('bench', 'noop')"
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     """Every combination, the three tables in turn."""
-    cases = list(itertools.product((False, True) if place.superuser else (False,), sizes.producer_clients))
+    cases = list(
+        itertools.product((False, True) if place.superuser else (False,), sizes.producer_clients)
+    )
     figures, points = [], []
     for number, (imitated, clients) in enumerate(cases):
         words = f"{clients} clients{', 1 ms flush' if imitated else ''}"
@@ -30,7 +34,16 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             Figure(words, "inserts/s", ours, "no trigger", quiet),
             Figure(words, "inserts/s", ours, "NOTIFY at every insert", loud),
         ]
-        points.append({"clients": clients, "flush": imitated, "ours": ours, "no_trigger": quiet, "notify": loud, "rounds": rates})
+        points.append(
+            {
+                "clients": clients,
+                "flush": imitated,
+                "ours": ours,
+                "no_trigger": quiet,
+                "notify": loud,
+                "rounds": rates,
+            }
+        )
     return Result(tuple(figures), {"seconds": sizes.producer_seconds, "points": points})
 
 

@@ -1,4 +1,6 @@
-"""How fast one worker empties a full queue while it draws none, one in a hundred, or all of the jobs."""
+"""How fast one worker empties a full queue while it draws none, one in a hundred, or all of the
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from hybrid_runner.bench.sizes import Sizes
 
 NOWHERE = "http://127.0.0.1:1"
 """Nobody listens there."""
-OFF, SOME, ALL, DEAD = "no tracing", "1 % of the jobs", "every job", "every job, the collector is dead"
+OFF, SOME, ALL, DEAD = (
+    "no tracing",
+    "1 % of the jobs",
+    "every job",
+    "every job, the collector is dead",
+)
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
@@ -33,10 +40,19 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             rates[name].append(rate)
             spans[name].append(counted)
     beside = {SOME: OFF, ALL: OFF, DEAD: ALL}
-    figures = [Figure(name, "jobs/s", median(rates[name]), other, median(rates[other])) for name, other in beside.items()]
+    figures = [
+        Figure(name, "jobs/s", median(rates[name]), other, median(rates[other]))
+        for name, other in beside.items()
+    ]
     last = spans[ALL][-1]
     figures.append(
-        Figure("every job: spans that arrived", "spans", last["sent"], "all that were made", last["sent"] + last["dropped"])
+        Figure(
+            "every job: spans that arrived",
+            "spans",
+            last["sent"],
+            "all that were made",
+            last["sent"] + last["dropped"],
+        )
     )
     return Result(tuple(figures), {"jobs": sizes.drain_jobs, "rounds": rates, "spans": spans})
 
@@ -49,7 +65,9 @@ def _variables(endpoint: str, share: str) -> dict[str, str]:
     }
 
 
-async def _drain(place: Place, jobs: int, variables: dict[str, str]) -> tuple[float, dict[str, Any]]:
+async def _drain(
+    place: Place, jobs: int, variables: dict[str, str]
+) -> tuple[float, dict[str, Any]]:
     """Jobs per second from the first handler to the last, and what became of their spans."""
     await place.clear()
     await place.fill("noop", jobs)

@@ -1,4 +1,6 @@
-"""What jobs cost that keep coming due one by one, as those do that snooze: looks, lateness, processor time."""
+"""What jobs cost that keep coming due one by one, as those do that snooze: looks, lateness,
+processor time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     for number in range(sizes.rounds):
         tell(number / sizes.rounds, f"round {number + 1}")
         rounds.append(await _round(place, sizes))
-    looks, jobs, p50, p99, worker, server = (sorted(column)[len(rounds) // 2] for column in zip(*rounds, strict=True))
+    looks, jobs, p50, p99, worker, server = (
+        sorted(column)[len(rounds) // 2] for column in zip(*rounds, strict=True)
+    )
     figures = [
         Figure("looks", "looks/s", looks, "jobs that came due", jobs),
         Figure("from due to handler, p50", "ms", p50),
@@ -27,11 +31,16 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     ]
     if worker and server:
         figures.append(Figure("worker", "cores", worker, "all of Postgres", server))
-    return Result(tuple(figures), {"jobs": sizes.trickle_jobs, "seconds": sizes.trickle_seconds, "rounds": rounds})
+    return Result(
+        tuple(figures),
+        {"jobs": sizes.trickle_jobs, "seconds": sizes.trickle_seconds, "rounds": rounds},
+    )
 
 
 async def _round(place: Place, sizes: Sizes) -> tuple[float, ...]:
-    """Looks and jobs a second, p50 and p99 in milliseconds, cores of the worker and of the server."""
+    """Looks and jobs a second, p50 and p99 in milliseconds, cores of the worker and of the
+    server.
+    """
     await place.clear()
     await place.fill("again", sizes.trickle_jobs)
     async with place.worker() as worker:
@@ -39,8 +48,13 @@ async def _round(place: Place, sizes: Sizes) -> tuple[float, ...]:
         worker.tell("clear")
         before, begun = (await worker.ask("looks"))["looks"], time.monotonic()
         used = processor.seconds_of(worker.pid), place.server_seconds()
-        latencies = (await worker.ask(f"expect again {_NEVER} {sizes.trickle_seconds}"))["latencies"]
+        latencies = (await worker.ask(f"expect again {_NEVER} {sizes.trickle_seconds}"))[
+            "latencies"
+        ]
         looks, took = (await worker.ask("looks"))["looks"] - before, time.monotonic() - begun
         used_now = processor.seconds_of(worker.pid), place.server_seconds()
-    shares = (((after or 0.0) - (at_first or 0.0)) / took for at_first, after in zip(used, used_now, strict=True))
+    shares = (
+        ((after or 0.0) - (at_first or 0.0)) / took
+        for at_first, after in zip(used, used_now, strict=True)
+    )
     return looks / took, len(latencies) / took, *p50_p99(latencies), *shares

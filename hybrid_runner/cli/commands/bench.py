@@ -28,18 +28,35 @@ def configure(parser: Parser) -> None:
     parser.epilog = (
         "Scenarios: "
         + "; ".join(f"{name}: {what}" for name, what in SCENARIOS.items())
-        + ". Each figure stands beside another one of the same run, and their ratio is what counts. Without --dsn a Postgres is "
-        "started for it and removed afterwards; HYBRID_RUNNER_DSN and the embedded one of your data folder are left alone."
+        + ". Each figure stands beside another one of the same run, and their ratio is what counts."
+        " Without --dsn a Postgres is started for it and removed afterwards; HYBRID_RUNNER_DSN"
+        " and the embedded one of your data folder are left alone."
     )
     parser.add_argument(
-        "scenarios", metavar="SCENARIO", nargs="*", type=_scenario, help=f"what to measure (default: all): {', '.join(SCENARIOS)}"
+        "scenarios",
+        metavar="SCENARIO",
+        nargs="*",
+        type=_scenario,
+        help=f"what to measure (default: all): {', '.join(SCENARIOS)}",
     )
-    parser.add_argument("--quick", action="store_true", help="a minute's worth: to see that it runs, not for figures")
-    parser.add_argument("--output", metavar="FOLDER", type=Path, help="write results.json there, and a picture per scenario")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a minute's worth: to see that it runs, not for figures",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        help="write results.json there, and a picture per scenario",
+    )
     add_common(parser, logs="errors only")
     for action in parser._actions:  # noqa: SLF001  # what all commands say of --dsn is not so here
         if action.dest == "dsn":
-            action.help = "a database without jobs, to measure on (default: a Postgres of its own, gone afterwards)"
+            action.help = (
+                "a database without jobs, to measure on (default: a Postgres of its own, gone"
+                " afterwards)"
+            )
     parser.run_by(lambda arguments: run(_bench(arguments)))
 
 
@@ -59,7 +76,9 @@ async def _bench(arguments: argparse.Namespace) -> int:
         _prepare(folder)
     names = [name for name in SCENARIOS if name in (arguments.scenarios or SCENARIOS)]
     screen = _Screen(len(names))
-    results = await run_scenarios(names, QUICK if arguments.quick else FULL, arguments.dsn, screen.show)
+    results = await run_scenarios(
+        names, QUICK if arguments.quick else FULL, arguments.dsn, screen.show
+    )
     results["about"]["sizes"] = "quick" if arguments.quick else "full"
     if folder is not None:
         _write(results, folder)
@@ -71,7 +90,9 @@ async def _bench(arguments: argparse.Namespace) -> int:
 
 
 class _Screen:
-    """A bar on a terminal's last line; elsewhere a line for each scenario that has ended. On stderr, both."""
+    """A bar on a terminal's last line; elsewhere a line for each scenario that has ended. On
+    stderr, both.
+    """
 
     def __init__(self, count: int) -> None:
         self._on_terminal = sys.stderr.isatty()
@@ -91,7 +112,11 @@ class _Screen:
             self._ended += 1
             wipe = "\r\x1b[K" if self._on_terminal else ""
             said = f"not measured: {one_line(what)}" if what else "done"
-            print(f"{wipe}{name}: {said}, {time.monotonic() - self._begun:.1f} s", file=sys.stderr, flush=True)
+            print(
+                f"{wipe}{name}: {said}, {time.monotonic() - self._begun:.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _prepare(folder: Path) -> None:

@@ -41,7 +41,12 @@ def configure(parser: Parser) -> None:
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    live = sys.stdout.isatty() and not arguments.json and arguments.log_level is None and os.environ.get("TERM") != "dumb"
+    live = (
+        sys.stdout.isatty()
+        and not arguments.json
+        and arguments.log_level is None
+        and os.environ.get("TERM") != "dumb"
+    )
     say = (lambda _: None) if arguments.json else _say
     start_logs(arguments, app.settings)
     if arguments.log_level is None:  # the worker's words are shown as events
@@ -62,7 +67,10 @@ async def _demo(arguments: argparse.Namespace) -> int:
         await app.migrate()
         figures = Figures()
         async with app.worker({"demo": SLOTS}) as worker:
-            say(f"  worker    this process: queue demo, {SLOTS} slots, {counted(len(app.registry), 'kind')} of jobs")
+            say(
+                f"  worker    this process: queue demo, {SLOTS} slots,"
+                f" {counted(len(app.registry), 'kind')} of jobs"
+            )
             await _watch(figures, worker, stop, live=live, silent=arguments.json)
         if arguments.json:
             print_json(as_document(figures))
@@ -74,7 +82,9 @@ async def _demo(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live: bool, silent: bool) -> None:
+async def _watch(
+    figures: Figures, worker: Worker, stop: asyncio.Event, *, live: bool, silent: bool
+) -> None:
     """Let the producer work and show what happens."""
     connection = await app.connect()
     watcher = Watcher(figures, connection, worker, BURST)
@@ -89,7 +99,9 @@ async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live:
                 _say(f"  producer  another process ({producer.pid}), which knows nothing but SQL")
             assert producer.stdout is not None  # noqa: S101  # it is a pipe
             following = asyncio.create_task(watcher.follow(producer.stdout))
-            showing = asyncio.create_task(_show_live(figures, stop) if live else _show_lines(figures, silent=silent))
+            showing = asyncio.create_task(
+                _show_live(figures, stop) if live else _show_lines(figures, silent=silent)
+            )
             try:
                 await _look_until_the_end(figures, watcher, stop, seconds, following, showing)
             finally:
@@ -107,7 +119,11 @@ async def _watch(figures: Figures, worker: Worker, stop: asyncio.Event, *, live:
 
 
 async def _look_until_the_end(
-    figures: Figures, watcher: Watcher, stop: asyncio.Event, seconds: float, *helping: asyncio.Task[None]
+    figures: Figures,
+    watcher: Watcher,
+    stop: asyncio.Event,
+    seconds: float,
+    *helping: asyncio.Task[None],
 ) -> None:
     figures.started = time.monotonic()
     while not stop.is_set() and figures.elapsed < seconds + _LAST_JOBS:
@@ -124,12 +140,19 @@ async def _look_until_the_end(
 @contextlib.asynccontextmanager
 async def _producer(seconds: float) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hybrid_runner.cli.demo.producer", str(seconds), str(BURST),
+        sys.executable,
+        "-m",
+        "hybrid_runner.cli.demo.producer",
+        str(seconds),
+        str(BURST),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        env=os.environ | {"HYBRID_RUNNER_DSN": app.dsn},  # not an argument: a password would show in the process list
+        env=os.environ
+        | {
+            "HYBRID_RUNNER_DSN": app.dsn
+        },  # not an argument: a password would show in the process list
         start_new_session=True,  # Ctrl-C is for us
-    )  # fmt: skip
+    )
     try:
         yield process
     finally:

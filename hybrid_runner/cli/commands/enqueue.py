@@ -10,7 +10,15 @@ from typing import Any, NoReturn, cast
 
 from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.output import as_text, print_json
-from hybrid_runner.cli.parsing import Parser, add_common, checked, duration, moment, positive_duration, whole
+from hybrid_runner.cli.parsing import (
+    Parser,
+    add_common,
+    checked,
+    duration,
+    moment,
+    positive_duration,
+    whole,
+)
 from hybrid_runner.cli.session import opened, run
 from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
@@ -27,11 +35,20 @@ def configure(parser: Parser) -> None:
     """Declare the arguments."""
     parser.add_argument("kind", metavar="KIND", type=_kind, help="which handler runs it")
     parser.add_argument(
-        "payload", metavar="JSON", nargs="?", default="{}", help="what the handler gets; - reads stdin (default: {})"
+        "payload",
+        metavar="JSON",
+        nargs="?",
+        default="{}",
+        help="what the handler gets; - reads stdin (default: {})",
     )
     _add_options(parser)
     parser.add_argument("--wait", action="store_true", help="wait for its end and print its result")
-    parser.add_argument("--wait-timeout", type=positive_duration, metavar="DURATION", help="wait, but no longer than this")
+    parser.add_argument(
+        "--wait-timeout",
+        type=positive_duration,
+        metavar="DURATION",
+        help="wait, but no longer than this",
+    )
     add_common(parser)
     parser.run_by(_run)
 
@@ -89,8 +106,12 @@ def _given(arguments: argparse.Namespace) -> EnqueueOptions:
     return cast("EnqueueOptions", named)
 
 
-async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dict[str, Any]) -> None:
-    """Its result or its failure; with --json there is a document in any case, or the id would be lost."""
+async def _wait(
+    handle: JobHandle[Any], arguments: argparse.Namespace, said: dict[str, Any]
+) -> None:
+    """Its result or its failure; with --json there is a document in any case, or the id would be
+    lost.
+    """
     seen: list[JobStatus] = []
     try:
         with waiting(sys.stderr, seen) as on_status:
@@ -109,7 +130,11 @@ async def _wait(handle: JobHandle[Any], arguments: argparse.Namespace, said: dic
 
 
 def _enqueued(handle: JobHandle[Any], key: str | None) -> str:
-    return f"exists: it holds the key {key!r}, nothing was stored" if handle.enqueued == "exists" else handle.enqueued
+    return (
+        f"exists: it holds the key {key!r}, nothing was stored"
+        if handle.enqueued == "exists"
+        else handle.enqueued
+    )
 
 
 def _read(text: str, what: str) -> Any:

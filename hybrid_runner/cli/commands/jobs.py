@@ -34,15 +34,27 @@ def configure(parser: Parser) -> None:
     """Declare the arguments."""
     commands = parser.add_commands()
 
-    listing = commands.add_parser("list", help="the newest jobs first", description="The newest jobs first.")
-    listing.add_argument("--state", choices=[state.value for state in State], help="only those in this state")
+    listing = commands.add_parser(
+        "list", help="the newest jobs first", description="The newest jobs first."
+    )
+    listing.add_argument(
+        "--state", choices=[state.value for state in State], help="only those in this state"
+    )
     listing.add_argument("--queue", type=queue_name, help="only those of this queue")
     listing.add_argument("--kind", help="only those of this kind")
-    listing.add_argument("--limit", type=whole(1, 10_000), default=50, metavar="N", help="how many at most (default: 50)")
+    listing.add_argument(
+        "--limit",
+        type=whole(1, 10_000),
+        default=50,
+        metavar="N",
+        help="how many at most (default: 50)",
+    )
     add_common(listing)
     listing.run_by(lambda arguments: run(_list(arguments)))
 
-    show = commands.add_parser("show", help="everything about one job", description="Everything about one job.")
+    show = commands.add_parser(
+        "show", help="everything about one job", description="Everything about one job."
+    )
     show.add_argument("id", metavar="ID", type=job_id, help="the number of the job")
     add_common(show)
     show.run_by(lambda arguments: run(_show(arguments)))
@@ -50,17 +62,26 @@ def configure(parser: Parser) -> None:
     cancel = commands.add_parser(
         "cancel",
         help="end queued jobs, tell running ones to stop",
-        description="End queued jobs, tell running ones to stop. A running job whose worker is dead ends at once.",
+        description=(
+            "End queued jobs, tell running ones to stop. A running job whose worker is dead ends at"
+            " once."
+        ),
     )
     cancel.add_argument("ids", metavar="ID", type=job_id, nargs="+", help="the numbers of the jobs")
     cancel.add_argument("--reason", help="kept with the job")
     add_common(cancel)
-    cancel.run_by(lambda arguments: run(_change(arguments, lambda app, number: app.cancel(number, arguments.reason))))
+    cancel.run_by(
+        lambda arguments: run(
+            _change(arguments, lambda app, number: app.cancel(number, arguments.reason))
+        )
+    )
 
     retry = commands.add_parser(
         "retry",
         help="run ended jobs again, waiting ones now",
-        description="Run ended jobs again, waiting ones now, and those that a dead worker left running.",
+        description=(
+            "Run ended jobs again, waiting ones now, and those that a dead worker left running."
+        ),
     )
     retry.add_argument("ids", metavar="ID", type=job_id, nargs="+", help="the numbers of the jobs")
     add_common(retry)
@@ -77,7 +98,9 @@ def configure(parser: Parser) -> None:
 
 async def _list(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as app:
-        jobs = await app.list_jobs(state=arguments.state, queue=arguments.queue, kind=arguments.kind, most=arguments.limit)
+        jobs = await app.list_jobs(
+            state=arguments.state, queue=arguments.queue, kind=arguments.kind, most=arguments.limit
+        )
     if arguments.json:
         print_json(jobs)
     else:
@@ -113,10 +136,17 @@ async def _prune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int], Awaitable[CancelAnswer | RetryAnswer]]) -> int:
+async def _change(
+    arguments: argparse.Namespace,
+    change: Callable[[Runner, int], Awaitable[CancelAnswer | RetryAnswer]],
+) -> int:
     async with opened(arguments) as app:
         said = {number: await change(app, number) for number in dict.fromkeys(arguments.ids)}
-        workers = {number: await _on_worker(app, number) for number, outcome in said.items() if outcome == "running"}
+        workers = {
+            number: await _on_worker(app, number)
+            for number, outcome in said.items()
+            if outcome == "running"
+        }
     if arguments.json:
         print_json([{"id": number, "outcome": outcome} for number, outcome in said.items()])
     else:
@@ -124,7 +154,9 @@ async def _change(arguments: argparse.Namespace, change: Callable[[Runner, int],
             if outcome in _SAID:
                 print(f"job {number} {_SAID[outcome]}")
     refused = [
-        _REFUSED[outcome].format(number, workers.get(number, "")) for number, outcome in said.items() if outcome not in _SAID
+        _REFUSED[outcome].format(number, workers.get(number, ""))
+        for number, outcome in said.items()
+        if outcome not in _SAID
     ]
     if refused:
         raise RunnerError("; ".join(refused))

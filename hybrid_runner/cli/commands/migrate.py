@@ -12,7 +12,10 @@ from hybrid_runner.storage.queries import Migration, migrations
 
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.epilog = "Safe to run from many processes at once; a server that does not answer is waited for (start_timeout)."
+    parser.epilog = (
+        "Safe to run from many processes at once; a server that does not answer is waited for"
+        " (start_timeout)."
+    )
     add_common(parser, logs=LOGS_OF_LONG_COMMANDS)
     parser.run_by(lambda arguments: run(_migrate(arguments)))
 
@@ -30,7 +33,12 @@ async def _migrate(arguments: argparse.Namespace) -> int:
 def _report(applied: list[Migration], *, as_json: bool) -> None:
     version = migrations()[-1].version
     if as_json:
-        print_json({"version": version, "applied": [{"version": step.version, "name": step.name} for step in applied]})
+        print_json(
+            {
+                "version": version,
+                "applied": [{"version": step.version, "name": step.name} for step in applied],
+            }
+        )
         return
     for step in applied:
         print(f"applied {step.version:04d} {step.name}")

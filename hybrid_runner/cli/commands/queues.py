@@ -13,9 +13,14 @@ from hybrid_runner.handlers.registry import check_queue
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
     commands = parser.add_commands()
-    for name, text in (("pause", "let no worker claim from these queues"), ("resume", "let workers claim again")):
+    for name, text in (
+        ("pause", "let no worker claim from these queues"),
+        ("resume", "let workers claim again"),
+    ):
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        command.add_argument("queues", metavar="QUEUE", nargs="+", type=queue_name, help="the names of the queues")
+        command.add_argument(
+            "queues", metavar="QUEUE", nargs="+", type=queue_name, help="the names of the queues"
+        )
         add_common(command)
         command.run_by(lambda arguments, name=name: run(_switch(arguments, name)))  # type: ignore[misc]  # binds the loop's name
 
@@ -32,9 +37,16 @@ async def _switch(arguments: argparse.Namespace, what: str) -> int:
         call = app.pause if what == "pause" else app.resume
         changed = {queue: await call(queue) for queue in dict.fromkeys(arguments.queues)}
     if arguments.json:
-        print_json([{"queue": queue, "paused": what == "pause", "changed": changes} for queue, changes in changed.items()])
+        print_json(
+            [
+                {"queue": queue, "paused": what == "pause", "changed": changes}
+                for queue, changes in changed.items()
+            ]
+        )
         return 0
-    done, was = ("is paused", "was paused already") if what == "pause" else ("is resumed", "was not paused")
+    done, was = (
+        ("is paused", "was paused already") if what == "pause" else ("is resumed", "was not paused")
+    )
     for queue, changes in changed.items():
         print(f"queue {queue} {done if changes else was}")
     return 0

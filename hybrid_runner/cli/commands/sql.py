@@ -17,7 +17,10 @@ from hybrid_runner.storage.queries import migrations
 
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
-    parser.epilog = "From the database's version on, or from the start when there is no DSN; nothing is changed or started."
+    parser.epilog = (
+        "From the database's version on, or from the start when there is no DSN; nothing is changed"
+        " or started."
+    )
     add_common(parser)
     parser.run_by(lambda arguments: run(_print(arguments)))
 

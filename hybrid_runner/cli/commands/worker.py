@@ -41,19 +41,41 @@ _LONGEST_FAREWELL = 0.5
 def configure(parser: Parser) -> None:
     """Declare the arguments."""
     parser.epilog = (
-        "Example: hybrid-runner worker tasks:app --queue images=20 --queue default. SIGTERM or Ctrl-C ends it in order, "
-        "a second one at once. All it has to say is logged to stderr; stdout stays empty."
+        "Example: hybrid-runner worker tasks:app --queue images=20 --queue default. SIGTERM or"
+        " Ctrl-C ends it in order, a second one at once. All it has to say is logged to stderr;"
+        " stdout stays empty."
     )
-    parser.add_argument("target", metavar="MODULE:APP", type=checked(split_target), help="the module, and the Runner in it")
     parser.add_argument(
-        "--queue", metavar="QUEUE[=SLOTS]", type=_queue, action="append", default=[], dest="queues",
-        help="work on this queue, so many jobs at a time (default: all queues of the handlers, and `default`)",
-    )  # fmt: skip
+        "target",
+        metavar="MODULE:APP",
+        type=checked(split_target),
+        help="the module, and the Runner in it",
+    )
     parser.add_argument(
-        "--processes", metavar="N", type=whole(1, MOST_PROCESSES), default=1,
-        help="so many workers, each a process with slots and connections of its own; one that dies is started again (default: 1)",
-    )  # fmt: skip
-    add_common(parser, json_help="log as JSON: short for --log-format json", logs=LOGS_OF_LONG_COMMANDS)
+        "--queue",
+        metavar="QUEUE[=SLOTS]",
+        type=_queue,
+        action="append",
+        default=[],
+        dest="queues",
+        help=(
+            "work on this queue, so many jobs at a time (default: all queues of the handlers, and"
+            " `default`)"
+        ),
+    )
+    parser.add_argument(
+        "--processes",
+        metavar="N",
+        type=whole(1, MOST_PROCESSES),
+        default=1,
+        help=(
+            "so many workers, each a process with slots and connections of its own; one that dies"
+            " is started again (default: 1)"
+        ),
+    )
+    add_common(
+        parser, json_help="log as JSON: short for --log-format json", logs=LOGS_OF_LONG_COMMANDS
+    )
     parser.run_by(_run)
 
 
@@ -77,7 +99,9 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     queues = _without_duplicates(arguments)
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
-    with logs_of_import(arguments.log_level or "info", layout_of(arguments.log_format or ""), [arguments.dsn]):
+    with logs_of_import(
+        arguments.log_level or "info", layout_of(arguments.log_format or ""), [arguments.dsn]
+    ):
         app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
     if not _leaves_logs_alone(app.settings.logs.log_format):
@@ -158,13 +182,17 @@ async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Pat
     settings = app.settings
     fleet = Fleet(size, _checked_name(settings.work.worker_id, size), settings.work.grace)
     code = 0
-    server = PageServer(settings.pages.http_host, settings.pages.http_port, fleet, app.page_database())
+    server = PageServer(
+        settings.pages.http_host, settings.pages.http_port, fleet, app.page_database()
+    )
     async with server as pages, AsyncExitStack() as stack:
         stack.push_async_callback(app.close)  # the embedded Postgres lives as long as we do
         with _ended_by_signals():
             await _check(app, queues)
             embedded = None if app.embedded is None else str(app.embedded.directory)
-            code = await fleet.run(Command([sys.executable, *sys.orig_argv[1:]], folder, embedded), pages.announce)
+            code = await fleet.run(
+                Command([sys.executable, *sys.orig_argv[1:]], folder, embedded), pages.announce
+            )
     return code
 
 
@@ -181,12 +209,17 @@ async def _check(app: Runner, queues: dict[str, int]) -> None:
 def _checked_name(worker_id: str | None, size: int) -> str | None:
     longest = _LONGEST_NAME - len(f"-{size}")
     if worker_id is not None and len(worker_id) > longest:
-        raise ConfigurationError(f"worker_id: at most {longest} characters with --processes {size}, which adds a number to it")
+        raise ConfigurationError(
+            f"worker_id: at most {longest} characters with --processes {size}, which adds a number"
+            " to it"
+        )
     return worker_id
 
 
 def _end(code: int) -> int:
-    """Leave, also when a handler's thread never ends: its job went back to the queue, and Python would wait for it."""
+    """Leave, also when a handler's thread never ends: its job went back to the queue, and Python
+    would wait for it.
+    """
     deadline = time.monotonic() + _LONGEST_FAREWELL
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
@@ -204,11 +237,14 @@ def _end(code: int) -> int:
 
 
 def _warn_of_strange_queues(app: Runner, queues: Iterable[str]) -> None:
-    """A queue that no handler names is most likely misspelled; `default` is where jobs go that name none."""
+    """A queue that no handler names is most likely misspelled; `default` is where jobs go that name
+    none.
+    """
     named = sorted({kind.queue for kind in app.registry})
     for queue in (queue for queue in queues if named and queue not in (*named, "default")):
         log.warning(
-            "no handler names the queue %r (they name: %s); jobs inserted into it still run if their kind is known",
+            "no handler names the queue %r (they name: %s); jobs inserted into it still run if"
+            " their kind is known",
             queue,
             ", ".join(named),
             extra=log_event("queue.unnamed"),

@@ -1,4 +1,6 @@
-"""A small application: one Runner, a few handlers. `hybrid-runner worker hybrid_runner.cli.demo.app:app` runs it for good."""
+"""A small application: one Runner, a few handlers. `hybrid-runner worker
+hybrid_runner.cli.demo.app:app` runs it for good.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def checksum(payload: dict[str, str]) -> str:
     return hashlib.sha256(payload.get("text", "").encode() * 100_000).hexdigest()
 
 
-@app.job("payment", queue="demo", retry=RetryPolicy(base=timedelta(seconds=0.4), cap=timedelta(seconds=0.8)))
+@app.job(
+    "payment",
+    queue="demo",
+    retry=RetryPolicy(base=timedelta(seconds=0.4), cap=timedelta(seconds=0.8)),
+)
 async def payment(payload: dict[str, int], job: Job) -> str:
     """What raises is tried again by its policy; the errors are kept."""
     if job.attempt == 1:
@@ -51,7 +57,9 @@ async def payment(payload: dict[str, int], job: Job) -> str:
 
 @app.job("upload", queue="demo")
 async def upload(_: dict[str, str], job: Job) -> Snooze | str:
-    """Waiting costs no slot: come back later, with what is known by then, and no attempt is charged."""
+    """Waiting costs no slot: come back later, with what is known by then, and no attempt is
+    charged.
+    """
     asked = (job.data or 0) + 1
     return Snooze(0.5, data=asked) if asked < 3 else f"there, when asked {asked} times"
 

@@ -88,4 +88,6 @@ class Figures:
         """How many ended how."""
         if self.final is not None:
             return self.final
-        return Counter(job.state for job in self.ended.values()) + Counter({"completed": self.ticks})
+        return Counter(job.state for job in self.ended.values()) + Counter(
+            {"completed": self.ticks}
+        )

@@ -1,4 +1,5 @@
-"""Somebody else's program: all it knows is the database (HYBRID_RUNNER_DSN) and SQL. Says what it does as JSON lines.
+"""Somebody else's program: all it knows is the database (HYBRID_RUNNER_DSN) and SQL. Says what it
+does as JSON lines.
 
 `python -m hybrid_runner.cli.demo.producer SECONDS BURST`
 """
@@ -65,7 +66,10 @@ async def produce(seconds: float, burst: int) -> None:
 async def do(connection: Connection, statement: str, jobs: int) -> None:
     """Run a statement as any client would, and say so."""
     answer = await connection.fetch(statement)
-    print(json.dumps({"sql": statement, "jobs": jobs, "id": answer[0][0] if answer else None}), flush=True)
+    print(
+        json.dumps({"sql": statement, "jobs": jobs, "id": answer[0][0] if answer else None}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

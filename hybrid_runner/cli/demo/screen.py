@@ -1,4 +1,6 @@
-"""A terminal for the live view: a second screen, no cursor, no wrapping, keys without Enter; all put back afterwards."""
+"""A terminal for the live view: a second screen, no cursor, no wrapping, keys without Enter; all
+put back afterwards.
+"""
 
 from __future__ import annotations
 

@@ -23,20 +23,32 @@ def print_summary(figures: Figures) -> None:
     """Jobs by outcome, pickup by how they arrived, and the burst."""
     on = in_colour(sys.stdout)
     outcomes = ", ".join(
-        f"{count:,} {paint(state, STATE_COLOURS.get(state, ''), on=on)}" for state, count in figures.outcomes().items()
+        f"{count:,} {paint(state, STATE_COLOURS.get(state, ''), on=on)}"
+        for state, count in figures.outcomes().items()
     )
     settled = figures.settled
     print(f"\n{paint('What happened', 'bold', on=on)}")
     print(f"  {counted(figures.sent, 'job')} arrived: {outcomes or 'none has ended'}")
-    print(f"  {settled.get('retry', 0):,} retried after an error, {counted(settled.get('snooze', 0), 'snooze')}")
+    print(
+        f"  {settled.get('retry', 0):,} retried after an error,"
+        f" {counted(settled.get('snooze', 0), 'snooze')}"
+    )
     if left := figures.outcomes()["cancelled"]:
-        print(f"  the cancelled {'one was' if left == 1 else 'ones were'} not done yet when the demo ended")
-    print(f"\n  {paint(f'''{'pickup: from due to handler':44}{'jobs':>8}{'p50':>12}{'p99':>12}''', 'dim', on=on)}")
+        print(
+            f"  the cancelled {'one was' if left == 1 else 'ones were'} not done yet when the demo"
+            " ended"
+        )
+    print(
+        f"\n  {paint(f'''{'pickup: from due to handler':44}{'jobs':>8}{'p50':>12}{'p99':>12}''', 'dim', on=on)}"
+    )
     for name, jobs, p50, p99 in _pickups(figures):
         print(f"  {name:44}{jobs:>8,}{_milliseconds(p50):>12}{_milliseconds(p99):>12}")
     if figures.burst:
         print(f"  the burst: {describe_burst(figures)}")
-    print(f"  found by   {', '.join(f'{way} {count:,}' for way, count in sorted(figures.found.items()) if count) or '-'}")
+    print(
+        "  found by  "
+        f" {', '.join(f'{way} {count:,}' for way, count in sorted(figures.found.items()) if count) or '-'}"
+    )
 
 
 def print_advice(app: Runner) -> None:
@@ -44,7 +56,10 @@ def print_advice(app: Runner) -> None:
     on = in_colour(sys.stdout)
     psql = app.embedded.psql if app.embedded else 'psql "$HYBRID_RUNNER_DSN"'
     print(f"\n{paint('Try next', 'bold', on=on)}")
-    _advise("start a worker, and leave it running" + (" (the embedded Postgres runs with it)" if app.embedded else ""))
+    _advise(
+        "start a worker, and leave it running"
+        + (" (the embedded Postgres runs with it)" if app.embedded else "")
+    )
     _shell(f"{_own_command()} worker hybrid_runner.cli.demo.app:app", on=on)
     _advise("in another shell, look into the database")
     _shell(psql, on=on)
@@ -65,21 +80,44 @@ def as_document(figures: Figures) -> dict[str, Any]:
         "retried": figures.settled.get("retry", 0),
         "snoozed": figures.settled.get("snooze", 0),
         "left": figures.outcomes()["cancelled"],
-        "pickup": [{"arrived": name, "jobs": jobs, "p50_ms": p50, "p99_ms": p99} for name, jobs, p50, p99 in _pickups(figures)],
-        "burst": None
-        if burst is None
-        else {"jobs": burst.jobs, "seconds": burst.seconds, "jobs_per_second": burst.jobs / burst.seconds},
+        "pickup": [
+            {"arrived": name, "jobs": jobs, "p50_ms": p50, "p99_ms": p99}
+            for name, jobs, p50, p99 in _pickups(figures)
+        ],
+        "burst": (
+            None
+            if burst is None
+            else {
+                "jobs": burst.jobs,
+                "seconds": burst.seconds,
+                "jobs_per_second": burst.jobs / burst.seconds,
+            }
+        ),
         "found": figures.found,
     }
 
 
 def _pickups(figures: Figures) -> list[tuple[str, int, float | None, float | None]]:
     rows: list[tuple[str, int, float | None, float | None]] = [
-        (name, len(values), *((percentile(values, 0.5), percentile(values, 0.99)) if values else (None, None)))
-        for name, values in (("one INSERT each (ring)", figures.single()), ("scheduled, retried, snoozed (timer)", figures.later()))
+        (
+            name,
+            len(values),
+            *((percentile(values, 0.5), percentile(values, 0.99)) if values else (None, None)),
+        )
+        for name, values in (
+            ("one INSERT each (ring)", figures.single()),
+            ("scheduled, retried, snoozed (timer)", figures.later()),
+        )
     ]
     if figures.burst:
-        rows.append(("the burst (ring, then free slots)", figures.burst.jobs, figures.burst.p50, figures.burst.p99))
+        rows.append(
+            (
+                "the burst (ring, then free slots)",
+                figures.burst.jobs,
+                figures.burst.p50,
+                figures.burst.p99,
+            )
+        )
     return rows
 
 
@@ -96,7 +134,9 @@ def _command(text: str, *, on: bool) -> None:
 
 
 def _shell(text: str, *, on: bool) -> None:
-    """On one line, or if that is too long for most terminals, on several that a shell joins again."""
+    """On one line, or if that is too long for most terminals, on several that a shell joins
+    again.
+    """
     if len(text) <= _NARROW:
         _command(text, on=on)
         return

@@ -17,7 +17,11 @@ def draw(figures: Figures, width: int, height: int, *, coloured: bool, until: fl
     inner = min(width, _WIDEST) - 2
     gap = [""] if height >= 28 else []
     body = [
-        _spread(paint("hybrid_runner demo", "bold", on=coloured), _clock(figures, until, coloured=coloured), inner),
+        _spread(
+            paint("hybrid_runner demo", "bold", on=coloured),
+            _clock(figures, until, coloured=coloured),
+            inner,
+        ),
         *gap,
         *_producer(figures, inner, coloured=coloured),
         "",
@@ -29,7 +33,10 @@ def draw(figures: Figures, width: int, height: int, *, coloured: bool, until: fl
     ]
     room = height - len(body) - 1
     events = list(figures.events)[-room:] if room > 0 else []
-    body += [f"{paint(f'{at:5.1f} s', 'dim', on=coloured)}  {clip(text, inner - 9)}" for at, text in events]
+    body += [
+        f"{paint(f'{at:5.1f} s', 'dim', on=coloured)}  {clip(text, inner - 9)}"
+        for at, text in events
+    ]
     body = body[: height - 1]
     body += [""] * (height - 1 - len(body))
     body.append(paint("q ends it", "dim", on=coloured))
@@ -41,7 +48,11 @@ def _clock(figures: Figures, until: float, *, coloured: bool) -> str:
 
 
 def _producer(figures: Figures, inner: int, *, coloured: bool) -> list[str]:
-    what = "another process, which knows nothing but SQL:" if figures.producing else "the other process has ended"
+    what = (
+        "another process, which knows nothing but SQL:"
+        if figures.producing
+        else "the other process has ended"
+    )
     return [
         paint(what, "dim", on=coloured),
         paint(clip(figures.statement, inner), "cyan", on=coloured),
@@ -62,7 +73,9 @@ def _counts(figures: Figures, inner: int, *, coloured: bool) -> list[str]:
     cell = min(16, max(9, inner // len(parts)))
     return [
         paint("".join(name.rjust(cell) for name, _, _ in parts), "dim", on=coloured),
-        "".join(paint(f"{number:,}".rjust(cell), colour, on=coloured) for _, number, colour in parts),
+        "".join(
+            paint(f"{number:,}".rjust(cell), colour, on=coloured) for _, number, colour in parts
+        ),
     ]
 
 
@@ -71,9 +84,15 @@ def _pickups(figures: Figures, inner: int, height: int, *, coloured: bool) -> li
     head = "from INSERT to handler"
     if pickups:
         head += f"   p50 {percentile(pickups, 0.5):.1f} ms   p99 {percentile(pickups, 0.99):.1f} ms"
-    lines = [paint(head, "bold", on=coloured), paint(sparkline(pickups, inner), "green", on=coloured)]
+    lines = [
+        paint(head, "bold", on=coloured),
+        paint(sparkline(pickups, inner), "green", on=coloured),
+    ]
     if height >= 20:
-        lines += [f"{label:>12}  {bar}" for label, bar in zip(LABELS, histogram(pickups, inner - 20), strict=True)]
+        lines += [
+            f"{label:>12}  {bar}"
+            for label, bar in zip(LABELS, histogram(pickups, inner - 20), strict=True)
+        ]
     if figures.burst is not None:
         lines.append(clip(f"the burst: {describe_burst(figures)}", inner))
     return lines
@@ -84,13 +103,18 @@ def describe_burst(figures: Figures) -> str:
     burst = figures.burst
     if burst is None:
         return "not seen"
-    return f"{burst.jobs:,} jobs from INSERT to archive in {burst.seconds:.2f} s, {burst.jobs / burst.seconds:,.0f} jobs/s"
+    return (
+        f"{burst.jobs:,} jobs from INSERT to archive in {burst.seconds:.2f} s,"
+        f" {burst.jobs / burst.seconds:,.0f} jobs/s"
+    )
 
 
 def sparkline(values: list[float], width: int) -> str:
     """The newest values, each as a bar of one character; a fast one is low."""
     shown = values[-width:]
-    return "".join(SPARKS[sum(value > edge for edge in (0.5, 0.75, 1, 1.5, 2, 5, 20))] for value in shown)
+    return "".join(
+        SPARKS[sum(value > edge for edge in (0.5, 0.75, 1, 1.5, 2, 5, 20))] for value in shown
+    )
 
 
 def histogram(values: list[float], width: int) -> list[str]:
@@ -99,7 +123,10 @@ def histogram(values: list[float], width: int) -> list[str]:
     for value in values:
         counts[sum(value >= edge for edge in EDGES)] += 1
     longest = max(*counts, 1)
-    return [f"{'█' * round(count / longest * max(1, width - 6))} {count or ''}".strip() for count in counts]
+    return [
+        f"{'█' * round(count / longest * max(1, width - 6))} {count or ''}".strip()
+        for count in counts
+    ]
 
 
 def _spread(left: str, right: str, width: int) -> str:

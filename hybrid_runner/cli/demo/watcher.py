@@ -1,4 +1,6 @@
-"""Reads what happens: from the producer's own words, from the worker's log, and from the tables, as anyone could."""
+"""Reads what happens: from the producer's own words, from the worker's log, and from the tables, as
+anyone could.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.worker.worker import Worker
 
-_LIVE = "SELECT state::text, count(*) FROM hybrid_runner.jobs WHERE queue = 'demo' AND created_at >= $1 GROUP BY state"
+_LIVE = (
+    "SELECT state::text, count(*) FROM hybrid_runner.jobs WHERE queue = 'demo' AND created_at >= $1"
+    " GROUP BY state"
+)
 _ENDED = """
 SELECT
     id, kind, state::text, coalesce(extract(epoch FROM started_at - run_at) * 1000, 0)::float8,
@@ -43,7 +48,9 @@ _ALONE = "SELECT pg_try_advisory_lock(hashtextextended('hybrid_runner demo', 0))
 class Watcher:
     """Keeps the figures up to date."""
 
-    def __init__(self, figures: Figures, connection: Connection, worker: Worker, burst: int) -> None:
+    def __init__(
+        self, figures: Figures, connection: Connection, worker: Worker, burst: int
+    ) -> None:
         self._figures = figures
         self._connection = connection
         self._worker = worker
@@ -70,7 +77,9 @@ class Watcher:
                 self._tell(figures.ended[row[0]])
             figures.newest = row[6]
         if figures.burst is None and figures.sent > self._burst:
-            figures.ticks, seconds, p50, p99 = await self._connection.fetchrow(_BURST, self._since, BURST_KIND)  # type: ignore[misc]  # always one row
+            figures.ticks, seconds, p50, p99 = await self._connection.fetchrow(
+                _BURST, self._since, BURST_KIND
+            )  # type: ignore[misc]  # always one row
             if figures.ticks >= self._burst:
                 figures.burst = Burst(figures.ticks, max(seconds, 0.001), p50, p99)
                 figures.add_event(f"all {figures.ticks:,} jobs of the burst are archived")
@@ -89,7 +98,11 @@ class Watcher:
                 again = said["id"] in figures.keyed
                 figures.keyed.add(said["id"])
                 figures.sent += not again
-                what = "exists already: its key is held" if again else "is enqueued under the key report:2026"
+                what = (
+                    "exists already: its key is held"
+                    if again
+                    else "is enqueued under the key report:2026"
+                )
                 figures.add_event(f"job {said['id']} {what}")
                 continue
             figures.sent += said["jobs"]
@@ -107,12 +120,17 @@ class Watcher:
         """Look once more; what arrived is what the tables say, so that the summary adds up."""
         await self.look()
         figures = self._figures
-        figures.final = Counter({row[0]: row[1] for row in await self._connection.fetch(_ALL, self._since)})
+        figures.final = Counter(
+            {row[0]: row[1] for row in await self._connection.fetch(_ALL, self._since)}
+        )
         figures.sent = figures.final.total()
 
     def _tell(self, job: Ended) -> None:
         tries = f" at attempt {job.attempt}" if job.attempt > 1 else ""
-        told = f"job {job.id} {job.kind} {job.state}{tries}: picked up after {job.pickup:.1f} ms, ran {job.ran:.0f} ms"
+        told = (
+            f"job {job.id} {job.kind} {job.state}{tries}: picked up after {job.pickup:.1f} ms, ran"
+            f" {job.ran:.0f} ms"
+        )
         self._figures.latest = told
         if job.kind not in ROUTINE_KINDS or job.kind not in self._seen or job.state != "completed":
             self._figures.add_event(told)

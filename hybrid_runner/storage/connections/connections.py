@@ -35,13 +35,15 @@ CLOSE_TIMEOUT = 1.0
 POOL_CLOSE_TIMEOUT = 3.0
 STATEMENT_TIMEOUT = 60.0
 BELL_TIMEOUT = 5.0
-# Plans must not depend on when they were made: a plan from the day the table was empty ruins the day it is not.
+# Plans must not depend on when they were made: a plan from the day the table was empty ruins the
+# day it is not.
 _SERVER_SETTINGS = {
     "application_name": "hybrid-runner",
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
-    # The server notices within a minute that we are gone without a word, and what we locked; and routers do not forget us.
+    # The server notices within a minute that we are gone without a word, and what we locked; and
+    # routers do not forget us.
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
@@ -49,7 +51,8 @@ _SERVER_SETTINGS = {
 
 
 FOR_CLAIMS = {
-    # The claim's plan is the same for any table: planning it each time would cost more than running it.
+    # The claim's plan is the same for any table: planning it each time would cost more than running
+    # it.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -58,7 +61,9 @@ FOR_CLAIMS = {
 
 
 def for_claims(*, flushed: bool) -> dict[str, str]:
-    """The same, and whether each claim waits for the disk: one that is lost in a crash leaves its job queued."""
+    """The same, and whether each claim waits for the disk: one that is lost in a crash leaves its
+    job queued.
+    """
     return FOR_CLAIMS | ({} if flushed else {"synchronous_commit": "off"})
 
 
@@ -105,7 +110,9 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
     try:
         if not pooler.is_known(dsn):
             with pooler.noting_refusal(dsn):
-                connection = await _open(dsn, server_settings=wanted, max_cached_statement_lifetime=0)
+                connection = await _open(
+                    dsn, server_settings=wanted, max_cached_statement_lifetime=0
+                )
                 try:
                     if await pooler.keeps_settings(dsn, connection):
                         return connection
@@ -114,7 +121,10 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
                     raise
                 connection.terminate()
         return pooler.prepared(await _open(dsn, **pooler.OPTIONS), wanted)
-    except (ValueError, OverflowError) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
+    except (
+        ValueError,
+        OverflowError,
+    ) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
         said = Redaction([dsn]).clean(str(error))
         raise ConfigurationError(f"the DSN cannot be used: {said}") from None
     except Exception as error:
@@ -133,7 +143,9 @@ def _place(dsn: str) -> str:
     """Where a DSN points to, without its secrets."""
     url = urlsplit(dsn)
     named = parse_qs(url.query)
-    if "@" in url.path + url.fragment:  # its password has a character that should have been percent-encoded
+    if (
+        "@" in url.path + url.fragment
+    ):  # its password has a character that should have been percent-encoded
         return "a place that cannot be read: percent-encode the password"
     host = named["host"][0] if "host" in named else url.netloc.rpartition("@")[2]
     return host or "the default socket"
@@ -142,7 +154,9 @@ def _place(dsn: str) -> str:
 def check_dsn(dsn: str) -> None:
     """ConfigurationError for what cannot be a DSN."""
     if not dsn.startswith(("postgresql://", "postgres://")):
-        raise ConfigurationError("the DSN cannot be used: it must look like postgresql://user:password@host:5432/database")
+        raise ConfigurationError(
+            "the DSN cannot be used: it must look like postgresql://user:password@host:5432/database"
+        )
 
 
 async def open_pool(dsn: str, *, largest: int) -> Pool:
@@ -150,13 +164,17 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
     check_dsn(dsn)
     opened = WeakSet[Connection]()
 
-    async def remembered(dsn: str, **_: object) -> Connection:  # the driver's arguments are of no use here
+    async def remembered(
+        dsn: str, **_: object
+    ) -> Connection:  # the driver's arguments are of no use here
         connection = await connect(dsn)
         opened.add(connection)
         return connection
 
     opens: Any = remembered
-    pool = await asyncpg.create_pool(dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0)
+    pool = await asyncpg.create_pool(
+        dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0
+    )
     return Pool(pool, opened)
 
 
@@ -195,7 +213,9 @@ class Pool:
 
 
 class LazyConnection:
-    """One connection for one purpose: opened at first use, again after it was lost, one statement at a time."""
+    """One connection for one purpose: opened at first use, again after it was lost, one statement
+    at a time.
+    """
 
     def __init__(
         self,
@@ -222,7 +242,9 @@ class LazyConnection:
         return 0 if self._connection is None or self._connection.is_closed() else self._opened
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a new one."""
+        """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a
+        new one.
+        """
         async with self._busy:
             connection = self._connection
             if connection is None or connection.is_closed():
@@ -230,15 +252,21 @@ class LazyConnection:
             try:
                 self._asked_at = time.monotonic()
                 rows = await connection.fetch(query, *args, timeout=self._timeout)
-            except asyncio.CancelledError:  # its answer may still come, and the next statement must not wait for it
+            except (
+                asyncio.CancelledError
+            ):  # its answer may still come, and the next statement must not wait for it
                 self._leave(connection)
                 raise
-            except Exception as error:  # nothing leaves untranslated: the loops know RunnerError alone
+            except (
+                Exception
+            ) as error:  # nothing leaves untranslated: the loops know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
                     self._reachability.failed(failure)
                     self._leave(connection)
-                elif getattr(error, "severity", None):  # only the server gives one: what the driver refuses never came there
+                elif getattr(
+                    error, "severity", None
+                ):  # only the server gives one: what the driver refuses never came there
                     self._reachability.answered()
                 raise failure from error
             finally:
@@ -247,7 +275,9 @@ class LazyConnection:
             return rows
 
     def suspect(self, patience: float) -> None:
-        """The network may have swallowed something: reconnect before the next statement; give one on its way so many seconds."""
+        """The network may have swallowed something: reconnect before the next statement; give one
+        on its way so many seconds.
+        """
         connection, asked_at = self._connection, self._asked_at
         if connection is None:
             return
@@ -276,7 +306,9 @@ class LazyConnection:
         return connection
 
     async def _open(self) -> Connection:
-        """A new connection. A statement that was left on its way must not arrive after what follows: its session is ended first."""
+        """A new connection. A statement that was left on its way must not arrive after what
+        follows: its session is ended first.
+        """
         connection = await connect(self._dsn, self._settings)
         if self._orphan is not None:
             try:
@@ -309,7 +341,11 @@ async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
     """Send a proof from a session of its own."""
     connection = await connect(dsn)
     try:
-        await _translated(connection.execute("SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT))
+        await _translated(
+            connection.execute(
+                "SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT
+            )
+        )
     finally:
         connection.terminate()
 
@@ -334,7 +370,9 @@ class ListenConnection:
         return pooler.is_pooled(self._connection)
 
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Subscribe to one channel; `heard` is given each message and the server process that sent it."""
+        """Subscribe to one channel; `heard` is given each message and the server process that sent
+        it.
+        """
 
         def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
             if (message := channel.read(str(payload))) is not None:
@@ -352,7 +390,9 @@ class ListenConnection:
         await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one short statement; when it fails the connection is given up: what locks it holds is then certain."""
+        """Run one short statement; when it fails the connection is given up: what locks it holds is
+        then certain.
+        """
         async with self._busy:
             try:
                 return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
@@ -371,7 +411,8 @@ class ListenConnection:
 
     def hang_up(self) -> None:
         """End the connection at once."""
-        # Always: the driver may know it as closed (it died in the middle of a statement), and yet never have told us.
+        # Always: the driver may know it as closed (it died in the middle of a statement), and yet
+        # never have told us.
         self._connection.terminate()
         self.lost.set()
 

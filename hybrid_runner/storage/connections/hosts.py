@@ -1,4 +1,6 @@
-"""A DSN may name several servers: each gets its share of the time, so that one that is silent does not hide the others."""
+"""A DSN may name several servers: each gets its share of the time, so that one that is silent does
+not hide the others.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def each(dsn: str) -> list[str]:
     if "prefer-standby" in given.values():
         return [dsn]  # decided when all have answered
     if "," in servers:
-        return [urlunsplit(url._replace(netloc=f"{who}{at}{server}")) for server in servers.split(",")]
+        return [
+            urlunsplit(url._replace(netloc=f"{who}{at}{server}")) for server in servers.split(",")
+        ]
     names, ports = (given.get(name, "").split(",") for name in ("host", "port"))
     if len(names) == 1:
         return [dsn]

@@ -1,6 +1,8 @@
-"""Connections by way of a pooler that lends a server's session for one transaction: PgBouncer in transaction mode and its like.
+"""Connections by way of a pooler that lends a server's session for one transaction: PgBouncer in
+transaction mode and its like.
 
-Nothing that belongs to a session survives there: each statement runs in a transaction of its own, which begins with its settings.
+Nothing that belongs to a session survives there: each statement runs in a transaction of its own,
+which begins with its settings.
 """
 
 from __future__ import annotations
@@ -19,14 +21,20 @@ T = TypeVar("T")
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 MARK = {"hybrid_runner.session": "own"}
-"""A setting of no meaning: nobody has it by default, so a session that has it is the one that was asked for it."""
+"""A setting of no meaning: nobody has it by default, so a session that has it is the one that was
+asked for it.
+"""
 _IS_OWN = "SELECT WHERE current_setting('hybrid_runner.session', true) = 'own'"
 _PROBES = {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}
 _NOT_LOCAL = {"application_name", "default_transaction_isolation", *_PROBES, *MARK}
-"""Settings that poolers know, that the BEGIN says, that speak of the pooler's own connections, or that would not be true."""
+"""Settings that poolers know, that the BEGIN says, that speak of the pooler's own connections, or
+that would not be true.
+"""
 
 _known: dict[str, bool] = {}
-"""DSN: whether it leads through such a pooler. Once found out, it holds for the life of this process."""
+"""DSN: whether it leads through such a pooler. Once found out, it holds for the life of this
+process.
+"""
 
 
 class PooledConnection(Connection):
@@ -47,7 +55,9 @@ class PooledConnection(Connection):
         return await self._alone(super().fetchval, query, *args, **options)
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
-        """A status; without arguments the query is one message, which a pooler does not tear apart."""
+        """A status; without arguments the query is one message, which a pooler does not tear
+        apart.
+        """
         if not args:
             return await super().execute(query, timeout=timeout)
         return await self._alone(super().execute, query, *args, timeout=timeout)
@@ -56,7 +66,9 @@ class PooledConnection(Connection):
         """Nothing: a session that the pool resets would be somebody else's."""
         return ""
 
-    async def _alone(self, run: Callable[..., Awaitable[T]], query: str, *args: Any, **options: Any) -> T:
+    async def _alone(
+        self, run: Callable[..., Awaitable[T]], query: str, *args: Any, **options: Any
+    ) -> T:
         if self.is_in_transaction():
             return await run(query, *args, **options)
         timeout = options.get("timeout")
@@ -83,14 +95,19 @@ class PooledConnection(Connection):
 OPTIONS: Mapping[str, Any] = {
     "connection_class": PooledConnection,
     "server_settings": {"application_name": "hybrid-runner"},
-    "statement_cache_size": 0,  # a prepared statement would be in a session of which nobody knows who has it next
+    # a prepared statement would be in a session of which nobody knows who has it next
+    "statement_cache_size": 0,
 }
 """How such a connection is opened."""
 
 
 def prepared(connection: Connection, settings: Mapping[str, str]) -> Connection:
     """The same, with what its transactions begin with."""
-    local = (f"SET LOCAL {name} = '{value}'" for name, value in settings.items() if name not in _NOT_LOCAL)
+    local = (
+        f"SET LOCAL {name} = '{value}'"
+        for name, value in settings.items()
+        if name not in _NOT_LOCAL
+    )
     cast("PooledConnection", connection).begin = "; ".join((_BEGIN, *local))
     return connection
 
@@ -117,7 +134,9 @@ def noting_refusal(dsn: str) -> Iterator[None]:
 
 
 async def keeps_settings(dsn: str, connection: Connection) -> bool:
-    """Whether the session has the settings that it was opened with: some poolers drop them without a word. Asked once a DSN."""
+    """Whether the session has the settings that it was opened with: some poolers drop them without
+    a word. Asked once a DSN.
+    """
     if dsn not in _known:
         # Without arguments, so that nothing is prepared in a session that may be somebody else's.
         _known[dsn] = await connection.execute(_IS_OWN) != "SELECT 1"

@@ -1,4 +1,6 @@
-"""Since when Postgres has not answered, whoever asked: kept by the links, read by the health page."""
+"""Since when Postgres has not answered, whoever asked: kept by the links, read by the health
+page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ class Reachability:
         """What the last one that got no answer was told."""
 
     def answered(self) -> None:
-        """Postgres said something to a statement, a refusal perhaps; that it cannot do anything now is none."""
+        """Postgres said something to a statement, a refusal perhaps; that it cannot do anything now
+        is none.
+        """
         self._since = None
 
     def failed(self, error: Exception) -> None:

@@ -10,7 +10,9 @@ _SHOWN = 200
 
 
 def trace_id_of(claim: Claim) -> str | None:
-    """The trace that the job belongs to, as 32 hexadecimal digits; None: it came without one, and is in none of its own."""
+    """The trace that the job belongs to, as 32 hexadecimal digits; None: it came without one, and
+    is in none of its own.
+    """
     if claim.trace is not None:
         return f"{claim.trace.trace_id:032x}"
     context = parse(claim.traceparent)

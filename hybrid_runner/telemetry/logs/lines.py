@@ -1,4 +1,6 @@
-"""How a log line looks: for a console, or as JSON; without passwords, bounded, and never lost because of what it holds."""
+"""How a log line looks: for a console, or as JSON; without passwords, bounded, and never lost
+because of what it holds.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from hybrid_runner.telemetry.logs.redaction import Redaction, shown, without_sur
 
 IDS = ("job", "trace_id", "span_id")
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", *IDS}
-_COLOURS = {"DEBUG": "\x1b[2m", "INFO": "", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31;1m"}
+_COLOURS = {
+    "DEBUG": "\x1b[2m",
+    "INFO": "",
+    "WARNING": "\x1b[33m",
+    "ERROR": "\x1b[31m",
+    "CRITICAL": "\x1b[31;1m",
+}
 _LONGEST_TRACEBACK = 65_536
 
 
@@ -43,7 +51,9 @@ class Lines(logging.Formatter, ABC):
         try:
             text = record.getMessage()
         except Exception:  # logging leaves it to the handler, which would print them as they are
-            text = f"{shown(record.msg)} (it does not fit its arguments: {shown(record.args, repr)})"
+            text = (
+                f"{shown(record.msg)} (it does not fit its arguments: {shown(record.args, repr)})"
+            )
         return self._redaction.clean(text)
 
     def _below(self, record: logging.LogRecord) -> dict[str, str]:
@@ -53,7 +63,9 @@ class Lines(logging.Formatter, ABC):
             below["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             below["stack"] = self.formatStack(record.stack_info)
-        return {name: self._redaction.clean(text, _LONGEST_TRACEBACK) for name, text in below.items()}
+        return {
+            name: self._redaction.clean(text, _LONGEST_TRACEBACK) for name, text in below.items()
+        }
 
 
 class JsonLines(Lines):
@@ -68,7 +80,9 @@ class JsonLines(Lines):
         fields |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         line = self._redaction.within(_head(record, record.created) | {"message": ""} | fields)
         said = {"message": self._message(record)} | self._below(record)  # clean already, and cut
-        return orjson.dumps(line | {name: without_surrogates(text) for name, text in said.items()}).decode()
+        return orjson.dumps(
+            line | {name: without_surrogates(text) for name, text in said.items()}
+        ).decode()
 
 
 class ConsoleLines(Lines):
@@ -83,16 +97,26 @@ class ConsoleLines(Lines):
         return f"{_clock(time.time())} {record.levelname.lower():7} {_unwritten(record, error)}"
 
     def _line(self, record: logging.LogRecord) -> str:
-        ids = [f"{name.removesuffix('_id')} {value}" for name in IDS if (value := getattr(record, name, None)) is not None]
+        ids = [
+            f"{name.removesuffix('_id')} {value}"
+            for name in IDS
+            if (value := getattr(record, name, None)) is not None
+        ]
         about = self._redaction.clean(f" [{' '.join(ids)}]") if ids else ""
-        line = f"{_clock(record.created)} {record.levelname.lower():7}{about} {self._message(record)}"
+        line = (
+            f"{_clock(record.created)} {record.levelname.lower():7}{about} {self._message(record)}"
+        )
         line = "\n".join([line, *self._below(record).values()])
         colour = _COLOURS.get(record.levelname, "") if self._colours else ""
         return f"{colour}{line}\x1b[0m" if colour else line
 
 
 def _head(record: logging.LogRecord, at: float) -> dict[str, object]:
-    return {"at": datetime.fromtimestamp(at, UTC).isoformat(), "level": record.levelname.lower(), "logger": record.name}
+    return {
+        "at": datetime.fromtimestamp(at, UTC).isoformat(),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+    }
 
 
 def _clock(at: float) -> str:
@@ -100,4 +124,6 @@ def _clock(at: float) -> str:
 
 
 def _unwritten(record: logging.LogRecord, error: BaseException | None) -> str:
-    return f"a line from {record.filename}:{record.lineno} cannot be written: {type(error).__name__}"
+    return (
+        f"a line from {record.filename}:{record.lineno} cannot be written: {type(error).__name__}"
+    )

@@ -19,7 +19,9 @@ class RateLimitedLog(logging.Filter):
 
     @classmethod
     def on(cls, what: str, names: Iterable[str]) -> None:
-        """These loggers together say one line a minute, however often this is called; a logger that has another filter keeps it."""
+        """These loggers together say one line a minute, however often this is called; a logger that
+        has another filter keeps it.
+        """
         seldom = cls._of_purpose.setdefault(what, cls(what))
         for logger in map(logging.getLogger, names):
             if not any(isinstance(present, RateLimitedLog) for present in logger.filters):
@@ -44,7 +46,9 @@ class RateLimitedLog(logging.Filter):
             held_back, self._held_back = self._held_back, 0
         text = " ".join(record.getMessage().split())
         text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-        record.msg = f"{self._what}: {text}" + (f" ({held_back} more lines since the last one)" if held_back else "")
+        record.msg = f"{self._what}: {text}" + (
+            f" ({held_back} more lines since the last one)" if held_back else ""
+        )
         record.args = None
         record.exc_info = None
         return True

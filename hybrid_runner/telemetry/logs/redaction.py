@@ -1,6 +1,8 @@
-"""Takes passwords out of log lines, whoever put them there: the last line of defence, not the first.
+"""Takes passwords out of log lines, whoever put them there: the last line of defence, not the
+first.
 
-Whoever can put a text into the log must not hold up the process with it: each pattern is tried from each place once, and reads on
+Whoever can put a text into the log must not hold up the process with it: each pattern is tried from
+each place once, and reads on
 only to where the next try begins; and what is very long is neither searched nor shown in full.
 """
 
@@ -16,7 +18,9 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 HIDDEN = "***"
 SHORTEST = 3
-"""What is shorter would be found by chance in every line; it is still hidden where it stands as a password."""
+"""What is shorter would be found by chance in every line; it is still hidden where it stands as a
+password.
+"""
 LONGEST_TEXT = 32_768
 _LONGEST_SECRET = 8192
 _DEEPEST = 8
@@ -38,7 +42,9 @@ class Redaction:
     """Knows some secrets by their value, and all passwords by where they stand."""
 
     def __init__(self, dsns: Iterable[str | None] = (), secrets: Iterable[str | None] = ()) -> None:
-        known = {secret for dsn in dsns if dsn for secret in secrets_of(dsn)} | {secret for secret in secrets if secret}
+        known = {secret for dsn in dsns if dsn for secret in secrets_of(dsn)} | {
+            secret for secret in secrets if secret
+        }
         forms = {form for secret in known for form in _forms(secret) if len(form) >= SHORTEST}
         alternatives = "|".join(_bounded(form) for form in sorted(forms, key=len, reverse=True))
         self._known = re.compile(alternatives) if forms else None
@@ -47,13 +53,17 @@ class Redaction:
         """The same text without passwords; of one that is longer, its beginning and its end."""
         if len(text) <= most:
             return self._cleaned(text)
-        half = most // 2  # more is cleaned than shown: a password that is cut in two is not recognised
+        half = (
+            most // 2
+        )  # more is cleaned than shown: a password that is cut in two is not recognised
         begin = self._cleaned(text[: half + _LONGEST_SECRET])[:-_LONGEST_SECRET]
         end = self._cleaned(text[-half - _LONGEST_SECRET :])[_LONGEST_SECRET:]
         return f"{begin}… ({len(text) - most:,} characters are left out) …{end}"
 
     def within(self, fields: Mapping[str, object]) -> dict[str, object]:
-        """The same for values that become JSON, before they do: JSON writes some characters differently. The rest becomes text."""
+        """The same for values that become JSON, before they do: JSON writes some characters
+        differently. The rest becomes text.
+        """
         return self._fields(fields, 0, count())
 
     def _within(self, value: object, depth: int, visited: Iterator[int]) -> object:
@@ -69,16 +79,24 @@ class Redaction:
             case dict():
                 return self._fields(value, depth, visited)
             case list() | tuple():
-                return [self._within(inner, depth + 1, visited) for inner in islice(value, _MOST_VALUES)]
+                return [
+                    self._within(inner, depth + 1, visited) for inner in islice(value, _MOST_VALUES)
+                ]
             case date() | time():
                 return value.isoformat()
             case _:
-                return without_surrogates(self.clean(value if isinstance(value, str) else shown(value)))
+                return without_surrogates(
+                    self.clean(value if isinstance(value, str) else shown(value))
+                )
 
-    def _fields(self, fields: Mapping[Any, object], depth: int, visited: Iterator[int]) -> dict[str, object]:
+    def _fields(
+        self, fields: Mapping[Any, object], depth: int, visited: Iterator[int]
+    ) -> dict[str, object]:
         named = ((shown(name), value) for name, value in islice(fields.items(), _MOST_VALUES))
         return {
-            without_surrogates(self.clean(name)): HIDDEN if _IS_NAME.fullmatch(name) else self._within(value, depth + 1, visited)
+            without_surrogates(self.clean(name)): HIDDEN
+            if _IS_NAME.fullmatch(name)
+            else self._within(value, depth + 1, visited)
             for name, value in named
         }
 
@@ -90,20 +108,28 @@ class Redaction:
 
 
 def secrets_of(dsn: str) -> Iterator[str]:
-    """The passwords in a DSN, and the pieces of one that was not percent-encoded: errors may quote them."""
+    """The passwords in a DSN, and the pieces of one that was not percent-encoded: errors may quote
+    them.
+    """
     _, _, rest = dsn.partition("://")
     user, _, password = rest.rpartition("@")[0].partition(":")
     names = {unquote(user), "postgres", rest.rpartition("/")[2].partition("?")[0]}
     candidates = [password, *(part for part in _PARTS.split(password) if len(part) > SHORTEST)]
     candidates += [match[3].strip("'\"") for match in _NAMED.finditer(dsn)]
-    yield from (each for each in candidates if each and unquote(each) not in names)  # a name that everybody knows is no secret
+    yield from (
+        each for each in candidates if each and unquote(each) not in names
+    )  # a name that everybody knows is no secret
 
 
 def header_values(text: str) -> Iterator[str]:
-    """What may be secret in `name=value,name=value`, also where somebody wrote a colon: words as long as a key is."""
+    """What may be secret in `name=value,name=value`, also where somebody wrote a colon: words as
+    long as a key is.
+    """
     for pair in text.split(","):
         value = _PAIRS.split(pair, maxsplit=1)[-1]
-        yield from (word for word in {*value.split(), *unquote(value).split()} if len(word) >= _SHORTEST_KEY)
+        yield from (
+            word for word in {*value.split(), *unquote(value).split()} if len(word) >= _SHORTEST_KEY
+        )
 
 
 def shown(value: object, how: Callable[[object], str] = str) -> str:
@@ -127,7 +153,9 @@ def without_surrogates(text: str) -> str:
 
 def _forms(secret: str) -> set[str]:
     plain = {secret, unquote(secret), unquote_plus(secret)}
-    encoded = {encode(each) for each in plain for encode in (quote, quote_plus)} | {quote(each, safe="") for each in plain}
+    encoded = {encode(each) for each in plain for encode in (quote, quote_plus)} | {
+        quote(each, safe="") for each in plain
+    }
     quoted = {repr(each)[1:-1] for each in plain} | {json.dumps(each)[1:-1] for each in plain}
     return plain | encoded | quoted | {json.dumps(each, ensure_ascii=False)[1:-1] for each in plain}
 

@@ -1,4 +1,6 @@
-"""Where log lines go, and what each carries: the job that is being worked on, its trace, and no password."""
+"""Where log lines go, and what each carries: the job that is being worked on, its trace, and no
+password.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ log = logging.getLogger("hybrid_runner")
 
 _DSN_VARIABLES = ("HYBRID_RUNNER_DSN", "HYBRID_RUNNER_LISTEN_DSN")
 _SECRET_VARIABLES = ("PGPASSWORD", "HYBRID_RUNNER_HTTP_TOKEN")
-_HEADER_VARIABLES = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
+_HEADER_VARIABLES = (
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,9 @@ class Logs:
 
 
 def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> None:
-    """Send this process's log lines to stderr; passwords of these DSNs, and of those in the environment, are taken out."""
+    """Send this process's log lines to stderr; passwords of these DSNs, and of those in the
+    environment, are taken out.
+    """
     logs = Logs(level, layout, tuple(dsns))
     root = logging.getLogger()
     root.handlers[:] = [_Stderr(logs)]
@@ -50,12 +58,18 @@ def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> 
 
 @contextlib.contextmanager
 def logs_of_import(level: str, layout: str, dsns: Iterable[str | None] = ()) -> Iterator[None]:
-    """For the import of an application: its lines are ours, and still it finds logging untouched and may set it up.
+    """For the import of an application: its lines are ours, and still it finds logging untouched
+    and may set it up.
 
-    With a handler at the root its `logging.basicConfig()` would do nothing. If the import fails, our own logs tell of it.
+    With a handler at the root its `logging.basicConfig()` would do nothing. If the import fails,
+    our own logs tell of it.
     """
     logs = Logs(level, layout, tuple(dsns))
-    handler, warnings, last_resort = _Stderr(logs), logging.getLogger("py.warnings"), logging.lastResort
+    handler, warnings, last_resort = (
+        _Stderr(logs),
+        logging.getLogger("py.warnings"),
+        logging.lastResort,
+    )
     logging.lastResort = handler
     log.setLevel(level.upper())
     warnings.addHandler(handler)
@@ -80,18 +94,26 @@ def has_logs_of_its_own() -> bool:
 
 def configured_logs() -> Logs | None:
     """What `configure_logs` was told; None: the application has logs of its own."""
-    return next((handler.logs for handler in logging.getLogger().handlers if isinstance(handler, _Stderr)), None)
+    return next(
+        (handler.logs for handler in logging.getLogger().handlers if isinstance(handler, _Stderr)),
+        None,
+    )
 
 
 def add_ids(record: logging.LogRecord) -> bool:
-    """The job, the trace and the span in which the line is written; what the line says itself counts more."""
+    """The job, the trace and the span in which the line is written; what the line says itself
+    counts more.
+    """
     fields, claim = vars(record), current_claim.get()
     if "job" not in fields:
         record.job = None if claim is None else claim.id
     if "trace_id" not in fields:
         context = trace.get_current_span().get_span_context()
         if context.is_valid:
-            record.trace_id, record.span_id = format(context.trace_id, "032x"), format(context.span_id, "016x")
+            record.trace_id, record.span_id = (
+                format(context.trace_id, "032x"),
+                format(context.span_id, "016x"),
+            )
         elif claim is not None and record.job == claim.id:  # type: ignore[attr-defined]  # set above
             record.trace_id = trace_id_of(claim)
     return True
@@ -101,11 +123,17 @@ class _Stderr(logging.StreamHandler[TextIO]):
     def __init__(self, logs: Logs) -> None:
         super().__init__(sys.stderr)
         self.logs = logs
-        headers = (value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, "")))
+        headers = (
+            value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, ""))
+        )
         secrets = (*map(os.environ.get, _SECRET_VARIABLES), *headers)
         redaction = Redaction([*logs.dsns, *map(os.environ.get, _DSN_VARIABLES)], secrets)
         self._lines: Lines
-        self._lines = JsonLines(redaction) if logs.layout == "json" else ConsoleLines(redaction, colours=sys.stderr.isatty())
+        self._lines = (
+            JsonLines(redaction)
+            if logs.layout == "json"
+            else ConsoleLines(redaction, colours=sys.stderr.isatty())
+        )
         self.setFormatter(self._lines)
         self.addFilter(add_ids)
 
@@ -130,4 +158,9 @@ def _on_thread_ended(ended: threading.ExceptHookArgs) -> None:
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     error = unraisable.exc_value or unraisable.exc_type()
     what = unraisable.err_msg or "an exception that nobody could catch"
-    log.error("%s", what, exc_info=(unraisable.exc_type, error, unraisable.exc_traceback), extra=log_event("process.unraisable"))
+    log.error(
+        "%s",
+        what,
+        exc_info=(unraisable.exc_type, error, unraisable.exc_traceback),
+        extra=log_event("process.unraisable"),
+    )

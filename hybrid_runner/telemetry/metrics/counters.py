@@ -23,7 +23,10 @@ class Counters:
     """
 
     def __init__(
-        self, queues: Iterable[str], kinds: Iterable[tuple[str, str]], spans_dropped: Callable[[], int] = lambda: 0
+        self,
+        queues: Iterable[str],
+        kinds: Iterable[tuple[str, str]],
+        spans_dropped: Callable[[], int] = lambda: 0,
     ) -> None:
         self._spans_dropped = spans_dropped
         self._looks = Counter(table.LOOKS)
@@ -41,7 +44,9 @@ class Counters:
         self._stale = Counter(table.STALE_SETTLES)
         self._loop_lag = Histogram(table.LOOP_LAG)
         self._all: tuple[Counter | Histogram, ...] = tuple(
-            one for one in (*vars(self).values(), *self._requeued.values()) if isinstance(one, (Counter, Histogram))
+            one
+            for one in (*vars(self).values(), *self._requeued.values())
+            if isinstance(one, (Counter, Histogram))
         )
         self._begin(queues, kinds)
 
@@ -53,7 +58,12 @@ class Counters:
                 counter.add((queue,), 0)
             for outcome in _RESCUED:
                 self._rescues.add((queue, outcome), 0)
-            for histogram in (self._claim_duration, self._claim_batch, self._sweep_duration, self._settle_lag):
+            for histogram in (
+                self._claim_duration,
+                self._claim_batch,
+                self._sweep_duration,
+                self._settle_lag,
+            ):
                 histogram.cell((queue,))
         for labels in kinds:
             for counter in self._requeued.values():
@@ -72,7 +82,9 @@ class Counters:
             self._sweep_duration.cell((queue,)).saw(took)
         if claims:
             at = claims[0].started_at  # the same for all that one statement claims
-            self._pickup.cell((queue, way)).saw_all([(at - claim.run_at).total_seconds() for claim in claims])
+            self._pickup.cell((queue, way)).saw_all(
+                [(at - claim.run_at).total_seconds() for claim in claims]
+            )
 
     def wrote(self, writing: BatchSettled) -> None:
         """Outcomes were written."""
@@ -96,7 +108,9 @@ class Counters:
             self._stale.add((settlement.claim.queue,))
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted nowhere else."""
+        """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted
+        nowhere else.
+        """
         for settlement in settled:
             self._rescues.add((settlement.claim.queue, word_of(settlement)))
 
@@ -112,7 +126,9 @@ class Counters:
 
     def figures(self) -> MetricValues:
         """A copy of all; from any thread."""
-        return {each.instrument.name: each.read() for each in self._all} | {table.SPANS_DROPPED.name: {(): self._spans_dropped()}}
+        return {each.instrument.name: each.read() for each in self._all} | {
+            table.SPANS_DROPPED.name: {(): self._spans_dropped()}
+        }
 
 
 def _instrument(why: RequeueReason) -> table.Instrument:

@@ -1,4 +1,6 @@
-"""Sends the figures of /metrics to an OTLP collector too, if the OTEL_* variables ask for it; imports nothing for it otherwise."""
+"""Sends the figures of /metrics to an OTLP collector too, if the OTEL_* variables ask for it;
+imports nothing for it otherwise.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from typing import TYPE_CHECKING
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics.values import MetricValues
-from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource, value
+from hybrid_runner.telemetry.variables import (
+    NO_GRPC,
+    SPEAK_FOR_BOTH,
+    exporters,
+    protocol,
+    resource,
+    value,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -36,14 +45,24 @@ _sending = logging.getLogger("hybrid_runner.telemetry.send")
 
 
 @asynccontextmanager
-async def exporting_metrics(worker_id: str, read: Callable[[], MetricValues]) -> AsyncIterator[None]:
-    """Send what `read` gives, from a thread of its own, if that is configured; `read` is called there."""
+async def exporting_metrics(
+    worker_id: str, read: Callable[[], MetricValues]
+) -> AsyncIterator[None]:
+    """Send what `read` gives, from a thread of its own, if that is configured; `read` is called
+    there.
+    """
     sender = None
-    if exporters(os.environ, "METRICS", ("otlp", "prometheus"))[:1] == ("otlp",):  # /metrics is always there
+    if exporters(os.environ, "METRICS", ("otlp", "prometheus"))[:1] == (
+        "otlp",
+    ):  # /metrics is always there
         try:
             sender = Sender(make_exporter(), worker_id, read, interval(os.environ))
-        except Exception as error:  # whatever the SDK makes of the variables: jobs run without metrics too
-            log.warning("no metrics are exported: %s", error, extra=log_event("telemetry.start_failed"))
+        except (
+            Exception
+        ) as error:  # whatever the SDK makes of the variables: jobs run without metrics too
+            log.warning(
+                "no metrics are exported: %s", error, extra=log_event("telemetry.start_failed")
+            )
     if sender is None:
         yield
         return
@@ -60,7 +79,9 @@ async def exporting_metrics(worker_id: str, read: Callable[[], MetricValues]) ->
 
 
 def interval(environment: Mapping[str, str]) -> timedelta:
-    """OTEL_METRIC_EXPORT_INTERVAL, in milliseconds; what is no such number is a warning, and a minute."""
+    """OTEL_METRIC_EXPORT_INTERVAL, in milliseconds; what is no such number is a warning, and a
+    minute.
+    """
     text = value(environment, "OTEL_METRIC_EXPORT_INTERVAL")
     if not text:
         return USUAL_INTERVAL
@@ -75,7 +96,9 @@ def interval(environment: Mapping[str, str]) -> timedelta:
 
 
 def make_exporter() -> MetricExporter:
-    """OTLP by HTTP, or by gRPC where that is installed; endpoint, headers and time-out as the OTEL_* variables say."""
+    """OTLP by HTTP, or by gRPC where that is installed; endpoint, headers and time-out as the
+    OTEL_* variables say.
+    """
     if protocol(os.environ, "METRICS") == "http/protobuf":
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415  # slow
 
@@ -88,9 +111,17 @@ def make_exporter() -> MetricExporter:
 
 
 class Sender:
-    """A thread that sends at an interval, and once more at the end; nobody waits for it but `stop`, and that not for long."""
+    """A thread that sends at an interval, and once more at the end; nobody waits for it but `stop`,
+    and that not for long.
+    """
 
-    def __init__(self, exporter: MetricExporter, worker_id: str, read: Callable[[], MetricValues], every: timedelta) -> None:
+    def __init__(
+        self,
+        exporter: MetricExporter,
+        worker_id: str,
+        read: Callable[[], MetricValues],
+        every: timedelta,
+    ) -> None:
         from hybrid_runner.telemetry.metrics.otlp import Translator  # noqa: PLC0415  # imports the SDK
 
         self._exporter = exporter

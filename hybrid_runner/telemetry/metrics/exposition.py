@@ -30,15 +30,23 @@ def as_text(figures: MetricValues) -> str:
 
 @lru_cache(4096)
 def _form(name: str, labels: Labels) -> str:
-    """All lines of one series, with a place for each value: filling it takes a tenth of the time of writing them anew."""
+    """All lines of one series, with a place for each value: filling it takes a tenth of the time of
+    writing them anew.
+    """
     instrument = NAMED[name]
-    pairs = [f'{label}="{text.translate(_IN_LABELS)}"' for label, text in zip(instrument.labels, labels, strict=True)]
+    pairs = [
+        f'{label}="{text.translate(_IN_LABELS)}"'
+        for label, text in zip(instrument.labels, labels, strict=True)
+    ]
     inside = ",".join(pairs).replace("%", "%%")
     braces = f"{{{inside}}}" if inside else ""
     if instrument.kind is not Kind.HISTOGRAM:
         return f"{name}{braces} %s"
     head = f"{name}_bucket{{{inside}," if inside else f"{name}_bucket{{"
-    buckets = [f'{head}le="{bound}"}} %d' for bound in (*(f"{bound:g}" for bound in instrument.bounds), "+Inf")]
+    buckets = [
+        f'{head}le="{bound}"}} %d'
+        for bound in (*(f"{bound:g}" for bound in instrument.bounds), "+Inf")
+    ]
     return "\n".join((*buckets, f"{name}_sum{braces} %s", f"{name}_count{braces} %d"))
 
 

@@ -1,6 +1,8 @@
-"""Every figure that a worker exports, declared once; /metrics, OTLP, docs/metrics.md, dashboards and alerts are held against it.
+"""Every figure that a worker exports, declared once; /metrics, OTLP, docs/metrics.md, dashboards
+and alerts are held against it.
 
-The values of all labels come from small sets: queues and kinds that workers know, and words of ours. Beyond MOST_SERIES
+The values of all labels come from small sets: queues and kinds that workers know, and words of
+ours. Beyond MOST_SERIES
 combinations of one instrument, new ones are counted together under `other`.
 """
 
@@ -38,7 +40,9 @@ class Instrument:
     name: str
     kind: Kind
     unit: str
-    """By UCUM, as OTLP wants it: s, or a {thing}; "" for what has none, and not 1, which collectors make a `_ratio` of."""
+    """By UCUM, as OTLP wants it: s, or a {thing}; "" for what has none, and not 1, which collectors
+    make a `_ratio` of.
+    """
     labels: tuple[str, ...]
     help: str
     requirement: str
@@ -48,93 +52,225 @@ class Instrument:
 
 FAST: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds: what takes milliseconds when all is well."""
-LONG: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+LONG: Final = (
+    0.001,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+)
 """Seconds: handlers, and jobs that wait."""
 SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 
 
-def _counter(name: str, unit: str, labels: tuple[str, ...], text: str, requirement: str) -> Instrument:
+def _counter(
+    name: str, unit: str, labels: tuple[str, ...], text: str, requirement: str
+) -> Instrument:
     return Instrument(f"hybrid_runner_{name}_total", Kind.COUNTER, unit, labels, text, requirement)
 
 
-def _gauge(name: str, unit: str, labels: tuple[str, ...], text: str, requirement: str, merge: Merge = Merge.SUM) -> Instrument:
-    return Instrument(f"hybrid_runner_{name}", Kind.GAUGE, unit, labels, text, requirement, merge=merge)
+def _gauge(
+    name: str,
+    unit: str,
+    labels: tuple[str, ...],
+    text: str,
+    requirement: str,
+    merge: Merge = Merge.SUM,
+) -> Instrument:
+    return Instrument(
+        f"hybrid_runner_{name}", Kind.GAUGE, unit, labels, text, requirement, merge=merge
+    )
 
 
-def _histogram(name: str, unit: str, labels: tuple[str, ...], text: str, requirement: str, bounds: tuple[float, ...]) -> Instrument:
-    return Instrument(f"hybrid_runner_{name}", Kind.HISTOGRAM, unit, labels, text, requirement, bounds)
+def _histogram(
+    name: str,
+    unit: str,
+    labels: tuple[str, ...],
+    text: str,
+    requirement: str,
+    bounds: tuple[float, ...],
+) -> Instrument:
+    return Instrument(
+        f"hybrid_runner_{name}", Kind.HISTOGRAM, unit, labels, text, requirement, bounds
+    )
 
 
 # --- looking for jobs
 
 POLLS = _counter("polls", "{poll}", ("queue",), "Fallback polls.", "A10")
 LOOKS = _counter(
-    "looks", "{look}", ("queue", "way", "outcome"),
-    "Looks for due jobs, by what caused them (way) and by what came of them (outcome: found or empty).", "A10",
-)  # fmt: skip
-LOOK_ERRORS = _counter("look_errors", "{look}", ("queue",), "Looks that failed: Postgres was away, or said no.", "A10")
+    "looks",
+    "{look}",
+    ("queue", "way", "outcome"),
+    "Looks for due jobs, by what caused them (way) and by what came of them (outcome: found or"
+    " empty).",
+    "A10",
+)
+LOOK_ERRORS = _counter(
+    "look_errors", "{look}", ("queue",), "Looks that failed: Postgres was away, or said no.", "A10"
+)
 CONSECUTIVE_ERRORS = _gauge(
-    "consecutive_errors", "{look}", ("queue",), "Failed looks in a row; 0 after one that succeeds.", "A10", Merge.HIGHEST
+    "consecutive_errors",
+    "{look}",
+    ("queue",),
+    "Failed looks in a row; 0 after one that succeeds.",
+    "A10",
+    Merge.HIGHEST,
 )
 CONSECUTIVE_EMPTY_POLLS = _gauge(
-    "consecutive_empty_polls", "{poll}", ("queue",), "Fallback polls in a row that found nothing.", "A10", Merge.HIGHEST
+    "consecutive_empty_polls",
+    "{poll}",
+    ("queue",),
+    "Fallback polls in a row that found nothing.",
+    "A10",
+    Merge.HIGHEST,
 )
-CLAIM_DURATION = _histogram("claim_duration_seconds", "s", ("queue",), "How long Postgres took to answer a look.", "A10", FAST)
-CLAIM_BATCH = _histogram("claim_batch_jobs", "{job}", ("queue",), "Jobs that one look found.", "A10", SIZES)
+CLAIM_DURATION = _histogram(
+    "claim_duration_seconds",
+    "s",
+    ("queue",),
+    "How long Postgres took to answer a look.",
+    "A10",
+    FAST,
+)
+CLAIM_BATCH = _histogram(
+    "claim_batch_jobs", "{job}", ("queue",), "Jobs that one look found.", "A10", SIZES
+)
 SWEEP_DURATION = _histogram(
-    "sweep_duration_seconds", "s", ("queue",),
-    "The same as claim_duration_seconds for sweeps alone: looks from the start of the lanes.", "A3", FAST,
-)  # fmt: skip
-PICKUP = _histogram(
-    "pickup_seconds", "s", ("queue", "way"), "From when a job was due until it was claimed, by the way that found it.", "A1", LONG
+    "sweep_duration_seconds",
+    "s",
+    ("queue",),
+    "The same as claim_duration_seconds for sweeps alone: looks from the start of the lanes.",
+    "A3",
+    FAST,
 )
-MISSED_RINGS = _counter("missed_rings", "{job}", ("queue",), "Jobs that a sweep found although a ring was due.", "A3")
+PICKUP = _histogram(
+    "pickup_seconds",
+    "s",
+    ("queue", "way"),
+    "From when a job was due until it was claimed, by the way that found it.",
+    "A1",
+    LONG,
+)
+MISSED_RINGS = _counter(
+    "missed_rings", "{job}", ("queue",), "Jobs that a sweep found although a ring was due.", "A3"
+)
 
 # --- being rung for
 
-RINGS = _counter("rings", "{ring}", ("queue",), "Rings that were heard on the queue's channel, whatever they asked for.", "A1")
+RINGS = _counter(
+    "rings",
+    "{ring}",
+    ("queue",),
+    "Rings that were heard on the queue's channel, whatever they asked for.",
+    "A1",
+)
 DOORBELL_MODE = _gauge(
-    "doorbell_mode", "{worker}", ("queue", "mode"),
-    "Worker processes in this mode of the doorbell: deaf, falling, asleep, awake or full.", "A3",
-)  # fmt: skip
-HEARING = _gauge("hearing", "", (), "1 while rings arrive, 0 while jobs are found by polling alone.", "A3", Merge.LOWEST)
-LISTENER_RECONNECTS = _counter("listener_reconnects", "{connection}", (), "Connections that listened and were lost.", "A3")
+    "doorbell_mode",
+    "{worker}",
+    ("queue", "mode"),
+    "Worker processes in this mode of the doorbell: deaf, falling, asleep, awake or full.",
+    "A3",
+)
+HEARING = _gauge(
+    "hearing",
+    "",
+    (),
+    "1 while rings arrive, 0 while jobs are found by polling alone.",
+    "A3",
+    Merge.LOWEST,
+)
+LISTENER_RECONNECTS = _counter(
+    "listener_reconnects", "{connection}", (), "Connections that listened and were lost.", "A3"
+)
 
 # --- running
 
 SLOTS = _gauge("slots", "{job}", ("queue",), "Jobs that may run at a time.", "A13")
 RUNNING = _gauge("running", "{job}", ("queue",), "Jobs that run now.", "A13")
 RUN_DURATION = _histogram(
-    "run_duration_seconds", "s", ("kind", "outcome"),
-    "How long attempts ran, by what became of them: completed, failed, cancelled, retry, snooze or release.", "A10", LONG,
-)  # fmt: skip
-RETRIES = _counter("retries", "{job}", ("queue", "kind"), "Jobs that were put back to be tried again.", "D8")
+    "run_duration_seconds",
+    "s",
+    ("kind", "outcome"),
+    "How long attempts ran, by what became of them: completed, failed, cancelled, retry, snooze or"
+    " release.",
+    "A10",
+    LONG,
+)
+RETRIES = _counter(
+    "retries", "{job}", ("queue", "kind"), "Jobs that were put back to be tried again.", "D8"
+)
 SNOOZES = _counter("snoozes", "{job}", ("queue", "kind"), "Jobs that delayed themselves.", "B4")
-RELEASES = _counter("releases", "{job}", ("queue", "kind"), "Jobs that were put back because their worker stopped.", "D6")
+RELEASES = _counter(
+    "releases",
+    "{job}",
+    ("queue", "kind"),
+    "Jobs that were put back because their worker stopped.",
+    "D6",
+)
 RESCUES = _counter(
-    "rescues", "{job}", ("queue", "outcome"),
-    "Jobs of lost workers that were brought back, by what became of them: retry, failed or cancelled.", "D5",
-)  # fmt: skip
+    "rescues",
+    "{job}",
+    ("queue", "outcome"),
+    "Jobs of lost workers that were brought back, by what became of them: retry, failed or"
+    " cancelled.",
+    "D5",
+)
 
 # --- writing down
 
 SETTLE_LAG = _histogram(
-    "settle_lag_seconds", "s", ("queue",), "From the end of an attempt until Postgres had its outcome.", "A10", FAST
+    "settle_lag_seconds",
+    "s",
+    ("queue",),
+    "From the end of an attempt until Postgres had its outcome.",
+    "A10",
+    FAST,
 )
 SETTLE_DURATION = _histogram(
-    "settle_duration_seconds", "s", (), "How long Postgres took to write one batch of outcomes.", "A10", FAST
+    "settle_duration_seconds",
+    "s",
+    (),
+    "How long Postgres took to write one batch of outcomes.",
+    "A10",
+    FAST,
 )
-SETTLE_BATCH = _histogram("settle_batch_jobs", "{job}", (), "Outcomes that were written at a time.", "A10", SIZES)
-PENDING_SETTLEMENTS = _gauge("pending_settlements", "{job}", (), "Outcomes that Postgres does not have yet.", "A10")
+SETTLE_BATCH = _histogram(
+    "settle_batch_jobs", "{job}", (), "Outcomes that were written at a time.", "A10", SIZES
+)
+PENDING_SETTLEMENTS = _gauge(
+    "pending_settlements", "{job}", (), "Outcomes that Postgres does not have yet.", "A10"
+)
 STALE_SETTLES = _counter(
-    "stale_settles", "{job}", ("queue",), "Outcomes that came too late: somebody else had the job by then.", "A4"
+    "stale_settles",
+    "{job}",
+    ("queue",),
+    "Outcomes that came too late: somebody else had the job by then.",
+    "A4",
 )
 
 # --- the process
 
-WORKERS = _gauge("workers", "{worker}", (), "Worker processes behind this page that have started.", "F6")
+WORKERS = _gauge(
+    "workers", "{worker}", (), "Worker processes behind this page that have started.", "F6"
+)
 PROCESS_RESTARTS = _counter(
-    "process_restarts", "{process}", (), "Worker processes that died and were started again (`worker --processes`).", "F6"
+    "process_restarts",
+    "{process}",
+    (),
+    "Worker processes that died and were started again (`worker --processes`).",
+    "F6",
 )
 LOOP_LAG = _histogram(
     "loop_lag_seconds",
@@ -144,18 +280,35 @@ LOOP_LAG = _histogram(
     "A13",
     FAST,
 )
-STALLS = _counter("stalls", "{stall}", (), "How often a handler held up the event loop for longer than `stall_after`.", "A13")
-STALLED = _gauge("stalled", "{worker}", (), "Worker processes whose event loop is held up now.", "A13")
-SPANS_DROPPED = _counter("spans_dropped", "{span}", (), "Spans that were never delivered to a collector.", "F4")
-INFO = _gauge("info", "", ("version",), "Always 1; the version is in the label.", "F6", Merge.HIGHEST)
+STALLS = _counter(
+    "stalls",
+    "{stall}",
+    (),
+    "How often a handler held up the event loop for longer than `stall_after`.",
+    "A13",
+)
+STALLED = _gauge(
+    "stalled", "{worker}", (), "Worker processes whose event loop is held up now.", "A13"
+)
+SPANS_DROPPED = _counter(
+    "spans_dropped", "{span}", (), "Spans that were never delivered to a collector.", "F4"
+)
+INFO = _gauge(
+    "info", "", ("version",), "Always 1; the version is in the label.", "F6", Merge.HIGHEST
+)
 
-# --- the queues as Postgres has them: exported by one worker of the fleet at a time, so read them with max by (queue, …)
+# --- the queues as Postgres has them: exported by one worker of the fleet at a time, so read them
+# with max by (queue, …)
 
 QUEUE_JOBS = _gauge(
-    "queue_jobs", "{job}", ("queue", "state"),
-    "Live jobs by state: due, scheduled (due later) or running; due and scheduled are exact up to 10,000, above that estimated; "
-    "running is what the workers' heartbeats said.", "D8", Merge.HIGHEST,
-)  # fmt: skip
+    "queue_jobs",
+    "{job}",
+    ("queue", "state"),
+    "Live jobs by state: due, scheduled (due later) or running; due and scheduled are exact up to"
+    " 10,000, above that estimated; running is what the workers' heartbeats said.",
+    "D8",
+    Merge.HIGHEST,
+)
 QUEUE_OLDEST_DUE = _gauge(
     "queue_oldest_due_seconds",
     "s",
@@ -164,14 +317,30 @@ QUEUE_OLDEST_DUE = _gauge(
     "D8",
     Merge.HIGHEST,
 )
-QUEUE_WORKERS = _gauge("queue_workers", "{worker}", ("queue",), "Live workers that claim from the queue.", "D8", Merge.HIGHEST)
-QUEUE_PAUSED = _gauge("queue_paused", "", ("queue",), "1 while nobody may claim from the queue.", "D8", Merge.HIGHEST)
+QUEUE_WORKERS = _gauge(
+    "queue_workers",
+    "{worker}",
+    ("queue",),
+    "Live workers that claim from the queue.",
+    "D8",
+    Merge.HIGHEST,
+)
+QUEUE_PAUSED = _gauge(
+    "queue_paused", "", ("queue",), "1 while nobody may claim from the queue.", "D8", Merge.HIGHEST
+)
 HORIZON_AGE = _gauge(
-    "horizon_age_seconds", "s", (),
-    "For how long somebody has kept vacuum from cleaning up: a transaction, a replication slot or a standby.", "D8", Merge.HIGHEST,
-)  # fmt: skip
+    "horizon_age_seconds",
+    "s",
+    (),
+    "For how long somebody has kept vacuum from cleaning up: a transaction, a replication slot or a"
+    " standby.",
+    "D8",
+    Merge.HIGHEST,
+)
 
-INSTRUMENTS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Instrument))
+INSTRUMENTS: Final = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Instrument)
+)
 """All of them, in this order."""
 
 NAMED: Final = {instrument.name: instrument for instrument in INSTRUMENTS}

@@ -36,21 +36,36 @@ class Translator:
 
     def translate(self, figures: MetricValues, at: int) -> MetricsData:
         """Those that have a series; times are nanoseconds since 1970."""
-        metrics = [self._metric(instrument, series, at) for instrument in INSTRUMENTS if (series := figures.get(instrument.name))]
+        metrics = [
+            self._metric(instrument, series, at)
+            for instrument in INSTRUMENTS
+            if (series := figures.get(instrument.name))
+        ]
         scope = ScopeMetrics(InstrumentationScope("hybrid_runner", VERSION), metrics, schema_url="")
         return MetricsData([ResourceMetrics(self._resource, [scope], schema_url="")])
 
     def _metric(self, instrument: Instrument, series: Mapping[Labels, Value], at: int) -> Metric:
-        points: list[Any] = [self._point(instrument, labels, value, at) for labels, value in series.items()]
+        points: list[Any] = [
+            self._point(instrument, labels, value, at) for labels, value in series.items()
+        ]
         return Metric(instrument.name, instrument.help, instrument.unit, _data(instrument, points))
 
-    def _point(self, instrument: Instrument, labels: Labels, value: Value, at: int) -> NumberDataPoint | HistogramDataPoint:
+    def _point(
+        self, instrument: Instrument, labels: Labels, value: Value, at: int
+    ) -> NumberDataPoint | HistogramDataPoint:
         attributes = dict(zip(instrument.labels, labels, strict=True))
         if isinstance(value, HistogramValue):
             return HistogramDataPoint(
-                attributes, self._started_at, at, sum(value.counts), value.sum, value.counts, instrument.bounds,
-                min=_UNKNOWN, max=_UNKNOWN,
-            )  # fmt: skip
+                attributes,
+                self._started_at,
+                at,
+                sum(value.counts),
+                value.sum,
+                value.counts,
+                instrument.bounds,
+                min=_UNKNOWN,
+                max=_UNKNOWN,
+            )
         return NumberDataPoint(attributes, self._started_at, at, value)
 
 

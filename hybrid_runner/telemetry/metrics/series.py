@@ -1,6 +1,7 @@
 """Counters and histograms that cost a fraction of a microsecond: plain dicts and lists.
 
-Each has one thread that writes it. Others copy it without a lock: single steps of dict and list are whole under the interpreter's
+Each has one thread that writes it. Others copy it without a lock: single steps of dict and list are
+whole under the interpreter's
 lock, so a copy may lack what happens meanwhile, and is never broken.
 """
 
@@ -76,7 +77,10 @@ class Histogram:
 
     def read(self) -> dict[Labels, HistogramValue]:
         """A copy; from any thread."""
-        return {labels: HistogramValue(cell.counts.copy(), cell.sum) for labels, cell in self._cells.copy().items()}
+        return {
+            labels: HistogramValue(cell.counts.copy(), cell.sum)
+            for labels, cell in self._cells.copy().items()
+        }
 
     def _new(self, labels: Labels) -> HistogramSeries:
         if len(self._cells) >= MOST_SERIES:

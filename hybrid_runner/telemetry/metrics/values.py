@@ -1,4 +1,6 @@
-"""The values of instruments at one moment: plain values, that can be added up, and sent from one process to another."""
+"""The values of instruments at one moment: plain values, that can be added up, and sent from one
+process to another.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Labels = tuple[str, ...]
 
 
 class HistogramValue(NamedTuple):
-    """What a histogram has seen: how many below each bound (and above the last, at the end), and their sum."""
+    """What a histogram has seen: how many below each bound (and above the last, at the end), and
+    their sum.
+    """
 
     counts: list[int]
     sum: float
@@ -43,7 +47,10 @@ def lasting(figures: MetricValues) -> MetricValues:
 def packed(figures: MetricValues) -> dict[str, list[list[Any]]]:
     """As JSON knows it."""
     return {
-        name: [[labels, [*value] if isinstance(value, HistogramValue) else value] for labels, value in series.items()]
+        name: [
+            [labels, [*value] if isinstance(value, HistogramValue) else value]
+            for labels, value in series.items()
+        ]
         for name, series in figures.items()
     }
 
@@ -51,7 +58,9 @@ def packed(figures: MetricValues) -> dict[str, list[list[Any]]]:
 def unpacked(plain: Mapping[str, Iterable[Any]]) -> MetricValues:
     """The reverse; instruments that are not known here (another version's) are left out."""
     return {
-        instrument.name: {tuple(labels): _value(instrument, value) for labels, value in plain[instrument.name]}
+        instrument.name: {
+            tuple(labels): _value(instrument, value) for labels, value in plain[instrument.name]
+        }
         for instrument in INSTRUMENTS
         if instrument.name in plain
     }
@@ -64,7 +73,9 @@ def _value(instrument: Instrument, value: Any) -> Value:
 def _both(instrument: Instrument, one: Value, other: Value) -> Value:
     if isinstance(one, HistogramValue):
         assert isinstance(other, HistogramValue)  # noqa: S101  # of one instrument
-        return HistogramValue([a + b for a, b in zip(one.counts, other.counts, strict=True)], one.sum + other.sum)
+        return HistogramValue(
+            [a + b for a, b in zip(one.counts, other.counts, strict=True)], one.sum + other.sum
+        )
     assert not isinstance(other, HistogramValue)  # noqa: S101  # of one instrument
     match instrument.merge:
         case Merge.HIGHEST:

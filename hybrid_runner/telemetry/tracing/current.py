@@ -1,4 +1,6 @@
-"""What instrumentation and logs find as the current trace while a job runs that is not recorded: no object per job."""
+"""What instrumentation and logs find as the current trace while a job runs that is not recorded: no
+object per job.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ class Unrecorded(NonRecordingSpan):
             return INVALID_SPAN_CONTEXT
         if self._decided:
             own = trace_of(claim)
-            return SpanContext(own.trace_id, own.root_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.DEFAULT))
+            return SpanContext(
+                own.trace_id,
+                own.root_id,
+                is_remote=False,
+                trace_flags=TraceFlags(TraceFlags.DEFAULT),
+            )
         context = parse(claim.traceparent)
         if context is None:
             return INVALID_SPAN_CONTEXT
@@ -56,7 +63,9 @@ def context_for_jobs(*, decided: bool) -> Context:
 
 
 def be_quiet() -> None:
-    """From here on, in this context: an instrumented asyncpg must not draw what the worker asks for itself."""
+    """From here on, in this context: an instrumented asyncpg must not draw what the worker asks for
+    itself.
+    """
     attach(set_value(_SUPPRESS, True))
 
 

@@ -22,7 +22,9 @@ log = logging.getLogger("hybrid_runner.telemetry.tracing.delivery")
 
 Batch = Sequence[Recorded | ReadableSpan]
 Send = Callable[[Batch], bool]
-"""Whether the batch was taken; it raises if there is one among them that cannot be sent, whoever takes it."""
+"""Whether the batch was taken; it raises if there is one among them that cannot be sent, whoever
+takes it.
+"""
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of one request. Collectors refuse more than 20 MiB, unless told otherwise."""
@@ -66,11 +68,19 @@ def _encoded(post: Callable[[bytes], Any], resource: Resource) -> Send:
 
 def complain_of(what: str, error: Exception) -> None:
     """At most once a minute."""
-    log.warning("%s cannot be exported: %s: %s", what, type(error).__name__, error, extra=log_event("telemetry.send_failed"))
+    log.warning(
+        "%s cannot be exported: %s: %s",
+        what,
+        type(error).__name__,
+        error,
+        extra=log_event("telemetry.send_failed"),
+    )
 
 
 def origin_of(resource: Resource) -> bytes:
-    """What a ResourceSpans says beside its spans, in the SDK's words: a resource has values of more kinds than our spans."""
+    """What a ResourceSpans says beside its spans, in the SDK's words: a resource has values of more
+    kinds than our spans.
+    """
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # long
 
     nothing = Recorded("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {})
@@ -86,7 +96,9 @@ def _encode_others(spans: Sequence[ReadableSpan]) -> bytes:
 
 
 def _post(exporter: SpanExporter) -> Callable[[bytes], Any] | None:
-    """What the SDK's exporter over HTTP gives its bytes to. Not of its public face: of another version it may not be there."""
+    """What the SDK's exporter over HTTP gives its bytes to. Not of its public face: of another
+    version it may not be there.
+    """
     post = getattr(getattr(exporter, "_client", None), "export", None)
     if post is None:
         return None

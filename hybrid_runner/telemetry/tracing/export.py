@@ -37,7 +37,8 @@ _SPEAK_AT_EVERY_TRY = (
 
 @asynccontextmanager
 async def exporting(worker_id: str) -> AsyncIterator[None]:
-    """Export the spans that end in here, if that is configured and the application has not set up OpenTelemetry itself.
+    """Export the spans that end in here, if that is configured and the application has not set up
+    OpenTelemetry itself.
 
     A process has one provider for all its life: it is left open for the next worker.
     """
@@ -45,8 +46,12 @@ async def exporting(worker_id: str) -> AsyncIterator[None]:
     if wanted and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
             trace.set_tracer_provider(make_provider(worker_id, wanted))
-        except Exception as error:  # whatever the SDK makes of the variables: jobs run without traces too
-            log.warning("no spans are exported: %s", error, extra=log_event("telemetry.start_failed"))
+        except (
+            Exception
+        ) as error:  # whatever the SDK makes of the variables: jobs run without traces too
+            log.warning(
+                "no spans are exported: %s", error, extra=log_event("telemetry.start_failed")
+            )
     try:
         yield
     finally:
@@ -72,12 +77,16 @@ def _outbox() -> Outbox | None:
 
 
 def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
-    """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the OTEL_* variables say."""
+    """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the
+    OTEL_* variables say.
+    """
     from hybrid_runner.telemetry.tracing.span_queue import Outbox, Provider  # noqa: PLC0415  # as long as all of us
 
     RateLimitedLog.on("exporting spans", _SPEAK_AT_EVERY_TRY)
     RateLimitedLog.on("exporting", SPEAK_FOR_BOTH)
-    return Provider(resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ))
+    return Provider(
+        resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ)
+    )
 
 
 def _make_exporter(name: str) -> SpanExporter:
@@ -87,7 +96,9 @@ def _make_exporter(name: str) -> SpanExporter:
         return ConsoleSpanExporter()
     if protocol(os.environ, "TRACES") == "grpc":
         try:
-            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc  # noqa: PLC0415  # an extra
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
+                OTLPSpanExporter as Grpc,
+            )  # an extra
         except ImportError:
             raise RuntimeError(NO_GRPC) from None
         return Grpc()
@@ -99,7 +110,9 @@ def _make_exporter(name: str) -> SpanExporter:
 async def _finish(outbox: Outbox) -> None:
     """Send what is left; a collector that is away must not hold up the end."""
     before = outbox.dropped
-    delivered = await asyncio.to_thread(outbox.force_flush, round(STOP_PATIENCE.total_seconds() * 1000))
+    delivered = await asyncio.to_thread(
+        outbox.force_flush, round(STOP_PATIENCE.total_seconds() * 1000)
+    )
     if not delivered or outbox.dropped > before:
         log.warning(
             "the last spans were not delivered: no collector took them within %.1f s",

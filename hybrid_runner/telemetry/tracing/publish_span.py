@@ -35,7 +35,9 @@ class Publish:
 
 @contextmanager
 def publishing(queue: str, kind: str, count: int | None = None) -> Iterator[Publish]:
-    """The span of one call, `count` jobs at once; many jobs that nobody's trace asked for start one each."""
+    """The span of one call, `count` jobs at once; many jobs that nobody's trace asked for start one
+    each.
+    """
     caller = trace.get_current_span().get_span_context()
     if not traces_go_somewhere():
         yield Publish(_traceparent(caller), lambda _name, _value: None)
@@ -49,9 +51,13 @@ def publishing(queue: str, kind: str, count: int | None = None) -> Iterator[Publ
     }
     if count is not None:
         attributes["messaging.batch.message_count"] = count
-    with _tracer.start_as_current_span(f"publish {queue}", kind=SpanKind.PRODUCER, attributes=attributes) as span:
+    with _tracer.start_as_current_span(
+        f"publish {queue}", kind=SpanKind.PRODUCER, attributes=attributes
+    ) as span:
         is_theirs = count is not None and not caller.is_valid
-        yield Publish(None if is_theirs else _traceparent(span.get_span_context()), span.set_attribute)
+        yield Publish(
+            None if is_theirs else _traceparent(span.get_span_context()), span.set_attribute
+        )
 
 
 def current_traceparent() -> str | None:
@@ -63,7 +69,9 @@ def carried_on(traceparent: str | None) -> ContextVariables:
     """Where this trace is the current one: for what runs in another process."""
     variables, context = copy_context(), parse(traceparent)
     if context is not None:
-        variables.run(attach, trace.set_span_in_context(trace.NonRecordingSpan(span_context(context))))
+        variables.run(
+            attach, trace.set_span_in_context(trace.NonRecordingSpan(span_context(context)))
+        )
     return variables
 
 

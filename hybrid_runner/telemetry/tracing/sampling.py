@@ -1,4 +1,6 @@
-"""Which jobs are traced: the configured sampler decides once per job, and so it is decided in every worker."""
+"""Which jobs are traced: the configured sampler decides once per job, and so it is decided in every
+worker.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,31 @@ from opentelemetry.trace import SpanKind
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.telemetry.tracing.current import span_context
-from hybrid_runner.telemetry.tracing.trace_ids import GOLDEN, LOW, Context, low_half, parse, root_of, says_no, trace_of
+from hybrid_runner.telemetry.tracing.trace_ids import (
+    GOLDEN,
+    LOW,
+    Context,
+    low_half,
+    parse,
+    root_of,
+    says_no,
+    trace_of,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
 
 _ALL = 2**64
-_ROOT = re.compile(r"(?:ParentBased\{root:)?(AlwaysOnSampler|AlwaysOffSampler|TraceIdRatioBased\{([0-9.e-]+)\})")
+_ROOT = re.compile(
+    r"(?:ParentBased\{root:)?(AlwaysOnSampler|AlwaysOffSampler|TraceIdRatioBased\{([0-9.e-]+)\})"
+)
 _USUAL_PARENTS = "remoteParentSampled:AlwaysOnSampler,remoteParentNotSampled:AlwaysOffSampler,"
 
 
 class Sampling:
-    """The samplers that the standard variables name are known by their descriptions: a comparison a job, not a call."""
+    """The samplers that the standard variables name are known by their descriptions: a comparison a
+    job, not a call.
+    """
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -46,7 +61,11 @@ class Sampling:
         return [
             claim
             for claim in claims
-            if (claim.id * GOLDEN & LOW < bound if claim.traceparent is None else self._continues(claim, bound))
+            if (
+                claim.id * GOLDEN & LOW < bound
+                if claim.traceparent is None
+                else self._continues(claim, bound)
+            )
         ]
 
     def picked(self, claim: Claim) -> bool:
@@ -68,9 +87,18 @@ class Sampling:
         context, own = parse(claim.traceparent), trace_of(claim)
         if context is not None and _is_decided(claim, context):
             return context.sampled
-        parent = None if context is None else trace.set_span_in_context(trace.NonRecordingSpan(span_context(context)))
-        attributes = {"messaging.system": "hybrid_runner", "messaging.destination.name": claim.queue}
-        result = self._sampler.should_sample(parent, own.trace_id, f"job {claim.kind}", SpanKind.INTERNAL, attributes)
+        parent = (
+            None
+            if context is None
+            else trace.set_span_in_context(trace.NonRecordingSpan(span_context(context)))
+        )
+        attributes = {
+            "messaging.system": "hybrid_runner",
+            "messaging.destination.name": claim.queue,
+        }
+        result = self._sampler.should_sample(
+            parent, own.trace_id, f"job {claim.kind}", SpanKind.INTERNAL, attributes
+        )
         return result.decision.name == "RECORD_AND_SAMPLE"
 
 

@@ -1,4 +1,6 @@
-"""Spans on their way out: a bounded queue, and a thread that sends them without getting in the way of jobs."""
+"""Spans on their way out: a bounded queue, and a thread that sends them without getting in the way
+of jobs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ BATCH = 512
 PAUSE = 1.0
 """Seconds that a span waits for company at most. OTEL_BSP_SCHEDULE_DELAY."""
 SHARE = 0.3
-"""Of the time of one core that turning spans into bytes may take: it holds the interpreter that jobs run in."""
+"""Of the time of one core that turning spans into bytes may take: it holds the interpreter that
+jobs run in.
+"""
 LONGEST_PAUSE = 30.0
 """Seconds until the next try, after several that failed."""
 
@@ -38,10 +42,14 @@ LONGEST_PAUSE = 30.0
 class Outbox(SpanProcessor):
     """Takes spans from any thread. What cannot be sent costs a counter."""
 
-    def __init__(self, exporters: Sequence[SpanExporter], environment: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, exporters: Sequence[SpanExporter], environment: Mapping[str, str] = {}
+    ) -> None:
         self._exporters = exporters
         self._most = _positive(environment, "OTEL_BSP_MAX_QUEUE_SIZE", MOST)
-        self._batch = min(self._most, _positive(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH))
+        self._batch = min(
+            self._most, _positive(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH)
+        )
         self._pause = _positive(environment, "OTEL_BSP_SCHEDULE_DELAY", round(PAUSE * 1000)) / 1000
         self._waiting: deque[Recorded | ReadableSpan] = deque()
         self._enough = threading.Event()
@@ -91,11 +99,17 @@ class Outbox(SpanProcessor):
             exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until what is there now has been tried, without the pauses that leave room for jobs."""
+        """Wait until what is there now has been tried, without the pauses that leave room for
+        jobs.
+        """
         deadline = time.monotonic() + timeout_millis / 1000
         until = self._made
         self._hurried = True
-        while self.sent + self.dropped < until and time.monotonic() < deadline and self._thread.is_alive():
+        while (
+            self.sent + self.dropped < until
+            and time.monotonic() < deadline
+            and self._thread.is_alive()
+        ):
             self._enough.set()
             time.sleep(0.01)
         self._hurried = False
@@ -116,7 +130,11 @@ class Outbox(SpanProcessor):
         self._waiting.clear()
 
     def _rest(self) -> float:
-        return self._pause if not self._failures else min(LONGEST_PAUSE, self._pause * 2 ** min(self._failures, 10))
+        return (
+            self._pause
+            if not self._failures
+            else min(LONGEST_PAUSE, self._pause * 2 ** min(self._failures, 10))
+        )
 
     def _send_some(self) -> bool:
         """One batch; False: the collector did not take all that can be sent."""
@@ -138,7 +156,9 @@ class Outbox(SpanProcessor):
         """How many were taken, and whether more would be."""
         try:
             return (len(batch), True) if send(batch) else (0, False)
-        except Exception as error:  # one of them cannot be sent: that is no reason to lose the others
+        except (
+            Exception
+        ) as error:  # one of them cannot be sent: that is no reason to lose the others
             if len(batch) == 1:
                 complain_of("a span", error)
                 return 0, True
@@ -151,7 +171,9 @@ class Outbox(SpanProcessor):
 
 
 class Origin(Resource):
-    """A resource whose hash is computed once: the SDK's makes JSON of it, and exporters ask for it with each span."""
+    """A resource whose hash is computed once: the SDK's makes JSON of it, and exporters ask for it
+    with each span.
+    """
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource.attributes, resource.schema_url)
@@ -169,7 +191,9 @@ class Provider(TracerProvider):
 
     def __init__(self, resource: Resource, outbox: Outbox) -> None:
         resource = Origin(resource)
-        super().__init__(resource=resource, shutdown_on_exit=False)  # at exit it would wait for half a minute
+        super().__init__(
+            resource=resource, shutdown_on_exit=False
+        )  # at exit it would wait for half a minute
         self.outbox = outbox
         self.add_span_processor(outbox)
         outbox.start(resource)
@@ -182,6 +206,10 @@ def _positive(environment: Mapping[str, str], name: str, usual: int) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
     log.warning(
-        "%s must be a positive whole number, not %r: %d is used", name, text, usual, extra=log_event("telemetry.setting_ignored")
+        "%s must be a positive whole number, not %r: %d is used",
+        name,
+        text,
+        usual,
+        extra=log_event("telemetry.setting_ignored"),
     )
     return usual

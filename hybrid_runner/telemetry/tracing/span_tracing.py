@@ -1,4 +1,6 @@
-"""Draws what happens to sampled jobs as spans: each job's in one trace, over all its attempts and workers."""
+"""Draws what happens to sampled jobs as spans: each job's in one trace, over all its attempts and
+workers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,16 @@ from hybrid_runner.model.outcomes import (
 from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.telemetry.tracing.sampling import Sampling
 from hybrid_runner.telemetry.tracing.span_queue import Provider
-from hybrid_runner.telemetry.tracing.spans import MOST, Happening, Recorded, RunSpan, Value, new_span_id, new_trace_id, readable
+from hybrid_runner.telemetry.tracing.spans import (
+    MOST,
+    Happening,
+    Recorded,
+    RunSpan,
+    Value,
+    new_span_id,
+    new_trace_id,
+    readable,
+)
 from hybrid_runner.telemetry.tracing.trace_ids import Context as Parsed
 from hybrid_runner.telemetry.tracing.trace_ids import trace_of
 from hybrid_runner.telemetry.tracing.tracing import Tracing
@@ -59,7 +70,9 @@ class SpanTracing(Tracing):
     # --- as an observer
 
     def searched(self, search: LookMade) -> None:
-        """The wait of each sampled job is over; the claim is one span for all, in a trace of its own."""
+        """The wait of each sampled job is over; the claim is one span for all, in a trace of its
+        own.
+        """
         if not search.claims:
             return
         picked = self._sampling.picks(search.claims)
@@ -76,7 +89,9 @@ class SpanTracing(Tracing):
             "hybrid_runner.swept": search.swept,
         }
         count = len(search.claims)
-        self._send_batch("claim", "receive", search.queue, picked, count, search.began, search.ended, batch, how)
+        self._send_batch(
+            "claim", "receive", search.queue, picked, count, search.began, search.ended, batch, how
+        )
 
     def wrote(self, writing: BatchSettled) -> None:
         """Delays and ends of sampled jobs; the write is one span for all of a queue."""
@@ -93,7 +108,16 @@ class SpanTracing(Tracing):
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
             count = queues[queue]
-            self._send_batch("settle", "settle", queue, here, count, writing.began, writing.ended, (new_trace_id(), new_span_id()))
+            self._send_batch(
+                "settle",
+                "settle",
+                queue,
+                here,
+                count,
+                writing.began,
+                writing.ended,
+                (new_trace_id(), new_span_id()),
+            )
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
         """The same for jobs of lost workers."""
@@ -107,7 +131,9 @@ class SpanTracing(Tracing):
 
     @harmless
     def kept(self, batch: Sequence[Requeued]) -> list[str | None] | None:
-        """What is written down for jobs that go back: their own traces, and what was decided about them."""
+        """What is written down for jobs that go back: their own traces, and what was decided about
+        them.
+        """
         if all(r.claim.traceparent is not None for r in batch):
             return None
         return [None if r.claim.traceparent is not None else self._begun(r.claim) for r in batch]
@@ -124,7 +150,10 @@ class SpanTracing(Tracing):
         assert claim.trace is not None  # noqa: S101  # the caller looks
         attributes = _of_job(claim)
         attributes["messaging.system"] = "hybrid_runner"
-        attributes["messaging.operation.name"], attributes["messaging.operation.type"] = "run", "process"
+        attributes["messaging.operation.name"], attributes["messaging.operation.type"] = (
+            "run",
+            "process",
+        )
         attributes["hybrid_runner.attempt"] = claim.attempt
         return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
 
@@ -135,7 +164,14 @@ class SpanTracing(Tracing):
         match outcome:
             case Raised(kind, message, stack):
                 span.set_attribute("error.type", kind)
-                span.add_event("exception", {"exception.type": kind, "exception.message": message, "exception.stacktrace": stack})
+                span.add_event(
+                    "exception",
+                    {
+                        "exception.type": kind,
+                        "exception.message": message,
+                        "exception.stacktrace": stack,
+                    },
+                )
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
             case Fail(reason) | Retry(_, reason):
                 span.set_status(StatusCode.ERROR, str(reason))
@@ -153,9 +189,21 @@ class SpanTracing(Tracing):
             if not self._sampling.picked(claim):
                 continue
             own, until = trace_of(claim), _nanoseconds(job.finished_at)
-            if not claim.number and claim.run_at < job.finished_at:  # else a worker had it, and died
-                self._send(Recorded(f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-                    _due(claim), until, _of_job(claim)))  # fmt: skip
+            if (
+                not claim.number and claim.run_at < job.finished_at
+            ):  # else a worker had it, and died
+                self._send(
+                    Recorded(
+                        f"wait {claim.queue}",
+                        SpanKind.INTERNAL,
+                        own.trace_id,
+                        new_span_id(),
+                        own.root_id,
+                        _due(claim),
+                        until,
+                        _of_job(claim),
+                    )
+                )
             self._send(_root(claim, own, until, job.state, job.error))
 
     # --- spans
@@ -168,14 +216,30 @@ class SpanTracing(Tracing):
             "hybrid_runner.claim": claim.number,
         }
         return Recorded(
-            f"wait {claim.queue}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id,
-            min(until, _due(claim)), until, _of_job(claim), (Happening("claimed", until, taken),), (batch,),
-        )  # fmt: skip
+            f"wait {claim.queue}",
+            SpanKind.INTERNAL,
+            own.trace_id,
+            new_span_id(),
+            own.root_id,
+            min(until, _due(claim)),
+            until,
+            _of_job(claim),
+            (Happening("claimed", until, taken),),
+            (batch,),
+        )
 
     def _send_batch(
-        self, word: str, word_type: str, queue: str, sampled: Sequence[Claim], count: int, began: float, ended: float,
-        ids: tuple[int, int], more: dict[str, Value] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        word: str,
+        word_type: str,
+        queue: str,
+        sampled: Sequence[Claim],
+        count: int,
+        began: float,
+        ended: float,
+        ids: tuple[int, int],
+        more: dict[str, Value] | None = None,
+    ) -> None:
         attributes: dict[str, Value] = {
             "messaging.system": "hybrid_runner",
             "messaging.operation.name": word,
@@ -183,12 +247,28 @@ class SpanTracing(Tracing):
             "messaging.destination.name": queue,
             "messaging.batch.message_count": count,
         }
-        links = [(claim.trace.trace_id, claim.trace.root_id) for claim in sampled[:MOST] if claim.trace is not None]
-        self._send(Recorded(
-            f"{word} {queue}", SpanKind.CLIENT, *ids, None, _wall(began), _wall(ended), attributes | (more or {}), (), links,
-        ))  # fmt: skip
+        links = [
+            (claim.trace.trace_id, claim.trace.root_id)
+            for claim in sampled[:MOST]
+            if claim.trace is not None
+        ]
+        self._send(
+            Recorded(
+                f"{word} {queue}",
+                SpanKind.CLIENT,
+                *ids,
+                None,
+                _wall(began),
+                _wall(ended),
+                attributes | (more or {}),
+                (),
+                links,
+            )
+        )
 
-    def _send_settlement(self, settlement: Settlement, began: int, ended: int, *, rescued: bool = False) -> None:
+    def _send_settlement(
+        self, settlement: Settlement, began: int, ended: int, *, rescued: bool = False
+    ) -> None:
         claim = settlement.claim
         own = claim.trace
         assert own is not None  # noqa: S101  # the callers look
@@ -211,7 +291,15 @@ def sender(tracer: Tracer) -> Callable[[Recorded], None]:
     return lambda span: processor.on_end(readable(span, resource))
 
 
-def _root(claim: Claim, own: JobTrace, until: int, state: State, error: str | None, *, rescued: bool = False) -> Recorded:
+def _root(
+    claim: Claim,
+    own: JobTrace,
+    until: int,
+    state: State,
+    error: str | None,
+    *,
+    rescued: bool = False,
+) -> Recorded:
     """The whole job, from its creation to its end, which is an event on it and its status."""
     began = until if claim.created_at is None else _nanoseconds(claim.created_at)
     why = _reason(error)
@@ -222,16 +310,31 @@ def _root(claim: Claim, own: JobTrace, until: int, state: State, error: str | No
         terminal["hybrid_runner.rescued"] = True
     attributes = _of_job(claim) | terminal
     attributes["hybrid_runner.attempt"] = claim.attempt
-    status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(state, StatusCode.UNSET)
+    status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(
+        state, StatusCode.UNSET
+    )
     return Recorded(
-        f"job {claim.kind}", SpanKind.INTERNAL, own.trace_id, own.root_id, own.parent_id, began, until, attributes,
-        (Happening("terminal", until, terminal),), (), status, why if state is State.FAILED else None,
-    )  # fmt: skip
+        f"job {claim.kind}",
+        SpanKind.INTERNAL,
+        own.trace_id,
+        own.root_id,
+        own.parent_id,
+        began,
+        until,
+        attributes,
+        (Happening("terminal", until, terminal),),
+        (),
+        status,
+        why if state is State.FAILED else None,
+    )
 
 
 def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> Recorded:
     """From now until it is due again: what was decided, not what came of it."""
-    claim, until = settlement.claim, now + round(settlement.delay / timedelta(microseconds=1)) * 1000
+    claim, until = (
+        settlement.claim,
+        now + round(settlement.delay / timedelta(microseconds=1)) * 1000,
+    )
     attributes = _of_job(claim) | {
         "hybrid_runner.delay.why": "rescue" if rescued else settlement.why,
         "hybrid_runner.delay.until": datetime.fromtimestamp(until / 1e9, UTC).isoformat(),
@@ -240,7 +343,16 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
     }
     if why := _reason(settlement.error):
         attributes["hybrid_runner.reason"] = why
-    return Recorded(f"delay {claim.kind}", SpanKind.INTERNAL, own.trace_id, new_span_id(), own.root_id, now, until, attributes)
+    return Recorded(
+        f"delay {claim.kind}",
+        SpanKind.INTERNAL,
+        own.trace_id,
+        new_span_id(),
+        own.root_id,
+        now,
+        until,
+        attributes,
+    )
 
 
 def _of_job(claim: Claim) -> dict[str, Value]:
@@ -253,7 +365,9 @@ def _of_job(claim: Claim) -> dict[str, Value]:
 
 def _due(claim: Claim) -> int:
     """When its wait began: who inserts a job that is overdue waits from the insert on."""
-    return _nanoseconds(claim.run_at if claim.created_at is None else max(claim.run_at, claim.created_at))
+    return _nanoseconds(
+        claim.run_at if claim.created_at is None else max(claim.run_at, claim.created_at)
+    )
 
 
 def _reason(error: str | None) -> str:

@@ -1,4 +1,6 @@
-"""Spans of our own: made in a microsecond, and turned into bytes or the SDK's where that holds up nobody."""
+"""Spans of our own: made in a microsecond, and turned into bytes or the SDK's where that holds up
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from opentelemetry.context import attach, detach
-from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 
 from hybrid_runner.jsontext import printable
 from hybrid_runner.telemetry.observers import harmless
@@ -86,7 +97,11 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
     """The same as a span of the SDK, for its processors and exporters."""
     from opentelemetry.sdk.trace import Event, ReadableSpan  # noqa: PLC0415  # long, and only for who exports
 
-    parent = None if span.parent_id is None else context_of(span.trace_id, span.parent_id, is_remote=True)
+    parent = (
+        None
+        if span.parent_id is None
+        else context_of(span.trace_id, span.parent_id, is_remote=True)
+    )
     return ReadableSpan(
         span.name,
         context_of(span.trace_id, span.span_id),
@@ -94,7 +109,10 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
         resource,
         span.attributes,
         [Event(event.name, event.attributes, event.at) for event in span.events],
-        [Link(context_of(trace_id, span_id, is_remote=True)) for trace_id, span_id in span.links[:MOST]],
+        [
+            Link(context_of(trace_id, span_id, is_remote=True))
+            for trace_id, span_id in span.links[:MOST]
+        ],
         span.kind,
         status=Status(span.status, span.description),
         start_time=span.began,
@@ -104,7 +122,9 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
 
 
 def clean(value: object) -> Value | None:
-    """What an attribute can have: a text that can be sent, a number, or several of one type; None: it cannot have this."""
+    """What an attribute can have: a text that can be sent, a number, or several of one type; None:
+    it cannot have this.
+    """
     if isinstance(value, str):
         return printable(value, LONGEST)
     if isinstance(value, (bool, float)):
@@ -118,19 +138,35 @@ def clean(value: object) -> Value | None:
 
 
 def _cleaned(attributes: Attributes) -> dict[str, Value]:
-    told = ((printable(str(key), 256), clean(value)) for key, value in list((attributes or {}).items())[:MOST])
+    told = (
+        (printable(str(key), 256), clean(value))
+        for key, value in list((attributes or {}).items())[:MOST]
+    )
     return {key: value for key, value in told if value is not None}
 
 
 class RunSpan(Span):
-    """The span of an attempt while it runs: what a handler finds as the current one. Whatever it calls here never fails the job."""
+    """The span of an attempt while it runs: what a handler finds as the current one. Whatever it
+    calls here never fails the job.
+    """
 
     __slots__ = (
-        "_attributes", "_began", "_context", "_description", "_events", "_is_over", "_links", "_name", "_parent_id", "_status",
+        "_attributes",
+        "_began",
+        "_context",
+        "_description",
+        "_events",
+        "_is_over",
+        "_links",
+        "_name",
+        "_parent_id",
+        "_status",
         "_token",
-    )  # fmt: skip
+    )
 
-    def __init__(self, name: str, trace_id: int, parent_id: int, attributes: dict[str, Value]) -> None:
+    def __init__(
+        self, name: str, trace_id: int, parent_id: int, attributes: dict[str, Value]
+    ) -> None:
         self._name = name
         self._context = context_of(trace_id, new_span_id())
         self._parent_id = parent_id
@@ -143,7 +179,9 @@ class RunSpan(Span):
         self._is_over = False
 
     def __enter__(self) -> Self:
-        """Current from here on. Nothing is recorded at the exit: what became of the attempt is known later."""
+        """Current from here on. Nothing is recorded at the exit: what became of the attempt is
+        known later.
+        """
         self._token = attach(set_span_in_context(self))
         return self
 
@@ -160,9 +198,15 @@ class RunSpan(Span):
 
     @harmless
     def set_attribute(self, key: str, value: Value) -> None:
-        """One more attribute; what is no value for one is dropped, and what is beyond the limit, or comes after the end."""
+        """One more attribute; what is no value for one is dropped, and what is beyond the limit, or
+        comes after the end.
+        """
         name, cleaned = printable(str(key), 256), clean(value)
-        if cleaned is not None and not self._is_over and (name in self._attributes or len(self._attributes) < MOST):
+        if (
+            cleaned is not None
+            and not self._is_over
+            and (name in self._attributes or len(self._attributes) < MOST)
+        ):
             self._attributes[name] = cleaned
 
     @harmless
@@ -172,10 +216,16 @@ class RunSpan(Span):
             self.set_attribute(key, value)
 
     @harmless
-    def add_event(self, name: str, attributes: Attributes = None, timestamp: int | None = None) -> None:
+    def add_event(
+        self, name: str, attributes: Attributes = None, timestamp: int | None = None
+    ) -> None:
         """Something happened; beyond the limit it is dropped."""
         if len(self._events) < MOST and not self._is_over:
-            at = timestamp if isinstance(timestamp, int) and 0 < timestamp < _LATEST else time.time_ns()
+            at = (
+                timestamp
+                if isinstance(timestamp, int) and 0 < timestamp < _LATEST
+                else time.time_ns()
+            )
             self._events.append(Happening(printable(str(name), 256), at, _cleaned(attributes)))
 
     @harmless
@@ -192,10 +242,16 @@ class RunSpan(Span):
     @harmless
     def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
         """How it went; OK is the last word, and nothing unsays an error."""
-        code, said = (status.status_code, status.description) if isinstance(status, Status) else (status, description)
+        code, said = (
+            (status.status_code, status.description)
+            if isinstance(status, Status)
+            else (status, description)
+        )
         if self._status is not StatusCode.OK and code is not StatusCode.UNSET:
             self._status = code
-            self._description = printable(str(said), 1024) if said and code is StatusCode.ERROR else None
+            self._description = (
+                printable(str(said), 1024) if said and code is StatusCode.ERROR else None
+            )
 
     @harmless
     def record_exception(
@@ -221,6 +277,16 @@ class RunSpan(Span):
         """It has ended: what becomes of it is up to the caller."""
         self._is_over = True
         return Recorded(
-            self._name, SpanKind.CONSUMER, self._context.trace_id, self._context.span_id, self._parent_id, self._began,
-            time.time_ns(), dict(self._attributes), list(self._events), list(self._links), self._status, self._description,
-        )  # fmt: skip
+            self._name,
+            SpanKind.CONSUMER,
+            self._context.trace_id,
+            self._context.span_id,
+            self._parent_id,
+            self._began,
+            time.time_ns(),
+            dict(self._attributes),
+            list(self._events),
+            list(self._links),
+            self._status,
+            self._description,
+        )

@@ -1,4 +1,6 @@
-"""The worker's side of tracing, as it is without a provider: nothing is drawn, and what came with a job is passed on."""
+"""The worker's side of tracing, as it is without a provider: nothing is drawn, and what came with a
+job is passed on.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Tracing:
         """Jobs ended without a worker."""
 
     def kept(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
-        """What is written down for jobs that go back: their own traces, and what was decided about them."""
+        """What is written down for jobs that go back: their own traces, and what was decided about
+        them.
+        """
         return None
 
     def running(self, _claim: Claim) -> RunSpan | None:

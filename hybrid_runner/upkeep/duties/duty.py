@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from hybrid_runner.storage.connections.connections import FOR_UPKEEP, STATEMENT_TIMEOUT, Fetches, named
+from hybrid_runner.storage.connections.connections import (
+    FOR_UPKEEP,
+    STATEMENT_TIMEOUT,
+    Fetches,
+    named,
+)
 
 
 class Duty(ABC):
@@ -16,7 +21,8 @@ class Duty(ABC):
 
     `run` is called in the heartbeat's thread, in an event loop that beats too: it may wait for
     Postgres as long as it likes, and must not compute for long. What it raises is logged, and it is
-    tried again at its next turn. Several workers may be at it at once: after `every`, whether it has
+    tried again at its next turn. Several workers may be at it at once: after `every`, whether it
+    has
     ended or not, it is given out again.
     """
 

@@ -1,4 +1,6 @@
-"""Warns of what lets the tables grow: vacuum that is held back or off, and an archive without partitions."""
+"""Warns of what lets the tables grow: vacuum that is held back or off, and an archive without
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _REPEATED = 3600.0
 _KNOWN = 1500.0
 """Seconds for which what was found is believed: whoever looks next may be another worker."""
 _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
-"""The first words of those who keep vacuum from cleaning up; the others have to do with the archive."""
+"""The first words of those who keep vacuum from cleaning up; the others have to do with the
+archive.
+"""
 
 
 class GrowthWatch(Duty):
@@ -29,7 +33,9 @@ class GrowthWatch(Duty):
     name = "growth"
     every = timedelta(minutes=10)
 
-    def __init__(self, longer_than: timedelta = LONGER_THAN, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, longer_than: timedelta = LONGER_THAN, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._longer_than = longer_than
         self._clock = clock
         self._reported: dict[str, float] = {}
@@ -47,7 +53,9 @@ class GrowthWatch(Duty):
         now = self._clock()
         holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
         self._pinned = tuple(holding), now
-        self._reported = {culprit: at for culprit, at in self._reported.items() if now - at < _REPEATED}
+        self._reported = {
+            culprit: at for culprit, at in self._reported.items() if now - at < _REPEATED
+        }
         for culprit, complaint in found:
             if culprit not in self._reported:
                 self._reported[culprit] = now

@@ -10,7 +10,9 @@ from hybrid_runner.upkeep.rescuer import Rescuer
 
 
 class OrphanedJob(Duty):
-    """Whoever declares a worker dead puts back its jobs at once. This finds what nobody declared."""
+    """Whoever declares a worker dead puts back its jobs at once. This finds what nobody
+    declared.
+    """
 
     name = "lost"
     every = timedelta(minutes=10)

@@ -16,7 +16,8 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 _PARTITIONS = 20
 _CALLS = 50
-"""A run is bounded: at most so many partitions a call, each its own transaction, and so many calls."""
+"""A run is bounded: at most so many partitions a call, each its own transaction, and so many calls.
+"""
 
 
 class Prune(Duty):
@@ -40,7 +41,13 @@ class Prune(Duty):
                 break
         for one in done:
             if not one.in_vain:
-                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes), extra=log_event("archive.pruned"))
+                log.info(
+                    "archive: %s %s (%s)",
+                    one.what,
+                    one.partition,
+                    bytes_text(one.bytes),
+                    extra=log_event("archive.pruned"),
+                )
         self._report_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
@@ -48,7 +55,8 @@ class Prune(Duty):
         # Once, not at each turn: a reader that takes its time is no news.
         if partitions and not self._was_blocked:
             log.warning(
-                "archive: %s cannot be pruned while a transaction holds it; trying again at each turn",
+                "archive: %s cannot be pruned while a transaction holds it; trying again at each"
+                " turn",
                 partitions[0],
                 extra=log_event("archive.prune_blocked"),
             )

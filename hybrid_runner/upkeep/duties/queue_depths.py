@@ -1,4 +1,6 @@
-"""Measures the queues for the whole fleet, in one worker: each figure is shown once, and stays where it is shown."""
+"""Measures the queues for the whole fleet, in one worker: each figure is shown once, and stays
+where it is shown.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,26 @@ def as_figures(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
     queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
     if rest:
         _, due, scheduled, running, oldest, paused, workers = zip(*rest, strict=True)
-        queues.append(QueueDepth(OTHER, sum(due), sum(scheduled), sum(running), max(oldest), all(paused), max(workers)))
+        queues.append(
+            QueueDepth(
+                OTHER,
+                sum(due),
+                sum(scheduled),
+                sum(running),
+                max(oldest),
+                all(paused),
+                max(workers),
+            )
+        )
     return {
         table.QUEUE_JOBS.name: {
             (queue.queue, state): count
             for queue in queues
-            for state, count in (("due", queue.due), ("scheduled", queue.scheduled), ("running", queue.running))
+            for state, count in (
+                ("due", queue.due),
+                ("scheduled", queue.scheduled),
+                ("running", queue.running),
+            )
         },
         table.QUEUE_OLDEST_DUE.name: {(queue.queue,): queue.oldest_due for queue in queues},
         table.QUEUE_WORKERS.name: {(queue.queue,): queue.workers for queue in queues},

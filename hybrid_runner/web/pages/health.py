@@ -1,4 +1,6 @@
-"""Whether a worker is well, decided from its own snapshot alone: nothing here asks Postgres (A11)."""
+"""Whether a worker is well, decided from its own snapshot alone: nothing here asks Postgres
+(A11).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LATE_POLL = 5.0
 HANGS_FROM = 10.0
 """Seconds after which a claimer that waits for an answer hangs."""
 LATE_BEAT = 3.0
-"""Seconds by which a heartbeat may be late; with the default pause of 10 s the page knows of a lost server within 14 s."""
+"""Seconds by which a heartbeat may be late; with the default pause of 10 s the page knows of a lost
+server within 14 s.
+"""
 SPREAD = 1.05
 """Heartbeats come up to a twentieth later than their pause, so that a fleet spreads."""
 AWAY_FROM = 8.0
@@ -32,7 +36,9 @@ Severity = Literal["ok", "warning", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question about the worker, its answer, and why. A warning is for people: the worker is well all the same."""
+    """One question about the worker, its answer, and why. A warning is for people: the worker is
+    well all the same.
+    """
 
     name: str
     severity: Severity
@@ -63,16 +69,24 @@ def checks_of(status: WorkerStatus | None) -> tuple[Check, ...]:
 
 
 def _claiming(status: WorkerStatus) -> Check:
-    failing = [f"{q.consecutive_errors} times in {q.queue}" for q in status.queues if q.consecutive_errors >= MOST_ERRORS]
+    failing = [
+        f"{q.consecutive_errors} times in {q.queue}"
+        for q in status.queues
+        if q.consecutive_errors >= MOST_ERRORS
+    ]
     if failing:
-        return Check("claiming", "failed", f"looking for jobs failed in a row: {', '.join(failing)}")
+        return Check(
+            "claiming", "failed", f"looking for jobs failed in a row: {', '.join(failing)}"
+        )
     return Check("claiming", "ok", f"no queue has seen {MOST_ERRORS} failed looks in a row")
 
 
 def _loops(status: WorkerStatus) -> Check:
     ended = status.ended_loops
     if "heartbeat" in ended:
-        return Check("loops", "failed", f"ended, and only a restart brings back: {', '.join(ended)}")
+        return Check(
+            "loops", "failed", f"ended, and only a restart brings back: {', '.join(ended)}"
+        )
     if ended:
         return Check("loops", "failed", f"ended, and about to be started again: {', '.join(ended)}")
     return Check("loops", "ok", "all background loops run")
@@ -81,44 +95,83 @@ def _loops(status: WorkerStatus) -> Check:
 def _polling(status: WorkerStatus) -> Check:
     if status.stopping:
         return Check("polling", "ok", "it has ended, since the worker stops")
-    hanging = [f"{q.queue} waits for an answer for {q.busy:.0f} s" for q in status.queues if q.busy >= HANGS_FROM]
-    late = [f"the fallback poll of {q.queue} is {q.overdue:.0f} s late" for q in status.queues if q.overdue >= LATE_POLL]
+    hanging = [
+        f"{q.queue} waits for an answer for {q.busy:.0f} s"
+        for q in status.queues
+        if q.busy >= HANGS_FROM
+    ]
+    late = [
+        f"the fallback poll of {q.queue} is {q.overdue:.0f} s late"
+        for q in status.queues
+        if q.overdue >= LATE_POLL
+    ]
     if hanging or late:
-        return Check("polling", "failed", f"looking for jobs has stopped: {', '.join(hanging + late)}")
+        return Check(
+            "polling", "failed", f"looking for jobs has stopped: {', '.join(hanging + late)}"
+        )
     return Check("polling", "ok", "every queue is looked at in time")
 
 
 def _listener(status: WorkerStatus) -> Check:
     vitals = status.vitals
     if vitals.doubted:
-        return Check("listener", "failed", "it is connected and does not hear our own rings; it will connect again in a moment")
+        return Check(
+            "listener",
+            "failed",
+            "it is connected and does not hear our own rings; it will connect again in a moment",
+        )
     if vitals.deaf is None:
         return Check("listener", "ok", "rings arrive")
     if vitals.deaf >= DEAF_FROM and not status.stopping:
-        return Check("listener", "warning", f"no ring could arrive for {vitals.deaf:.0f} s: jobs are found by polling, only later")
+        return Check(
+            "listener",
+            "warning",
+            f"no ring could arrive for {vitals.deaf:.0f} s: jobs are found by polling, only later",
+        )
     return Check("listener", "ok", "it is connecting")
 
 
 def _heartbeat(status: WorkerStatus) -> Check:
     age, every = status.vitals.heartbeat_age, status.vitals.heartbeat_every
     if age >= every * SPREAD + LATE_BEAT:
-        return Check("heartbeat", "failed", f"Postgres took the last one {age:.0f} s ago; one is due every {every:g} s")
+        return Check(
+            "heartbeat",
+            "failed",
+            f"Postgres took the last one {age:.0f} s ago; one is due every {every:g} s",
+        )
     return Check("heartbeat", "ok", f"Postgres took the last one {age:.1f} s ago")
 
 
 def _loop(status: WorkerStatus) -> Check:
     lag = status.vitals.loop_lag
     if status.stalled:
-        return Check("loop", "failed", f"a handler has held up the event loop for {lag:.0f} s: its stack is in the log")
+        return Check(
+            "loop",
+            "failed",
+            f"a handler has held up the event loop for {lag:.0f} s: its stack is in the log",
+        )
     if lag >= LAG_FROM:
-        return Check("loop", "warning", f"the event loop is {lag:.1f} s late: a handler holds it up, or the machine is too busy")
+        return Check(
+            "loop",
+            "warning",
+            f"the event loop is {lag:.1f} s late: a handler holds it up, or the machine is too"
+            " busy",
+        )
     return Check("loop", "ok", f"the event loop is {lag * 1000:.0f} ms late")
 
 
 def _missed_rings(status: WorkerStatus) -> Check:
-    recent = [f"{q.queue} ({q.missed} so far)" for q in status.queues if q.missed_ago is not None and q.missed_ago < RECENT]
+    recent = [
+        f"{q.queue} ({q.missed} so far)"
+        for q in status.queues
+        if q.missed_ago is not None and q.missed_ago < RECENT
+    ]
     if recent:
-        return Check("missed_rings", "warning", f"jobs waited for a poll although a ring was due: {', '.join(recent)}")
+        return Check(
+            "missed_rings",
+            "warning",
+            f"jobs waited for a poll although a ring was due: {', '.join(recent)}",
+        )
     return Check("missed_rings", "ok", f"none in the last {RECENT / 60:.0f} minutes")
 
 
@@ -137,5 +190,13 @@ def _postgres(status: WorkerStatus) -> Check:
 
 
 CHECKS: tuple[Callable[[WorkerStatus], Check], ...] = (
-    _claiming, _loops, _polling, _listener, _heartbeat, _loop, _missed_rings, _horizon, _postgres,
-)  # fmt: skip
+    _claiming,
+    _loops,
+    _polling,
+    _listener,
+    _heartbeat,
+    _loop,
+    _missed_rings,
+    _horizon,
+    _postgres,
+)

@@ -106,13 +106,18 @@ def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
     if error is None or isinstance(error, DatabaseUnavailable):
         reason = "the database does not answer now: try again"
     else:
-        reason = "the database refuses the question, for want of a right perhaps: the worker's log says why"
+        reason = (
+            "the database refuses the question, for want of a right perhaps: the worker's log"
+            " says why"
+        )
     return web.HTTPServiceUnavailable(reason=reason, headers={"Retry-After": "2"})
 
 
 def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
     hidden: tuple[str, ...] = () if reveals else CARRIED
-    hidden += tuple(name for name in _ANYTHING if name not in hidden and not _can_be_written(getattr(job, name)))
+    hidden += tuple(
+        name for name in _ANYTHING if name not in hidden and not _can_be_written(getattr(job, name))
+    )
     names = [field.name for field in fields(job) if field.name not in hidden]
     return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
 
@@ -131,7 +136,9 @@ async def _reason_of(request: web.Request) -> str | None:
     except (orjson.JSONDecodeError, AttributeError):
         reason = 0
     if reason is not None and (not isinstance(reason, str) or "\x00" in reason):
-        raise web.HTTPBadRequest(reason='the body is nothing, or JSON such as {"reason": "no longer wanted"}')
+        raise web.HTTPBadRequest(
+            reason='the body is nothing, or JSON such as {"reason": "no longer wanted"}'
+        )
     return reason
 
 
@@ -146,7 +153,9 @@ def _can_be_written(value: object) -> bool:
 def _text(body: object) -> bytes:
     try:
         return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
+    except (
+        TypeError
+    ):  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
         return json.dumps(body, default=_other, allow_nan=False).encode()
 
 

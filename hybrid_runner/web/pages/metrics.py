@@ -1,4 +1,6 @@
-"""GET /metrics: made from memory, in the pages' own thread; no database and no busy loop can hold it up."""
+"""GET /metrics: made from memory, in the pages' own thread; no database and no busy loop can hold
+it up.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ def metrics_route(read: Callable[[], MetricValues]) -> web.RouteDef:
 
     async def metrics(_request: web.Request) -> web.Response:
         body = as_text(read()).encode()
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+        return web.Response(
+            body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
+        )
 
     return web.get("/metrics", metrics)

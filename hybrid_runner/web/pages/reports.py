@@ -1,4 +1,6 @@
-"""What the pages say, as plain values; they are made from snapshots in memory, so no lost database can hold them up."""
+"""What the pages say, as plain values; they are made from snapshots in memory, so no lost database
+can hold them up.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,16 @@ def health_of(status: WorkerStatus | None) -> Body:
 
 
 def ready_in(phase: Phase) -> Body:
-    """Jobs are taken while running; not before, not after, and not while a handler holds up the event loop."""
+    """Jobs are taken while running; not before, not after, and not while a handler holds up the
+    event loop.
+    """
     return {"ready": phase == "running", "phase": phase}
 
 
 def figures(status: WorkerStatus) -> Body:
-    """The worker's figures: sums over its queues, the worst of what counts in a row, and each queue by itself."""
+    """The worker's figures: sums over its queues, the worst of what counts in a row, and each queue
+    by itself.
+    """
     queues = status.queues
     found = sum((Counter(queue.found) for queue in queues), Counter[str]())
     return {
@@ -114,4 +120,8 @@ def _together(minutes: Sequence[LastMinute]) -> Body:
 
 
 def _of_queue(fields: dict[str, object]) -> dict[str, object]:
-    return {{"empty_polls": "consecutive_empty_polls"}.get(name, name): fields[name] for name in fields if name != "queue"}
+    return {
+        {"empty_polls": "consecutive_empty_polls"}.get(name, name): fields[name]
+        for name in fields
+        if name != "queue"
+    }

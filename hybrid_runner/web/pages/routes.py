@@ -16,7 +16,13 @@ def make_application(reports: Reports) -> web.Application:
     """The pages of one worker, or of several processes as one."""
     pages = Pages(reports)
     application = web.Application(middlewares=[errors_as_json])
-    application.add_routes([web.get("/health", pages.health), web.get("/ready", pages.ready), metrics_route(reports.figures)])
+    application.add_routes(
+        [
+            web.get("/health", pages.health),
+            web.get("/ready", pages.ready),
+            metrics_route(reports.figures),
+        ]
+    )
     return application
 
 
@@ -47,4 +53,8 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
             raise
         kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
         pages = [resource.canonical for resource in request.app.router.resources()]
-        return as_json({"error": f"{request.method} {request.path}: {error.reason}", "pages": pages}, error.status, kept)
+        return as_json(
+            {"error": f"{request.method} {request.path}: {error.reason}", "pages": pages},
+            error.status,
+            kept,
+        )

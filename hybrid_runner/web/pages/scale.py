@@ -1,4 +1,6 @@
-"""GET /scale: how many workers the queues could use, for autoscalers. It asks Postgres, once a second for however many ask it."""
+"""GET /scale: how many workers the queues could use, for autoscalers. It asks Postgres, once a
+second for however many ask it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Scale:
     """Lives in the pages' loop."""
 
     def __init__(self, jobs: PageDatabase) -> None:
-        self._questions = PageConnection(jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER)
+        self._questions = PageConnection(
+            jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER
+        )
         self._slots = jobs.settings.work.slots
         self._asking: asyncio.Task[Sequence[WorkerDemand]] | None = None
         self._asked_at = 0.0
@@ -83,5 +87,8 @@ def _body(queues: Sequence[WorkerDemand]) -> Body:
         "running": sum(queue.running for queue in queues),
         "slots": sum(queue.slots for queue in queues),
         "workers": max((queue.workers for queue in queues), default=0),
-        "queues": {queue.queue: {name: value for name, value in queue._asdict().items() if name != "queue"} for queue in queues},
+        "queues": {
+            queue.queue: {name: value for name, value in queue._asdict().items() if name != "queue"}
+            for queue in queues
+        },
     }

@@ -1,4 +1,6 @@
-"""A worker's snapshot as the values of instruments: what was counted, and what is so at this moment."""
+"""A worker's snapshot as the values of instruments: what was counted, and what is so at this
+moment.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ def figures_of(status: WorkerStatus | None, restarts: int = 0) -> MetricValues:
         table.WORKERS.name: {(): int(status is not None)},
         table.PROCESS_RESTARTS.name: {(): restarts},
     }
-    return always if status is None else {**always, **_of_worker(status), **_of_queues(status.queues), **status.figures}
+    return (
+        always
+        if status is None
+        else {**always, **_of_worker(status), **_of_queues(status.queues), **status.figures}
+    )
 
 
 def _of_worker(status: WorkerStatus) -> MetricValues:
@@ -33,10 +39,16 @@ def _of_queues(queues: tuple[QueueStatus, ...]) -> MetricValues:
     return {
         table.POLLS.name: {(queue.queue,): queue.polls for queue in queues},
         table.LOOK_ERRORS.name: {(queue.queue,): queue.errors for queue in queues},
-        table.CONSECUTIVE_ERRORS.name: {(queue.queue,): queue.consecutive_errors for queue in queues},
+        table.CONSECUTIVE_ERRORS.name: {
+            (queue.queue,): queue.consecutive_errors for queue in queues
+        },
         table.CONSECUTIVE_EMPTY_POLLS.name: {(queue.queue,): queue.empty_polls for queue in queues},
         table.RINGS.name: {(queue.queue,): queue.rings for queue in queues},
         table.SLOTS.name: {(queue.queue,): queue.slots for queue in queues},
         table.RUNNING.name: {(queue.queue,): queue.running for queue in queues},
-        table.DOORBELL_MODE.name: {(queue.queue, mode.value): int(queue.mode == mode.value) for queue in queues for mode in Mode},
+        table.DOORBELL_MODE.name: {
+            (queue.queue, mode.value): int(queue.mode == mode.value)
+            for queue in queues
+            for mode in Mode
+        },
     }

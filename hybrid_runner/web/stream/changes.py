@@ -1,4 +1,6 @@
-"""Hears which jobs have changed, and keeps telling workers that somebody reads; on one connection, while somebody reads."""
+"""Hears which jobs have changed, and keeps telling workers that somebody reads; on one connection,
+while somebody reads.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from hybrid_runner.storage import stream_calls
 from hybrid_runner.worker.listener import Listener
 
 LEASE = timedelta(seconds=6)
-"""For how long each announcement of readers is good: that long workers speak to nobody after a page server has died."""
+"""For how long each announcement of readers is good: that long workers speak to nobody after a page
+server has died.
+"""
 RENEWAL = 2.0
 """Seconds between two renewals; a worker that comes new, or missed one, hears the next."""
 SPREADING = 1.0
@@ -21,9 +25,13 @@ _PROOF = 2.0
 
 
 class Changes:
-    """`run` for as long as somebody reads; `heard` is told of changes, `turned` when hearing begins or ends."""
+    """`run` for as long as somebody reads; `heard` is told of changes, `turned` when hearing begins
+    or ends.
+    """
 
-    def __init__(self, dsn: str, heard: Callable[[JobsChanged], None], turned: Callable[[], None]) -> None:
+    def __init__(
+        self, dsn: str, heard: Callable[[JobsChanged], None], turned: Callable[[], None]
+    ) -> None:
         self._heard = heard
         self._turned = turned
         self._listener = Listener(dsn)
@@ -34,7 +42,9 @@ class Changes:
 
     @property
     def complete(self) -> bool:
-        """Whether all that changes is heard of: we hear, and every worker knows that somebody does."""
+        """Whether all that changes is heard of: we hear, and every worker knows that somebody
+        does.
+        """
         return self._listener.hearing and self._lit_until > time.monotonic() > self._spread_at
 
     async def run(self) -> None:
@@ -42,7 +52,9 @@ class Changes:
         await self._listener.run(self._on_turn)
 
     async def keep_lit(self) -> None:
-        """Announce the readers again if it is time; a ring to ourselves shows that we still hear."""
+        """Announce the readers again if it is time; a ring to ourselves shows that we still
+        hear.
+        """
         now = time.monotonic()
         if not self._listener.hearing or now < self._renew_at:
             return

@@ -25,7 +25,11 @@ STOP_PATIENCE = 10.0
 """Seconds that a reader has to take the last event; one at a stop."""
 _FAREWELL_AT_STOP = 0.5
 _RETRY = b"retry: 2000\n\n"
-_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
 _KERNEL_BUFFER = 64 * 1024
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -45,7 +49,9 @@ class EventPages:
         return [web.get("/jobs/{id}/events", self.job_events), web.get("/events", self.all_events)]
 
     async def job_events(self, request: web.Request) -> web.StreamResponse:
-        """Where the job stands, then how it moves, until it has ended; 204 for whoever has seen that."""
+        """Where the job stands, then how it moves, until it has ended; 204 for whoever has seen
+        that.
+        """
         job_id, seen = job_id_of(request), _seen_by(request)
         if request.method == "HEAD":
             await self._jobs.standing(job_id)
@@ -62,9 +68,13 @@ class EventPages:
 
     async def all_events(self, request: web.Request) -> web.StreamResponse:
         """How the jobs of a queue and of a kind move, from now on."""
-        subscription = Subscription(queue=_name_in(request, "queue", QUEUE), kind=_name_in(request, "kind", NAME))
+        subscription = Subscription(
+            queue=_name_in(request, "queue", QUEUE), kind=_name_in(request, "kind", NAME)
+        )
         if unknown := set(request.query) - {"queue", "kind"}:
-            raise web.HTTPBadRequest(reason=f"there is no {min(unknown)[:60]!r} here: say queue, kind, both or neither")
+            raise web.HTTPBadRequest(
+                reason=f"there is no {min(unknown)[:60]!r} here: say queue, kind, both or neither"
+            )
         if request.method == "HEAD":
             return _head()
         reader = self._admit(Reader(subscription, None, lambda: _is_there(request)))
@@ -84,7 +94,10 @@ class EventPages:
             raise unavailable()
         if self._stream.full:
             raise web.HTTPServiceUnavailable(
-                reason="as many read events here as HYBRID_RUNNER_HTTP_READERS allows: try later, or set it higher",
+                reason=(
+                    "as many read events here as HYBRID_RUNNER_HTTP_READERS allows: try later, or"
+                    " set it higher"
+                ),
                 headers={"Retry-After": "5"},
             )
         self._stream.join(reader)
@@ -99,8 +112,15 @@ class EventPages:
                 await response.write(_RETRY)
             await _pass_on(reader, response)
             if reader.reason is not None and not self._stream.stopping:
-                log.info("a reader of %s was sent away: %s", request.path, reader.reason, extra=log_event("web.reader_dismissed"))
-            async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else STOP_PATIENCE):
+                log.info(
+                    "a reader of %s was sent away: %s",
+                    request.path,
+                    reader.reason,
+                    extra=log_event("web.reader_dismissed"),
+                )
+            async with asyncio.timeout(
+                _FAREWELL_AT_STOP if self._stream.stopping else STOP_PATIENCE
+            ):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))
                 await response.write_eof()
@@ -136,7 +156,9 @@ def _is_there(request: web.Request) -> bool:
 
 
 def _bound_backlog(request: web.Request) -> None:
-    """What a reader leaves unread waits here, where it is bounded and seen, and not in the kernel, which takes megabytes."""
+    """What a reader leaves unread waits here, where it is bounded and seen, and not in the kernel,
+    which takes megabytes.
+    """
     connection = None if request.transport is None else request.transport.get_extra_info("socket")
     if connection is not None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
@@ -150,7 +172,9 @@ def _seen_by(request: web.Request) -> int | None:
     """The version that the client has seen last; None: none yet."""
     text = request.headers.get("Last-Event-ID", "")
     if text and not _NUMBER.fullmatch(text):
-        raise web.HTTPBadRequest(reason="Last-Event-ID is the id of an event that was sent here: a number")
+        raise web.HTTPBadRequest(
+            reason="Last-Event-ID is the id of an event that was sent here: a number"
+        )
     return int(text) if text else None
 
 

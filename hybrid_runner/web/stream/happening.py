@@ -1,4 +1,6 @@
-"""What has happened to a job between two looks at it. Pure: where it stood and where it stands go in, a word comes out."""
+"""What has happened to a job between two looks at it. Pure: where it stood and where it stands go
+in, a word comes out.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def happening(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str
 
 
 def _why_queued(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
-    """retried: an attempt was charged; snoozed: its handler wants it to wait; queued: new, released, or due for another reason."""
+    """retried: an attempt was charged; snoozed: its handler wants it to wait; queued: new,
+    released, or due for another reason.
+    """
     charged, snoozes = 0, 0
     if before is not None:
         if before.state.final:

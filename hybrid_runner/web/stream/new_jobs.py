@@ -1,4 +1,6 @@
-"""Finds jobs that were put in lately. Inserts do not say that they happen: they would wait for each other to say it."""
+"""Finds jobs that were put in lately. Inserts do not say that they happen: they would wait for each
+other to say it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.web.stream.reader import Subscription
 
 MARGIN = 2.0
-"""Seconds from an insert to its commit within which it is found here; what takes longer shows once it is claimed."""
+"""Seconds from an insert to its commit within which it is found here; what takes longer shows once
+it is claimed.
+"""
 AT_A_TIME = 100
 """New jobs of one look; those behind them come with the next."""
 MOST_WAITING = 2500
@@ -20,7 +24,9 @@ _DEEPEST = 5000
 
 
 class NewJobs:
-    """Looks behind the newest id of two seconds ago, each time, and gives out what it finds once, the oldest first."""
+    """Looks behind the newest id of two seconds ago, each time, and gives out what it finds once,
+    the oldest first.
+    """
 
     def __init__(self) -> None:
         self.wanted: Sequence[Subscription] = ()
@@ -44,9 +50,13 @@ class NewJobs:
             _names([subscription.queue for subscription in self.wanted]),
             _names([subscription.kind for subscription in self.wanted]),
         )
-        behind = self._newest[0][1] if self._newest else 2**62  # the first look only learns where we are
+        behind = (
+            self._newest[0][1] if self._newest else 2**62
+        )  # the first look only learns where we are
         newest, ids = await stream_calls.find_new_jobs(on, behind, queues, kinds, _DEEPEST)
-        if self._newest and newest - _DEEPEST > self._newest[-1][1]:  # so many in one go: not all were walked
+        if (
+            self._newest and newest - _DEEPEST > self._newest[-1][1]
+        ):  # so many in one go: not all were walked
             self._leave_out(0)
         self._newest.append((now, newest))
         self._keep([job_id for job_id in ids if job_id not in self._seen])
@@ -54,7 +64,9 @@ class NewJobs:
         return {self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))}
 
     def left_out(self) -> int | None:
-        """How many at least were left out since the last call, for each reader; 0: nobody counted; None: none."""
+        """How many at least were left out since the last call, for each reader; 0: nobody counted;
+        None: none.
+        """
         left_out, self._left_out = self._left_out, None
         return left_out
 

@@ -14,7 +14,8 @@ from hybrid_runner.model.jobs import JobSnapshot
 BUFFER = 1000
 """Events that may wait for one reader; readers share their bytes, so each costs next to nothing."""
 _MOST_COUNTED = 2**53 - 1
-"""The largest number that browsers read exactly; how many changes there were is a stranger's word."""
+"""The largest number that browsers read exactly; how many changes there were is a stranger's word.
+"""
 _AT_A_TIME = 100
 """Events in one write: what has been handed over can no longer be dropped."""
 
@@ -41,14 +42,18 @@ class Subscription:
 class Reader:
     """Filled by the stream, emptied by the request that it belongs to."""
 
-    def __init__(self, subscription: Subscription, seen: int | None, is_there: Callable[[], bool]) -> None:
+    def __init__(
+        self, subscription: Subscription, seen: int | None, is_there: Callable[[], bool]
+    ) -> None:
         self.subscription = subscription
         self.is_there = is_there
         self.ended = False
         self.reason: str | None = None
         """Why it ends; None: because the job has ended."""
         self.included = asyncio.Event()
-        """Set by the first look that was made for it too, from when on it misses nothing; and by its end."""
+        """Set by the first look that was made for it too, from when on it misses nothing; and by
+        its end.
+        """
         self._seen = seen
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
@@ -57,10 +62,16 @@ class Reader:
         self._skipped: int | None = None
 
     def offer(self, standing: JobSnapshot, text: bytes) -> None:
-        """An event about a job; the same version of one job is not sent twice, nor an older one, except that an end is an end."""
+        """An event about a job; the same version of one job is not sent twice, nor an older one,
+        except that an end is an end.
+        """
         if self.subscription.job_id is not None:
             final = standing.state.final
-            if self._seen is None or standing.version > self._seen or (final and standing.version != self._seen):
+            if (
+                self._seen is None
+                or standing.version > self._seen
+                or (final and standing.version != self._seen)
+            ):
                 self._seen = standing.version
                 self.put(text)
             if final:
@@ -103,7 +114,9 @@ class Reader:
                 self.hurry()
 
     async def next(self, patience: float) -> bytes | None:
-        """What is to be written now: events, a sign of life after so many seconds without any, or None: that was all."""
+        """What is to be written now: events, a sign of life after so many seconds without any, or
+        None: that was all.
+        """
         if not self._waiting and not self.ended:
             self._some.clear()
             try:

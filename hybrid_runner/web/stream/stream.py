@@ -1,8 +1,12 @@
-"""Shows readers how jobs move: hears which have changed, asks where they stand, hands out what is new.
+"""Shows readers how jobs move: hears which have changed, asks where they stand, hands out what is
+new.
 
-What readers are sent was read from the database, in the order of the reads; a message only says where to look. With nobody
-reading there is no connection, no task and no timer. While nothing can be heard (a pooler, a lost connection) and in the first
-second after readers were announced, all that is watched is asked for every POLL seconds; otherwise every RECHECK seconds.
+What readers are sent was read from the database, in the order of the reads; a message only says
+where to look. With nobody
+reading there is no connection, no task and no timer. While nothing can be heard (a pooler, a lost
+connection) and in the first
+second after readers were announced, all that is watched is asked for every POLL seconds; otherwise
+every RECHECK seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ from hybrid_runner.web.stream.reader import Reader, event
 from hybrid_runner.worker.loops import Outage
 
 PAUSE = 0.04
-"""Seconds between two looks at the least: with a worker's own pause less than a tenth of a second from change to event."""
+"""Seconds between two looks at the least: with a worker's own pause less than a tenth of a second
+from change to event.
+"""
 POLL = 0.1
 """Seconds between two looks at everything that is watched, while nobody would tell us."""
 RECHECK = 2.0
@@ -40,7 +46,9 @@ RECHECK = 2.0
 LINGER = 5.0
 """Seconds after the last reader until the connections are closed: browsers come back."""
 MOST_AT_A_LOOK = 100
-"""Jobs that one look reads beside those that are watched by their id: 2,500 a second at most; the rest is `skipped`."""
+"""Jobs that one look reads beside those that are watched by their id: 2,500 a second at most; the
+rest is `skipped`.
+"""
 _MOST_REMEMBERED = 2000
 _GLANCE = 0.25
 """Seconds between two looks at who has hung up, and whether the worker stops."""
@@ -57,7 +65,9 @@ log = logging.getLogger("hybrid_runner.web")
 
 
 class JobStream:
-    """All readers of one page server. Runs from the first reader's coming until a while after the last one's going."""
+    """All readers of one page server. Runs from the first reader's coming until a while after the
+    last one's going.
+    """
 
     def __init__(self, source: PageDatabase, stopping: Callable[[], bool]) -> None:
         self._source = source
@@ -73,7 +83,9 @@ class JobStream:
         self._known: OrderedDict[int, JobSnapshot] = OrderedDict()
         """Where jobs stood when they were seen last, whoever they were read for."""
         self._shown: dict[int, JobSnapshot] = {}
-        """Of these, what those who read of many were shown; what is only watched by its id is news to them."""
+        """Of these, what those who read of many were shown; what is only watched by its id is news
+        to them.
+        """
         self._new_jobs = NewJobs()
         self._recheck_at = 0.0
         self._checked_at = 0.0
@@ -162,7 +174,11 @@ class JobStream:
             self._recheck_at = min(self._recheck_at, self._checked_at + POLL)
         pause = LINGER
         if self._readers:
-            pause = POLL - PAUSE if self._new_jobs.wanted else max(0.0, self._recheck_at - time.monotonic())
+            pause = (
+                POLL - PAUSE
+                if self._new_jobs.wanted
+                else max(0.0, self._recheck_at - time.monotonic())
+            )
             if self._new_jobs.waiting:
                 return
         with contextlib.suppress(TimeoutError):
@@ -171,7 +187,9 @@ class JobStream:
         self._stir.clear()
 
     async def _attend(self) -> None:
-        """Beside the looks: a database that does not answer must not keep readers from being told of a stop."""
+        """Beside the looks: a database that does not answer must not keep readers from being told
+        of a stop.
+        """
         while True:
             if self.stopping:
                 self._end_all(STOPPING)
@@ -199,7 +217,9 @@ class JobStream:
     # --- a look
 
     async def _look(self, link: LazyConnection, changes: Changes, outage: Outage) -> None:
-        self._new_jobs.wanted = [reader.subscription for reader in self._readers if reader.subscription.job_id is None]
+        self._new_jobs.wanted = [
+            reader.subscription for reader in self._readers if reader.subscription.job_id is None
+        ]
         watched = self._watched()
         told, self._due = self._due, set()
         ids, now = set(told), time.monotonic()
@@ -231,7 +251,11 @@ class JobStream:
                 reader.tell_skipped()
 
     def _watched(self) -> set[int]:
-        return {reader.subscription.job_id for reader in self._readers if reader.subscription.job_id is not None}
+        return {
+            reader.subscription.job_id
+            for reader in self._readers
+            if reader.subscription.job_id is not None
+        }
 
     def _live(self) -> set[int]:
         """What was seen of late and has not ended; for those who read of many jobs."""
@@ -241,7 +265,9 @@ class JobStream:
         return set(live[-MOST_AT_A_LOOK:])
 
     def _take(self, seen: Iterable[JobSnapshot], told: set[int]) -> None:
-        """Hand out what is new; a job of which nothing was known is so only if we were told of it."""
+        """Hand out what is new; a job of which nothing was known is so only if we were told of
+        it.
+        """
         at = datetime.now(UTC)
         for now in sorted(seen):
             before, shown = self._known.get(now.id), self._shown.get(now.id)
@@ -273,7 +299,11 @@ class JobStream:
 
     def _on_change(self, change: JobsChanged) -> None:
         watched = self._watched()
-        many = [reader for reader in self._readers if reader.subscription.covers(change.queue, change.kind)]
+        many = [
+            reader
+            for reader in self._readers
+            if reader.subscription.covers(change.queue, change.kind)
+        ]
         theirs = [job_id for job_id in change.ids if job_id not in watched] if many else []
         taken = theirs[: max(0, MOST_AT_A_LOOK - len(self._due))]
         self._due.update(taken, watched.intersection(change.ids))
@@ -314,7 +344,9 @@ class JobStream:
 
 def _text(name: str, standing: JobSnapshot) -> bytes:
     shown = standing._asdict()
-    if standing.progress is not None:  # as it is: somebody may have written by SQL what no encoder here can write
+    if (
+        standing.progress is not None
+    ):  # as it is: somebody may have written by SQL what no encoder here can write
         shown["progress"] = orjson.Fragment(standing.progress)
     return event(name, shown, str(standing.version))
 

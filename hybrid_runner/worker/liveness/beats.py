@@ -1,4 +1,6 @@
-"""Sends the heartbeats, and gives what they bring to those that it concerns. Runs in the heartbeat's thread."""
+"""Sends the heartbeats, and gives what they bring to those that it concerns. Runs in the
+heartbeat's thread.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Beats:
-    """Of the worker it reads only what may be read from another thread; what follows there is called in its loop."""
+    """Of the worker it reads only what may be read from another thread; what follows there is
+    called in its loop.
+    """
 
     def __init__(
         self,
@@ -44,27 +48,41 @@ class Beats:
         self.upkeep = upkeep
         self._worker_loop = worker_loop
         self.on_news: OnNews = lambda _news, _asked_at, _name: None
-        """Written before the thread starts. Called in the worker's loop with what a heartbeat brought, when it was sent,
+        """Written before the thread starts. Called in the worker's loop with what a heartbeat
+        brought, when it was sent,
         and under which name."""
         self.on_silence: Callable[[], None] = lambda: None
-        """Written before the thread starts. Called in the worker's loop when a heartbeat got no answer."""
+        """Written before the thread starts. Called in the worker's loop when a heartbeat got no
+        answer.
+        """
 
     async def beat(self) -> float | None:
-        """Say that the worker lives; after how many seconds to say so again at the latest, None: after the usual pause."""
+        """Say that the worker lives; after how many seconds to say so again at the latest, None:
+        after the usual pause.
+        """
         name, began = self._identity.name, time.monotonic()
         try:
             async with asyncio.timeout(self._links.patience):  # connecting included
                 news = await self._ask(name)
         except (NoAnswer, TimeoutError) as error:
             self._worker_loop.call(self.on_silence)
-            failure = error if isinstance(error, NoAnswer) else NoAnswer("Postgres does not answer in time")
+            failure = (
+                error
+                if isinstance(error, NoAnswer)
+                else NoAnswer("Postgres does not answer in time")
+            )
             self._links.reachability.failed(failure)
             raise failure from None
         self._identity.confirmed_at = time.monotonic()
-        self._worker_loop.call(self.on_news, [one for one in news if isinstance(one, WorkerNews)], began, name)
+        self._worker_loop.call(
+            self.on_news, [one for one in news if isinstance(one, WorkerNews)], began, name
+        )
         upkeep = [one for one in news if isinstance(one, UpkeepNews)]
         self.upkeep.give(upkeep, name)
-        return min((one.dead_in.total_seconds() for one in upkeep if isinstance(one, WorkerSilent)), default=None)
+        return min(
+            (one.dead_in.total_seconds() for one in upkeep if isinstance(one, WorkerSilent)),
+            default=None,
+        )
 
     async def close(self) -> None:
         """Close the connections of this thread."""

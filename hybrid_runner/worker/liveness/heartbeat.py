@@ -1,4 +1,6 @@
-"""The thread of the heartbeat. It has an event loop of its own, so that no handler can keep it from beating."""
+"""The thread of the heartbeat. It has an event loop of its own, so that no handler can keep it from
+beating.
+"""
 
 from __future__ import annotations
 
@@ -70,11 +72,18 @@ class Heartbeat:
 
     def _run(self) -> None:
         be_quiet()
-        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner, contextlib.suppress(asyncio.CancelledError):
+        with (
+            asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
+            contextlib.suppress(asyncio.CancelledError),
+        ):
             runner.run(self._live())
 
     async def _live(self) -> None:
-        self._loop, self._task, self._soon = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+        self._loop, self._task, self._soon = (
+            asyncio.get_running_loop(),
+            asyncio.current_task(),
+            asyncio.Event(),
+        )
         self._started.set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -85,7 +94,9 @@ class Heartbeat:
             await self._closing()
 
     async def _keep_beating(self) -> None:
-        outage = Outage("heartbeat", longest=self._pause)  # a lease must not end because we waited to say that we live
+        outage = Outage(
+            "heartbeat", longest=self._pause
+        )  # a lease must not end because we waited to say that we live
         while True:
             assert self._soon is not None  # noqa: S101  # set before anything runs
             self._soon.clear()

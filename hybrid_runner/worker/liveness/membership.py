@@ -1,6 +1,8 @@
-"""What a worker is to the others: its row among the workers, which a heartbeat keeps alive. Runs in the worker's loop.
+"""What a worker is to the others: its row among the workers, which a heartbeat keeps alive. Runs in
+the worker's loop.
 
-In the heartbeat's thread (`heartbeat.py`) run `beats.py`, `upkeep_loop.py` and `watchdog.py`; they call into the worker's
+In the heartbeat's thread (`heartbeat.py`) run `beats.py`, `upkeep_loop.py` and `watchdog.py`; they
+call into the worker's
 loop through `worker_loop.py` alone.
 """
 
@@ -37,7 +39,13 @@ class Membership:
     """Registers, starts the heartbeat, ends it and signs off."""
 
     def __init__(
-        self, links: Links, settings: Settings, identity: Identity, offer: Offer, beats: Beats, watchdog: Watchdog
+        self,
+        links: Links,
+        settings: Settings,
+        identity: Identity,
+        offer: Offer,
+        beats: Beats,
+        watchdog: Watchdog,
     ) -> None:
         self._links = links
         self._lease = settings.work.lease
@@ -48,7 +56,9 @@ class Membership:
         self.watchdog = watchdog
         self.pause = min(settings.work.heartbeat, settings.work.lease / 3).total_seconds()
         """Seconds between two heartbeats."""
-        self._heartbeat = Heartbeat(self.pause, beats.beat, watchdog.run, *self.upkeep.loops, closing=beats.close)
+        self._heartbeat = Heartbeat(
+            self.pause, beats.beat, watchdog.run, *self.upkeep.loops, closing=beats.close
+        )
 
     @property
     def alive(self) -> bool:
@@ -56,7 +66,9 @@ class Membership:
         return self._heartbeat.alive
 
     async def register(self) -> None:
-        """Become known; what an earlier worker of this name ran is put back after the first heartbeat."""
+        """Become known; what an earlier worker of this name ran is put back after the first
+        heartbeat.
+        """
         await self._register(self._links.settles, self._identity.id)
 
     async def register_anew(self) -> None:
@@ -78,7 +90,9 @@ class Membership:
 
     async def retire(self, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
-        await worker_calls.retire_worker(self._links.claims, *self._identity.name, in_order=in_order)
+        await worker_calls.retire_worker(
+            self._links.claims, *self._identity.name, in_order=in_order
+        )
 
     def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
         """Start the heartbeat. Both are called in the worker's loop: see `Beats`."""

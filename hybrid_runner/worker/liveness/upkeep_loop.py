@@ -9,7 +9,15 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.model.news import DutyGiven, EndsUnreported, JobHung, RowGone, UpkeepNews, WorkerDied, WorkerSilent
+from hybrid_runner.model.news import (
+    DutyGiven,
+    EndsUnreported,
+    JobHung,
+    RowGone,
+    UpkeepNews,
+    WorkerDied,
+    WorkerSilent,
+)
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import FOR_UPKEEP, LazyConnection, named

@@ -1,4 +1,6 @@
-"""Notices from outside that the worker's event loop does not turn, and names the line that holds it."""
+"""Notices from outside that the worker's event loop does not turn, and names the line that holds
+it.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,15 @@ class Stall:
 class Watchdog:
     """Made in the worker's thread, whose event loop it watches; `run` belongs into another thread.
 
-    `found` is told of a stall and says which job it was, `lagged` how long each look took to come back.
+    `found` is told of a stall and says which job it was, `lagged` how long each look took to come
+    back.
     """
 
     def __init__(
-        self, limit: float, found: Callable[[Stall], dict[str, object]], lagged: Callable[[float], None] = lambda _: None
+        self,
+        limit: float,
+        found: Callable[[Stall], dict[str, object]],
+        lagged: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._limit = limit
         self._found = found
@@ -52,9 +58,15 @@ class Watchdog:
 
     @property
     def lag(self) -> float:
-        """Seconds that the loop last took for what it was asked to do at once, or has taken so far."""
+        """Seconds that the loop last took for what it was asked to do at once, or has taken so
+        far.
+        """
         asked_at = self._asked_at
-        return self._lag if self._turned_at >= asked_at else max(self._lag, time.monotonic() - asked_at)
+        return (
+            self._lag
+            if self._turned_at >= asked_at
+            else max(self._lag, time.monotonic() - asked_at)
+        )
 
     async def run(self) -> None:
         """Watch until the loop is closed."""
@@ -66,7 +78,9 @@ class Watchdog:
                 return
             await asyncio.sleep(self._limit / _LOOKS)
             now = time.monotonic()
-            if now - began > self._limit / 2 and not self.stalled:  # we did not run ourselves: the whole process was frozen
+            if (
+                now - began > self._limit / 2 and not self.stalled
+            ):  # we did not run ourselves: the whole process was frozen
                 self._turned_at = now
             silent = now - self._turned_at
             if silent <= self._limit:
@@ -87,9 +101,12 @@ class Watchdog:
             return
         stall = Stall(silent, _place(frame), "".join(traceback.format_stack(frame)))
         log.error(
-            "the event loop has not turned for %.1f s: it is held by %s\n%s", stall.seconds, stall.place, stall.stack,
+            "the event loop has not turned for %.1f s: it is held by %s\n%s",
+            stall.seconds,
+            stall.place,
+            stall.stack,
             extra=log_event("loop.stalled", **self._found(stall)),
-        )  # fmt: skip
+        )
 
 
 def _place(frame: FrameType) -> str:

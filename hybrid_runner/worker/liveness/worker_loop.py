@@ -16,7 +16,9 @@ class WorkerLoop:
         self._loop = asyncio.get_running_loop()
 
     def call(self, function: Callable[[Unpack[Ts]], object], *arguments: *Ts) -> None:
-        """Have it called there soon. CancelledError when that loop was closed: nobody is left to work for."""
+        """Have it called there soon. CancelledError when that loop was closed: nobody is left to
+        work for.
+        """
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:

@@ -72,7 +72,9 @@ class ClaimPort(Protocol):
 
 
 class BellSession(Protocol):
-    """The listener's session. The doorbell is moved there, so that a sleeper's lock ends with it."""
+    """The listener's session. The doorbell is moved there, so that a sleeper's lock ends with
+    it.
+    """
 
     hearing: bool
 
@@ -210,7 +212,9 @@ class Claimer:
             case Mute(mute_mode, drop_sleep_lock):
                 return Muted(await self._mute(mute_mode, drop_sleep_lock=drop_sleep_lock))
             case Open(take_sleep_lock):
-                await worker_calls.open_bell(self._bell, self.queue, take_sleep_lock=take_sleep_lock)
+                await worker_calls.open_bell(
+                    self._bell, self.queue, take_sleep_lock=take_sleep_lock
+                )
                 self._renew_at = 0.0
                 self.budget.falls_anew()
                 return Opened()
@@ -227,7 +231,11 @@ class Claimer:
         if mute_mode is MuteMode.SATURATED:
             self._helped_at = began
         undone = await worker_calls.mute_bell(
-            self._bell, self.queue, self._settings.tuning.mute_lease, mute_mode.value, drop_sleep_lock=drop_sleep_lock
+            self._bell,
+            self.queue,
+            self._settings.tuning.mute_lease,
+            mute_mode.value,
+            drop_sleep_lock=drop_sleep_lock,
         )
         self._renew_at = began + self._settings.tuning.mute_renewal.total_seconds()
         if self._members.kinds_differ and mute_mode is not MuteMode.FULL:
@@ -299,7 +307,9 @@ class Claimer:
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
 
-    def _tell(self, claims: list[Claim], free: int, began: float, ended: float, *, sweep: bool) -> None:
+    def _tell(
+        self, claims: list[Claim], free: int, began: float, ended: float, *, sweep: bool
+    ) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
         search = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
@@ -312,15 +322,29 @@ class Claimer:
         seen.found[way] = seen.found.get(way, 0) + len(claims)
         if log.isEnabledFor(logging.DEBUG):
             log.debug(
-                "%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free, extra=log_event("queue.looked")
+                "%s: looked (%s), %d of %d slots claimed",
+                self.queue,
+                way,
+                len(claims),
+                free,
+                extra=log_event("queue.looked"),
             )
             for claim in claims:
-                payload = f", payload {shorten(claim.payload)}" if self._settings.logs.log_payloads else ""
+                payload = (
+                    f", payload {shorten(claim.payload)}"
+                    if self._settings.logs.log_payloads
+                    else ""
+                )
                 log.debug(
                     "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
-                    way, claim.number, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
+                    way,
+                    claim.number,
+                    claim.attempt,
+                    claim.max_attempts,
+                    claim.pickup.total_seconds() * 1000,
+                    payload,
                     extra=about(claim, "job.claimed"),
-                )  # fmt: skip
+                )
 
     def _report(self, *, found: bool, swept: bool, now: float) -> Looked:
         is_full = self._reasons.slots.awaited
@@ -337,7 +361,8 @@ class Claimer:
             brisk=self.budget.is_brisk(now, awake=self.is_muting),
             renew=now >= self._renew_at and not self._members.kinds_differ,
             # Those who can help are told once in that time: each time costs them a fall asleep.
-            saturated=self._full_since is not None and now - max(self._full_since, self._helped_at) >= help_after,
+            saturated=self._full_since is not None
+            and now - max(self._full_since, self._helped_at) >= help_after,
         )
 
 

@@ -57,7 +57,9 @@ class Claims:
         worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
         lanes = self._frontier.lanes(sweep=sweep)
         self._is_unanswered = True
-        taken = await worker_calls.claim_jobs(self._link, self._queue, self._kinds, slots, worker_id, number, lanes)
+        taken = await worker_calls.claim_jobs(
+            self._link, self._queue, self._kinds, slots, worker_id, number, lanes
+        )
         self._is_unanswered = False
         if not self._identity.still(worker_id):
             for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
@@ -79,10 +81,13 @@ class Claims:
         is_new = self._link.session != self._session
         if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
             return
-        released = await worker_calls.release_lost(self._link, self._queue, self._identity.id, self._in_hand())
+        released = await worker_calls.release_lost(
+            self._link, self._queue, self._identity.id, self._in_hand()
+        )
         for job_id in (job_id for job_id, done in released.items() if done):
             log.warning(
-                "it does not run here, whatever Postgres was told: queued again", extra=log_event("job.released", job=job_id)
+                "it does not run here, whatever Postgres was told: queued again",
+                extra=log_event("job.released", job=job_id),
             )
         self._is_unanswered = False
         self._session = self._link.session
@@ -90,7 +95,8 @@ class Claims:
 
 
 class Frontier:
-    """How far this worker has looked in each lane, so that it need not walk again over what is gone.
+    """How far this worker has looked in each lane, so that it need not walk again over what is
+    gone.
 
     Only what claimed jobs and empty lanes prove moves it, and never past `margin` before the look:
     that covers transactions which commit late with an earlier run_at. A sweep finds what is older.
@@ -118,4 +124,6 @@ class Frontier:
         last = taken.claims[-1]
         for lane in range(last.priority):
             self._run_ats[lane], self._ids[lane] = limit, 0
-        self._run_ats[last.priority], self._ids[last.priority] = min((last.run_at, last.id), (limit, 0))
+        self._run_ats[last.priority], self._ids[last.priority] = min(
+            (last.run_at, last.id), (limit, 0)
+        )

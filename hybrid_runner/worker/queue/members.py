@@ -18,7 +18,8 @@ class Members:
         self.kinds_of: dict[str, str] = {}
         """By worker id: a text that is the same for workers that know the same kinds."""
         self.kinds_differ = True
-        """Some know other kinds than this worker, or may. Then nobody may speak for the others, by a
+        """Some know other kinds than this worker, or may. Then nobody may speak for the others, by
+        a
         mute or by looking for them, and every ring is for all."""
         self.share_rings = False
         """They are so many, and know the same kinds, that a ring is for some of them only."""

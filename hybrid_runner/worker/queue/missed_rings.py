@@ -1,4 +1,6 @@
-"""Counts the rings of one queue that never arrived: what a fallback poll found is looked at again a moment later."""
+"""Counts the rings of one queue that never arrived: what a fallback poll found is looked at again a
+moment later.
+"""
 
 from __future__ import annotations
 
@@ -61,19 +63,33 @@ class MissedRings:
         now = time.monotonic()
         rung = None if self._rung_at is None else now - self._rung_at
         sleeper = Sleeper(now - search.asleep_since, rung, self._members.kinds_differ)
-        suspects = [claim.id for claim in search.claims[:_MOST] if is_suspect(claim.pickup.total_seconds(), sleeper)]
+        suspects = [
+            claim.id
+            for claim in search.claims[:_MOST]
+            if is_suspect(claim.pickup.total_seconds(), sleeper)
+        ]
         if suspects:
             self._soon(self._examine(suspects, alone=self._members.is_alone))
 
     async def _examine(self, suspects: list[int], *, alone: bool) -> None:
         inserts_heard = self._inserts_heard
         try:
-            bell_open, inserted_as_due = await worker_calls.find_unannounced(self._courtesies, self._queue, suspects)
+            bell_open, inserted_as_due = await worker_calls.find_unannounced(
+                self._courtesies, self._queue, suspects
+            )
         except RunnerError:
             return  # Postgres has other troubles now
         await asyncio.sleep(SETTLED)
         rung = self._inserts_heard > inserts_heard
-        count = missed(Proof(inserted_as_due, bell_open=bell_open, alone=alone, rung=rung, hearing=self._listener.hearing))
+        count = missed(
+            Proof(
+                inserted_as_due,
+                bell_open=bell_open,
+                alone=alone,
+                rung=rung,
+                hearing=self._listener.hearing,
+            )
+        )
         if count:
             self.count += count
             self._last_at = time.monotonic()

@@ -1,4 +1,6 @@
-"""The fallback poll of one queue: slow while rings arrive, faster while they cannot, slower with each empty poll (A2, A3)."""
+"""The fallback poll of one queue: slow while rings arrive, faster while they cannot, slower with
+each empty poll (A2, A3).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from hybrid_runner.worker.queue.wake import Wake
 
 
 class Poller:
-    """Raises a sweep each time its pause has passed; the pause starts anew when something changes it."""
+    """Raises a sweep each time its pause has passed; the pause starts anew when something changes
+    it.
+    """
 
     def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
         self._wake = wake
@@ -43,7 +47,9 @@ class Poller:
         self._changed.set()
 
     def looked(self, reason: Reason, found: int | None) -> None:
-        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it; None: all slots are taken."""
+        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it;
+        None: all slots are taken.
+        """
         self._answered.set()
         if found is None:
             return
@@ -70,7 +76,8 @@ class Poller:
         self._answered.clear()
         self._due_at = time.monotonic() + self.pause
         self._wake.up(Reason.SWEEP)
-        # What the poll finds decides the next pause. While Postgres is away no answer comes: go on by the clock.
+        # What the poll finds decides the next pause. While Postgres is away no answer comes: go on
+        # by the clock.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.pause):
                 await self._answered.wait()

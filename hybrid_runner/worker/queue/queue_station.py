@@ -1,4 +1,6 @@
-"""One queue in one worker: hears what is said on its channel, and gives its claimer reasons to look."""
+"""One queue in one worker: hears what is said on its channel, and gives its claimer reasons to
+look.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class QueueStation:
         self._heard = 0
 
     def heard(self, message: QueueMessage, sender: int) -> None:
-        """A message on the queue's channel. Whoever sent it, the worst it can do is cause a look."""
+        """A message on the queue's channel. Whoever sent it, the worst it can do is cause a
+        look.
+        """
         self._heard += 1
         match message:
             case JobDue():

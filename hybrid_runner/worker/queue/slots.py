@@ -10,7 +10,10 @@ class Slots:
     """A bounded number of places for running jobs."""
 
     def __init__(
-        self, total: int, on_free: Callable[[], None] = lambda: None, room: Callable[[], float] = lambda: math.inf
+        self,
+        total: int,
+        on_free: Callable[[], None] = lambda: None,
+        room: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.total = total
         self._room = room

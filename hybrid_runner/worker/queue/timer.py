@@ -21,7 +21,9 @@ class Timer:
         self._alarm: asyncio.TimerHandle | None = None
 
     def set(self, delay: timedelta | None) -> None:
-        """Go off after `delay`; None: nothing is known to come. Beyond the fallback poll there is no need."""
+        """Go off after `delay`; None: nothing is known to come. Beyond the fallback poll there is
+        no need.
+        """
         self.clear()
         if delay is not None and (seconds := max(0.0, delay.total_seconds())) <= self._furthest:
             self._alarm = asyncio.get_running_loop().call_later(seconds + HAIR, self._ring)

@@ -1,4 +1,6 @@
-"""One flag per queue, with the strongest reason to look; lowered before the look, so that a ring during it is kept."""
+"""One flag per queue, with the strongest reason to look; lowered before the look, so that a ring
+during it is kept.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Wake:
         return Reason.PAUSE if reason is None else reason
 
     def later(self) -> bool:
-        """Whether, since this was last asked, a reason was given for which the timer has to be set."""
+        """Whether, since this was last asked, a reason was given for which the timer has to be
+        set.
+        """
         later, self._later = self._later, False
         return later
 

@@ -1,6 +1,8 @@
-"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at the clock.
+"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at
+the clock.
 
-What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes after the fact.
+What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes
+after the fact.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from hybrid_runner.storage.connections.connections import Fetches
 PAUSE = 0.04
 """Seconds between two rounds of messages: what changes meanwhile goes together."""
 MOST_IDS = 380
-"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for each queue and kind."""
+"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for
+each queue and kind.
+"""
 
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
 class ChangeFeed:
-    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited for."""
+    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited
+    for.
+    """
 
     def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         self._send = send

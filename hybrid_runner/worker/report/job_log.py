@@ -1,6 +1,8 @@
-"""Says in the log what became of jobs: a summary of what is ordinary, a line for what is not, and at debug level one for each.
+"""Says in the log what became of jobs: a summary of what is ordinary, a line for what is not, and
+at debug level one for each.
 
-However many jobs fail, a log that people read stays one: beyond some lines the summary says how many there were.
+However many jobs fail, a log that people read stays one: beyond some lines the summary says how
+many there were.
 """
 
 from __future__ import annotations
@@ -38,19 +40,30 @@ _IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "give
 """What summaries call jobs that were put back; the others by their final state."""
 
 
-def tell_start(worker_id: str, queues: Mapping[str, int], registry: Registry, thread_slots: int) -> None:
-    """What a worker works on: its queues, its kinds, and how many of the sync handlers run at a time."""
+def tell_start(
+    worker_id: str, queues: Mapping[str, int], registry: Registry, thread_slots: int
+) -> None:
+    """What a worker works on: its queues, its kinds, and how many of the sync handlers run at a
+    time.
+    """
     described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in queues.items())
     kinds = [kind.name for kind in registry]
     log.info(
-        "worker %s has started: queues %s; kinds %s", worker_id, described, _some(kinds),
-        extra=log_event("worker.started", worker=worker_id, queues=dict(queues), kinds=kinds[:MOST_KINDS]),
-    )  # fmt: skip
+        "worker %s has started: queues %s; kinds %s",
+        worker_id,
+        described,
+        _some(kinds),
+        extra=log_event(
+            "worker.started", worker=worker_id, queues=dict(queues), kinds=kinds[:MOST_KINDS]
+        ),
+    )
     if in_threads := [kind.name for kind in registry if kind.executor == "thread"]:
         log.info(
-            "sync handlers share %d threads (thread_slots): %s", thread_slots, _some(in_threads),
+            "sync handlers share %d threads (thread_slots): %s",
+            thread_slots,
+            _some(in_threads),
             extra=log_event("worker.threads", kinds=in_threads[:MOST_KINDS], threads=thread_slots),
-        )  # fmt: skip
+        )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -103,11 +116,33 @@ class JobLog:
         seconds, self.since = now - self.since, now
         pages, self._pages = self._pages, {}
         for queue, page in pages.items():
-            counts = ", ".join(f"{count:,} {_IN_WORDS.get(word, word)}" for word, count in page.counts.most_common())
+            counts = ", ".join(
+                f"{count:,} {_IN_WORDS.get(word, word)}"
+                for word, count in page.counts.most_common()
+            )
             ran, figures = _run_times(page.runs)
-            more = f"; {page.held_back:,} of them without a line of their own" if page.held_back else ""
-            extra = log_event("jobs.summary", queue=queue, settled=dict(page.counts), seconds=round(seconds, 1), **figures)
-            log.log(page.level, "%s: %s in the last %.1f s%s%s", queue, counts, seconds, ran, more, extra=extra)
+            more = (
+                f"; {page.held_back:,} of them without a line of their own"
+                if page.held_back
+                else ""
+            )
+            extra = log_event(
+                "jobs.summary",
+                queue=queue,
+                settled=dict(page.counts),
+                seconds=round(seconds, 1),
+                **figures,
+            )
+            log.log(
+                page.level,
+                "%s: %s in the last %.1f s%s%s",
+                queue,
+                counts,
+                seconds,
+                ran,
+                more,
+                extra=extra,
+            )
 
     def _tell(self, page: _Page, settlement: Settlement, *, bounded: bool) -> None:
         name, level, said = _line(settlement)
@@ -118,7 +153,15 @@ class JobLog:
         page.lines += 1
         claim = settlement.claim
         exception = settlement.exception if isinstance(settlement, Finished) else None
-        log.log(level, "%s %s%s", claim.kind, said, _reason(settlement.error), exc_info=exception, extra=about(claim, name))
+        log.log(
+            level,
+            "%s %s%s",
+            claim.kind,
+            said,
+            _reason(settlement.error),
+            exc_info=exception,
+            extra=about(claim, name),
+        )
 
 
 def _line(settlement: Settlement) -> tuple[LogEvent, int, str]:
@@ -150,7 +193,9 @@ def _run_times(runs: Sequence[float]) -> tuple[str, dict[str, float]]:
     if not runs:
         return "", {}
     ordered = sorted(runs)
-    half, most = (ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99))
+    half, most = (
+        ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99)
+    )
     figures = {"run_p50_ms": round(half, 3), "run_p99_ms": round(most, 3)}
     if len(ordered) == 1:
         return f"; it ran {half:.1f} ms", figures

@@ -11,25 +11,56 @@ from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tally import Tally
 
 
-def snapshot(station: Station, tally: Tally, *, stopping: bool, ended_loops: Sequence[str], figures: MetricValues) -> WorkerStatus:
+def snapshot(
+    station: Station,
+    tally: Tally,
+    *,
+    stopping: bool,
+    ended_loops: Sequence[str],
+    figures: MetricValues,
+) -> WorkerStatus:
     """From any thread: nothing here waits."""
-    membership, listener, executor, settler = station.membership, station.listener, station.executor, station.settler
+    membership, listener, executor, settler = (
+        station.membership,
+        station.listener,
+        station.executor,
+        station.settler,
+    )
     depths = membership.upkeep.duties.queue_depths
     heartbeat = () if membership.alive or stopping else ("heartbeat",)
     return WorkerStatus(
-        id=station.identity.id, hearing=listener.hearing, stopping=stopping,
-        running=len(executor.running), waiting=executor.waiting, pending_settlements=settler.pending,
-        settled=dict(tally.settled), stale=settler.stale, rescued=membership.upkeep.rescued,
-        stalls=membership.watchdog.stalls, stalled=membership.watchdog.stalled,
-        ended_loops=(*ended_loops, *heartbeat), queues=tuple(queue.status() for queue in station.queues.values()),
-        vitals=_vitals(station), listeners_lost=listener.lost, figures={**figures, **depths.figures()},
-    )  # fmt: skip
+        id=station.identity.id,
+        hearing=listener.hearing,
+        stopping=stopping,
+        running=len(executor.running),
+        waiting=executor.waiting,
+        pending_settlements=settler.pending,
+        settled=dict(tally.settled),
+        stale=settler.stale,
+        rescued=membership.upkeep.rescued,
+        stalls=membership.watchdog.stalls,
+        stalled=membership.watchdog.stalled,
+        ended_loops=(*ended_loops, *heartbeat),
+        queues=tuple(queue.status() for queue in station.queues.values()),
+        vitals=_vitals(station),
+        listeners_lost=listener.lost,
+        figures={**figures, **depths.figures()},
+    )
 
 
 def _vitals(station: Station) -> Vitals:
-    membership, listener, reachability = station.membership, station.listener, station.links.reachability
+    membership, listener, reachability = (
+        station.membership,
+        station.listener,
+        station.links.reachability,
+    )
     return Vitals(
-        heartbeat_age=time.monotonic() - station.identity.confirmed_at, heartbeat_every=membership.pause, deaf=listener.deaf,
-        doubted=listener.doubted, away=reachability.away, complaint=reachability.complaint, loop_lag=membership.watchdog.lag,
+        heartbeat_age=time.monotonic() - station.identity.confirmed_at,
+        heartbeat_every=membership.pause,
+        deaf=listener.deaf,
+        doubted=listener.doubted,
+        away=reachability.away,
+        complaint=reachability.complaint,
+        loop_lag=membership.watchdog.lag,
         pinned=membership.upkeep.duties.growth.pinned,
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""What a worker knows of itself, as frozen values; health pages, the command line and tests read the same."""
+"""What a worker knows of itself, as frozen values; health pages, the command line and tests read
+the same.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class WorkerStatus:
     listeners_lost: int = 0
     """Connections that listened and were lost."""
     figures: MetricValues = field(default_factory=dict)
-    """What was counted, and what this worker measured for all: see telemetry/metrics/instruments.py."""
+    """What was counted, and what this worker measured for all: see
+    telemetry/metrics/instruments.py.
+    """
     vitals: Vitals = Vitals()
     waiting: int = 0
     """How many of `running` wait for a thread or a process, and have not begun."""

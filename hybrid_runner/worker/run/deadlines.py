@@ -1,4 +1,6 @@
-"""The time-outs of everything that runs: one timer for all, since nearly every attempt ends long before its own."""
+"""The time-outs of everything that runs: one timer for all, since nearly every attempt ends long
+before its own.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,15 @@ from hybrid_runner.handlers.job import Job, Report
 from hybrid_runner.handlers.registry import JobKind, Registry, explain
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Fail, Finished, Outcome, Raised, Settlement, Stopped, outcome_of_exception
+from hybrid_runner.model.outcomes import (
+    Fail,
+    Finished,
+    Outcome,
+    Raised,
+    Settlement,
+    Stopped,
+    outcome_of_exception,
+)
 from hybrid_runner.policy.settlement import decide, error_text
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import about
@@ -34,14 +42,29 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Attempt:
-    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the rest by the executor."""
+    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the
+    rest by the executor.
+    """
 
     __slots__ = (
-        "claim", "due_at", "ended", "entered", "expired", "job", "kind", "limited", "slots", "span", "stop", "task",
+        "claim",
+        "due_at",
+        "ended",
+        "entered",
+        "expired",
+        "job",
+        "kind",
+        "limited",
+        "slots",
+        "span",
+        "stop",
+        "task",
         "waits",
-    )  # fmt: skip
+    )
 
-    def __init__(self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots) -> None:
+    def __init__(
+        self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots
+    ) -> None:
         self.claim = claim
         self.kind = kind
         self.job = job
@@ -53,7 +76,9 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         self.span: RunSpan | None = None
         self.due_at = math.inf
-        """When its time-out ends it, by the clock of this machine; what waits for a process has not begun."""
+        """When its time-out ends it, by the clock of this machine; what waits for a process has not
+        begun.
+        """
 
     def expire(self) -> None:
         """Its time-out has passed."""
@@ -72,7 +97,12 @@ class Executor:
     """All attempts that run in this worker."""
 
     def __init__(
-        self, registry: Registry, callers: HandlerPools, settle: Callable[[Settlement], None], report: Report, tracing: Tracing
+        self,
+        registry: Registry,
+        callers: HandlerPools,
+        settle: Callable[[Settlement], None],
+        report: Report,
+        tracing: Tracing,
     ) -> None:
         self._registry = registry
         self._pools = callers
@@ -81,14 +111,18 @@ class Executor:
         self._tracing = tracing
         self._context = tracing.context()
         self._deadlines = Deadlines()
-        self._running: dict[tuple[int, int], Attempt] = {}  # (job, claim): an old attempt may still go on
+        self._running: dict[
+            tuple[int, int], Attempt
+        ] = {}  # (job, claim): an old attempt may still go on
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def running(self) -> list[int]:
         """The ids of the jobs that run now."""
-        return [job_id for job_id, _ in list(self._running)]  # a copy: the heartbeat asks from its own thread
+        return [
+            job_id for job_id, _ in list(self._running)
+        ]  # a copy: the heartbeat asks from its own thread
 
     @property
     def waiting(self) -> int:
@@ -127,12 +161,16 @@ class Executor:
     def cancel(self, job_id: int) -> None:
         """Stop what runs of this job: somebody called `cancel` for it."""
         if self.stop(job_id, Stopped.CANCEL):
-            log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
+            log.info(
+                "cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id)
+            )
 
     def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
-        """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can be kept.
+        """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can
+        be kept.
 
-        Some may have ended since that was found, and a later claim of the same job may run: that one goes on.
+        Some may have ended since that was found, and a later claim of the same job may run: that
+        one goes on.
         """
         for key in claims:
             attempt = self._running.get(key)
@@ -140,7 +178,8 @@ class Executor:
                 continue
             if attempt.stop is None:
                 log.info(
-                    "the job's row was deleted or taken away: its handler is stopped", extra=about(attempt.claim, "job.row_gone")
+                    "the job's row was deleted or taken away: its handler is stopped",
+                    extra=about(attempt.claim, "job.row_gone"),
                 )
             attempt.stop = attempt.stop or Stopped.ROW_GONE
             attempt.wind_down()
@@ -153,15 +192,28 @@ class Executor:
     def overdue(self, overtime: float) -> set[int]:
         """The jobs that should have been ended so many seconds ago. From any thread."""
         latest = time.monotonic() - overtime
-        return {attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest}
+        return {
+            attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest
+        }
 
     def mark_stall(self, stall: Stall) -> dict[str, object]:
-        """Put it on the span of the attempt that holds the event loop, and say which job that is. From any thread."""
+        """Put it on the span of the attempt that holds the event loop, and say which job that is.
+        From any thread.
+        """
         for attempt in list(self._running.values()):
-            if attempt.task is not None and attempt.task is asyncio.current_task(attempt.task.get_loop()):
+            if attempt.task is not None and attempt.task is asyncio.current_task(
+                attempt.task.get_loop()
+            ):
                 if attempt.span is not None:
-                    attempt.span.add_event("event loop blocked", {"seconds": stall.seconds, "code.stacktrace": stall.stack})
-                return {"job": attempt.claim.id, "queue": attempt.claim.queue, "kind": attempt.claim.kind}
+                    attempt.span.add_event(
+                        "event loop blocked",
+                        {"seconds": stall.seconds, "code.stacktrace": stall.stack},
+                    )
+                return {
+                    "job": attempt.claim.id,
+                    "queue": attempt.claim.queue,
+                    "kind": attempt.claim.kind,
+                }
         return {}
 
     async def idle(self) -> None:
@@ -180,15 +232,27 @@ class Executor:
         try:
             outcome = await self._attempt(attempt)
             claim.ended = time.monotonic()
-            settlement = decide(claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random())
+            settlement = decide(
+                claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()
+            )
             if attempt.span is not None:
                 self._tracing.ran(attempt.span, outcome, settlement)
             self._settle(settlement)
-        except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
-            log.exception("what the handler said cannot be used", extra=log_event("job.outcome_unusable"))
+        except (
+            Exception
+        ) as error:  # whatever a handler handed us: its job ends and its slot comes free
+            log.exception(
+                "what the handler said cannot be used", extra=log_event("job.outcome_unusable")
+            )
             claim.ended = time.monotonic()
-            raised = Raised(type(error).__name__, "what the handler said cannot be used: see the log")
-            unusable = Finished(claim, State.FAILED, error=error_text(claim, datetime.now(UTC), raised.kind, raised.message))
+            raised = Raised(
+                type(error).__name__, "what the handler said cannot be used: see the log"
+            )
+            unusable = Finished(
+                claim,
+                State.FAILED,
+                error=error_text(claim, datetime.now(UTC), raised.kind, raised.message),
+            )
             if attempt.span is not None:
                 self._tracing.ran(attempt.span, raised, unusable)
             self._settle(unusable)
@@ -239,7 +303,9 @@ class Executor:
             if attempt.stop is not None or attempt.expired:
                 _uncancel(attempt.task)
                 return attempt.stop or _out_of_time(attempt.claim)
-            _uncancel(asyncio.current_task())  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
+            _uncancel(
+                asyncio.current_task()
+            )  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
             return _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             # A handler that was stopped and raised while it cleaned up was stopped all the same.
@@ -290,11 +356,18 @@ def _too_late(claim: Claim) -> Fail | None:
 def _out_of_time(claim: Claim) -> Raised | Fail:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
         return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
-    return Raised("TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s")
+    return Raised(
+        "TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s"
+    )
 
 
 def _outcome_of(error: BaseException) -> Outcome:
     outcome = outcome_of_exception(error)
     if isinstance(outcome, Raised):
-        log.debug("the handler raised %s", type(error).__name__, exc_info=error, extra=log_event("job.raised"))
+        log.debug(
+            "the handler raised %s",
+            type(error).__name__,
+            exc_info=error,
+            extra=log_event("job.raised"),
+        )
     return outcome

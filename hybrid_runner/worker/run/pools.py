@@ -26,7 +26,9 @@ class HandlerPools:
 
     @asynccontextmanager
     async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
-        """In here a thread or a process is there for the handler: an attempt that waits for one has not begun."""
+        """In here a thread or a process is there for the handler: an attempt that waits for one has
+        not begun.
+        """
         if kind.executor == "process":
             async with self._processes.place(kind):
                 yield
@@ -41,7 +43,9 @@ class HandlerPools:
             else:
                 surviving_thread.add_done_callback(lambda _: self._free_threads.release())
 
-    async def call(self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim) -> Any:
+    async def call(
+        self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim
+    ) -> Any:
         """What the handler says: its return value, or from a process its Outcome."""
         arguments = (payload,) if job is None else (payload, job)
         match kind.executor:
@@ -61,13 +65,17 @@ class HandlerPools:
         self._threads.shutdown(wait=False, cancel_futures=True)
         await self._processes.close()
 
-    async def _in_thread(self, job_id: int, kind: JobKind[Any, Any], arguments: tuple[Any, ...]) -> Any:
+    async def _in_thread(
+        self, job_id: int, kind: JobKind[Any, Any], arguments: tuple[Any, ...]
+    ) -> Any:
         context = contextvars.copy_context()
 
         def call() -> tuple[Any, BaseException | None]:
             try:
                 return context.run(kind.function, *arguments), None
-            except BaseException as error:  # a StopIteration or SystemExit cannot travel through a future
+            except (
+                BaseException
+            ) as error:  # a StopIteration or SystemExit cannot travel through a future
                 return None, error
 
         thread = self._threads.submit(call)

@@ -1,4 +1,6 @@
-"""Processes for handlers that need a core of their own: one job at a time each, killed when their attempt is stopped."""
+"""Processes for handlers that need a core of their own: one job at a time each, killed when their
+attempt is stopped.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class ProcessPool:
 
     @asynccontextmanager
     async def place(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
-        """In here a child is there that has imported what it needs: what waits for that has not begun."""
+        """In here a child is there that has imported what it needs: what waits for that has not
+        begun.
+        """
         async with self._places:
             while self._free and not self._free[-1].process.is_alive():
                 self._end(self._free.pop())
@@ -59,7 +63,9 @@ class ProcessPool:
             yield
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child, at once after a `place` was entered; cancelling kills the child."""
+        """Run one attempt in a child, at once after a `place` was entered; cancelling kills the
+        child.
+        """
         child = self._free.pop()
         try:
             outcome = await child.run(kind, claim, self._report)
@@ -94,8 +100,12 @@ class ProcessDied(Exception):
 class _Child:
     def __init__(self, module: str) -> None:
         self._pipe, theirs = _spawn.Pipe()
-        self.process: SpawnProcess = _spawn.Process(target=serve, args=(theirs, configured_logs(), module), daemon=True)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)  # inherited, until the child can ignore them
+        self.process: SpawnProcess = _spawn.Process(
+            target=serve, args=(theirs, configured_logs(), module), daemon=True
+        )
+        before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, _GROUP
+        )  # inherited, until the child can ignore them
         try:
             self.process.start()
         finally:
@@ -103,26 +113,41 @@ class _Child:
         theirs.close()
 
     async def ready(self) -> None:
-        """Wait until it has started and imported its module; for a module that never ends, only so long."""
+        """Wait until it has started and imported its module; for a module that never ends, only so
+        long.
+        """
         try:
             async with asyncio.timeout(START):
                 await self._receive()
         except (EOFError, OSError) as error:  # TimeoutError is one of these
             if isinstance(error, TimeoutError):
-                raise ProcessDied(f"a process for handlers was not ready after {START:.0f} s: what does its module do?") from None
+                raise ProcessDied(
+                    f"a process for handlers was not ready after {START:.0f} s: what does its"
+                    " module do?"
+                ) from None
             self.process.join(1)
-            raise ProcessDied(f"a process for handlers ended with exit code {self.process.exitcode} as it started") from None
+            raise ProcessDied(
+                f"a process for handlers ended with exit code {self.process.exitcode} as it started"
+            ) from None
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
         # In a thread: a large payload fills the pipe while the child still starts.
-        called = (kind.function.__module__, kind.function.__qualname__, claim, current_traceparent())
+        called = (
+            kind.function.__module__,
+            kind.function.__qualname__,
+            claim,
+            current_traceparent(),
+        )
         await asyncio.to_thread(self._pipe.send, called)
         while True:
             try:
                 word, said = await self._receive()
             except (EOFError, OSError):
                 self.process.join(1)
-                return Raised("ProcessDied", f"the process of this attempt ended with exit code {self.process.exitcode}")
+                return Raised(
+                    "ProcessDied",
+                    f"the process of this attempt ended with exit code {self.process.exitcode}",
+                )
             if word == "outcome":
                 outcome: Outcome
                 outcome, claim.completed_by_handler = said
@@ -152,7 +177,9 @@ class _Child:
 
 
 def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
-    """The child's life: say that it is ready, then take an attempt, run it, say what came of it, until the parent is gone."""
+    """The child's life: say that it is ready, then take an attempt, run it, say what came of it,
+    until the parent is gone.
+    """
     if logs is not None:
         configure_logs(logs.level, logs.layout, logs.dsns)
     for number in _GROUP:  # they reach the whole group; the parent decides what they mean
@@ -195,9 +222,15 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
         for part in name.split("."):
             kind = getattr(kind, part)
     except Exception as error:
-        return Fail(f"{module}.{name} cannot be imported in a process: {error}; define the handler at the top of its module")
+        return Fail(
+            f"{module}.{name} cannot be imported in a process: {error}; define the handler at the"
+            " top of its module"
+        )
     if not isinstance(kind, JobKind):
-        return Fail(f"{module}.{name} is not a job handler: define it at the top of its module, under its own name")
+        return Fail(
+            f"{module}.{name} is not a job handler: define it at the top of its module, under its"
+            " own name"
+        )
     try:
         payload = kind.decode(claim.payload)
         job = (Job(claim, report, kind.encode_result),) if kind.wants_job else ()

@@ -18,15 +18,21 @@ log = logging.getLogger("hybrid_runner.worker")
 
 @types.coroutine
 def stored_elsewhere() -> Generator[Any, None, None]:
-    """For handlers outside the loop: awaited it returns at once, and left alone it warns of nothing."""
+    """For handlers outside the loop: awaited it returns at once, and left alone it warns of
+    nothing.
+    """
     yield from ()
 
 
 class ProgressWriter:
-    """Handlers report from the loop or from any thread; only the newest report of a job is written."""
+    """Handlers report from the loop or from any thread; only the newest report of a job is
+    written.
+    """
 
     def __init__(
-        self, write: Callable[[Sequence[tuple[int, int, str]]], Awaitable[set[int]]], written: Callable[[Sequence[Claim]], None]
+        self,
+        write: Callable[[Sequence[tuple[int, int, str]]], Awaitable[set[int]]],
+        written: Callable[[Sequence[Claim]], None],
     ) -> None:
         self._write = write
         self._written = written
@@ -63,10 +69,14 @@ class ProgressWriter:
             latest, self._latest = self._latest, {}
             waiters, self._waiters = self._waiters, []
             try:
-                await self._write([(claim.id, claim.number, said) for claim, said in latest.values()])
+                await self._write(
+                    [(claim.id, claim.number, said) for claim, said in latest.values()]
+                )
                 self._written([claim for claim, _ in latest.values()])
                 self._outage.over()
-            except RunnerError as error:  # progress is a courtesy: what was said is dropped, the handler goes on
+            except (
+                RunnerError
+            ) as error:  # progress is a courtesy: what was said is dropped, the handler goes on
                 await self._outage.pause(error)
             finally:
                 for waiter in waiters:

@@ -1,4 +1,5 @@
-"""Random faults for as long as wanted, repeatable by a seed, and then the question whether every promise was kept.
+"""Random faults for as long as wanted, repeatable by a seed, and then the question whether every
+promise was kept.
 
 Who does what:
     harness.py   starts all others, waits until the work is done, asks the checker

@@ -51,8 +51,15 @@ def written_down(work: Work, job: Job) -> Iterator[Running]:
     claim = inside.claim_number(job)
     name = f"{os.getpid()}-{next(_numbers)}-{time.time_ns()}"
     _journal.write(
-        what="began", run=name, n=work.n, id=job.id, claim=claim, attempt=job.attempt, pid=os.getpid(), at=time.time()
-    )  # fmt: skip
+        what="began",
+        run=name,
+        n=work.n,
+        id=job.id,
+        claim=claim,
+        attempt=job.attempt,
+        pid=os.getpid(),
+        at=time.time(),
+    )
     running = Running({"run": name, "claim": claim, "attempt": job.attempt})
     how = "cancelled"
     try:

@@ -47,15 +47,29 @@ def left_over(records: Records) -> Iterator[Violation]:
 
 
 def lost(records: Records) -> Iterator[Violation]:
-    """What was acknowledged is in the archive, and so is whatever kept a job out by holding its key."""
+    """What was acknowledged is in the archive, and so is whatever kept a job out by holding its
+    key.
+    """
     there = {row.n for row in records.archive} | {row.n for row in records.left}
     held = {row.id: row.key for row in records.archive}
     live = {row.id for row in records.left}
     for promise in records.promises.values():
         if promise.fate is Fate.KEPT and promise.n not in there:
-            yield Violation("lost", promise.n, f"(id {promise.id}, {promise.kind}) was acknowledged and is nowhere")
-        elif promise.fate is Fate.EXISTED and promise.id not in live and held.get(promise.id or 0) != promise.key:
-            yield Violation("lost", promise.n, f"was not stored because job {promise.id} held {promise.key}, which is nowhere")
+            yield Violation(
+                "lost",
+                promise.n,
+                f"(id {promise.id}, {promise.kind}) was acknowledged and is nowhere",
+            )
+        elif (
+            promise.fate is Fate.EXISTED
+            and promise.id not in live
+            and held.get(promise.id or 0) != promise.key
+        ):
+            yield Violation(
+                "lost",
+                promise.n,
+                f"was not stored because job {promise.id} held {promise.key}, which is nowhere",
+            )
 
 
 def archived_twice(records: Records) -> Iterator[Violation]:
@@ -71,20 +85,32 @@ def archived_twice(records: Records) -> Iterator[Violation]:
 
 
 def unknown(records: Records) -> Iterator[Violation]:
-    """Nothing is stored that was not sent, was rolled back, or was refused for its key; an acknowledged job has its id."""
+    """Nothing is stored that was not sent, was rolled back, or was refused for its key; an
+    acknowledged job has its id.
+    """
     rows: list[Archived | Left] = [*records.archive, *records.left]
     for row in rows:
         promise = records.promises.get(row.n)
         if promise is None:
             yield Violation("unknown", row.n, f"(id {row.id}) was never sent")
         elif promise.fate in (Fate.VOID, Fate.EXISTED):
-            yield Violation("unknown", row.n, f"(id {row.id}) is stored although its insert was {promise.fate.name.lower()}")
+            yield Violation(
+                "unknown",
+                row.n,
+                f"(id {row.id}) is stored although its insert was {promise.fate.name.lower()}",
+            )
         elif promise.id not in (None, row.id):
-            yield Violation("unknown", row.n, f"was acknowledged as id {promise.id} and is stored as id {row.id}")
+            yield Violation(
+                "unknown",
+                row.n,
+                f"was acknowledged as id {promise.id} and is stored as id {row.id}",
+            )
 
 
 def ended_otherwise(records: Records) -> Iterator[Violation]:
-    """The final state is the kind's, unless its attempts ran out or somebody cancelled it; what was cancelled stays so."""
+    """The final state is the kind's, unless its attempts ran out or somebody cancelled it; what was
+    cancelled stays so.
+    """
     for row in records.archive:
         promise = records.promises.get(row.n)
         if promise is None:
@@ -92,8 +118,13 @@ def ended_otherwise(records: Records) -> Iterator[Violation]:
         if "unknown" in promise.answers:
             yield Violation("ended otherwise", row.n, f"(id {row.id}) was unknown to cancel()")
         if not _may_end_so(row, promise):
-            tale = f"attempt {row.attempt} of {row.max_attempts}, cancel() said {list(promise.answers)}, errors {row.errors[-1:]}"
-            yield Violation("ended otherwise", row.n, f"(id {row.id}, {row.kind}) ended {row.state}: {tale}")
+            tale = (
+                f"attempt {row.attempt} of {row.max_attempts}, cancel() said"
+                f" {list(promise.answers)}, errors {row.errors[-1:]}"
+            )
+            yield Violation(
+                "ended otherwise", row.n, f"(id {row.id}, {row.kind}) ended {row.state}: {tale}"
+            )
 
 
 def _may_end_so(row: Archived, promise: Promise) -> bool:
@@ -109,7 +140,9 @@ def _may_end_so(row: Archived, promise: Promise) -> bool:
 
 
 def settled_without_its_run(records: Records) -> Iterator[Violation]:
-    """Who settles holds the claim: the result is the one that the run under the archived claim returned."""
+    """Who settles holds the claim: the result is the one that the run under the archived claim
+    returned.
+    """
     by_name = {run.name: run for run in records.runs}
     by_claim = {(run.id, run.claim): run for run in records.runs}
     for row in records.archive:
@@ -117,15 +150,30 @@ def settled_without_its_run(records: Records) -> Iterator[Violation]:
             trouble = _trouble_with_result(row, by_name)
         elif row.state == "failed" and row.errors and row.errors[-1]["type"] not in _NOT_BY_A_RUN:
             run = by_claim.get((row.id, row.claim or 0))
-            trouble = None if run and run.how in ("raised", "refused") else f"no run under its claim {row.claim} failed"
+            trouble = (
+                None
+                if run and run.how in ("raised", "refused")
+                else f"no run under its claim {row.claim} failed"
+            )
         else:
             trouble = None
         if trouble is not None:
-            yield Violation("settled without its run", row.n, f"(id {row.id}, {row.kind}) {trouble}")
+            yield Violation(
+                "settled without its run", row.n, f"(id {row.id}, {row.kind}) {trouble}"
+            )
     for row in records.archive:
         promise = records.promises.get(row.n)
-        if promise and row.kind == "snooze" and row.state == "completed" and row.result.get("snoozed") != promise.times:
-            yield Violation("settled without its run", row.n, f"snoozed {row.result.get('snoozed')} times, not {promise.times}")
+        if (
+            promise
+            and row.kind == "snooze"
+            and row.state == "completed"
+            and row.result.get("snoozed") != promise.times
+        ):
+            yield Violation(
+                "settled without its run",
+                row.n,
+                f"snoozed {row.result.get('snoozed')} times, not {promise.times}",
+            )
 
 
 def _trouble_with_result(row: Archived, by_name: dict[str, Run]) -> str | None:
@@ -134,7 +182,10 @@ def _trouble_with_result(row: Archived, by_name: dict[str, Run]) -> str | None:
     if run is None:
         return f"is completed with {row.result!r}, which no run returned"
     if (run.id, run.n, run.claim, run.attempt) != (row.id, row.n, row.claim, row.attempt):
-        return f"has claim {row.claim}, attempt {row.attempt} and the result of claim {run.claim}, attempt {run.attempt}"
+        return (
+            f"has claim {row.claim}, attempt {row.attempt} and the result of claim {run.claim},"
+            f" attempt {run.attempt}"
+        )
     return None if run.how == "returned" else f"is completed, and its run ended: {run.how}"
 
 
@@ -143,7 +194,11 @@ def run_twice(records: Records) -> Iterator[Violation]:
     numbers = {(run.id, run.claim): run.n for run in records.runs}
     for (job_id, claim), times in Counter((run.id, run.claim) for run in records.runs).items():
         if times > 1:
-            yield Violation("run twice", numbers[job_id, claim], f"(id {job_id}) ran {times} times under claim {claim}")
+            yield Violation(
+                "run twice",
+                numbers[job_id, claim],
+                f"(id {job_id}) ran {times} times under claim {claim}",
+            )
 
 
 def ran_and_vanished(records: Records) -> Iterator[Violation]:
@@ -151,17 +206,31 @@ def ran_and_vanished(records: Records) -> Iterator[Violation]:
     there = {row.n for row in records.archive} | {row.n for row in records.left}
     for run in records.runs:
         if run.n not in there:
-            yield Violation("ran and vanished", run.n, f"(id {run.id}) ran under claim {run.claim} and is nowhere")
+            yield Violation(
+                "ran and vanished",
+                run.n,
+                f"(id {run.id}) ran under claim {run.claim} and is nowhere",
+            )
 
 
 def miscounted(records: Records) -> Iterator[Violation]:
-    """No attempt is charged beyond the limit, and each one that was charged stands in `errors`, in order."""
+    """No attempt is charged beyond the limit, and each one that was charged stands in `errors`, in
+    order.
+    """
     for row in records.archive:
         if row.max_attempts is not None and row.attempt > row.max_attempts:
-            yield Violation("miscounted", row.n, f"(id {row.id}) has attempt {row.attempt} of {row.max_attempts}")
+            yield Violation(
+                "miscounted",
+                row.n,
+                f"(id {row.id}) has attempt {row.attempt} of {row.max_attempts}",
+            )
         if row.state == "cancelled":
             continue  # whether the last attempt had begun is not written down
         charged = row.attempt - (row.state == "completed")
         noted = [error["attempt"] for error in row.errors if error["type"] != "Cancel"]
         if noted != list(range(1, charged + 1)):
-            yield Violation("miscounted", row.n, f"(id {row.id}) {row.state} at attempt {row.attempt} with errors of {noted}")
+            yield Violation(
+                "miscounted",
+                row.n,
+                f"(id {row.id}) {row.state} at attempt {row.attempt} with errors of {noted}",
+            )

@@ -30,10 +30,25 @@ SERVER = frozenset({What.RESTART_FAST, What.RESTART_IMMEDIATE, What.KILL_SERVER}
 BETWEEN_SERVER_FAULTS = 12.0
 """Seconds; who starts the server again gives up on one that dies young too often."""
 _DECK = [
-    What.KILL, What.KILL, What.KILL, What.STOP, What.STOP, What.FREEZE_LONG, What.FREEZE_LONG, What.FREEZE_SHORT,
-    What.TERMINATE_SOME, What.TERMINATE_SOME, What.TERMINATE_ALL, What.RESTART_FAST, What.RESTART_IMMEDIATE, What.KILL_SERVER,
-    What.LIMIT, What.LOCK, What.LOCK, What.PAUSE,
-]  # fmt: skip
+    What.KILL,
+    What.KILL,
+    What.KILL,
+    What.STOP,
+    What.STOP,
+    What.FREEZE_LONG,
+    What.FREEZE_LONG,
+    What.FREEZE_SHORT,
+    What.TERMINATE_SOME,
+    What.TERMINATE_SOME,
+    What.TERMINATE_ALL,
+    What.RESTART_FAST,
+    What.RESTART_IMMEDIATE,
+    What.KILL_SERVER,
+    What.LIMIT,
+    What.LOCK,
+    What.LOCK,
+    What.PAUSE,
+]
 _FIRST, _LAST = 0.08, 0.9
 """The share of the time within which faults begin."""
 
@@ -103,6 +118,11 @@ def _fault(what: What, at: float, workers: int, lease: float, chance: random.Ran
         case _:
             seconds = chance.uniform(0.2, 4)
     return Fault(
-        at=at, what=what, worker=chance.randrange(workers), seconds=seconds, share=chance.uniform(0.1, 0.6),
-        limit=chance.randrange(6), queue=chance.choice(QUEUES),
-    )  # fmt: skip
+        at=at,
+        what=what,
+        worker=chance.randrange(workers),
+        seconds=seconds,
+        share=chance.uniform(0.1, 0.6),
+        limit=chance.randrange(6),
+        queue=chance.choice(QUEUES),
+    )

@@ -13,24 +13,40 @@ from tests.behaviour.chaos.journal import FOLDER_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = {
-    "HYBRID_RUNNER_HEARTBEAT": "1s", "HYBRID_RUNNER_GRACE": "2s", "HYBRID_RUNNER_HTTP_PORT": "0",
-    "HYBRID_RUNNER_LOG_LEVEL": "info", "HYBRID_RUNNER_LOG_FORMAT": "json", "HYBRID_RUNNER_OVERTIME": "5s",
-}  # fmt: skip
+    "HYBRID_RUNNER_HEARTBEAT": "1s",
+    "HYBRID_RUNNER_GRACE": "2s",
+    "HYBRID_RUNNER_HTTP_PORT": "0",
+    "HYBRID_RUNNER_LOG_LEVEL": "info",
+    "HYBRID_RUNNER_LOG_FORMAT": "json",
+    "HYBRID_RUNNER_OVERTIME": "5s",
+}
 _ENDS_WITHIN = 60.0
 
 
 class Member:
-    """One place in the fleet. Every other one has a name of its own, which its successor takes over."""
+    """One place in the fleet. Every other one has a name of its own, which its successor takes
+    over.
+    """
 
-    def __init__(self, number: int, dsn: str, lease: float, folder: Path, complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, number: int, dsn: str, lease: float, folder: Path, complain: Callable[[str], None]
+    ) -> None:
         self.number = number
         self.starts = 0
         self._complain = complain
         self._folder = folder
-        self._environment = os.environ | SETTINGS | {
-            "HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": f"{lease}s", FOLDER_VARIABLE: str(folder),
-            "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1",
-        } | ({"WORKER_ID": f"chaos-{number}"} if number % 2 else {})  # fmt: skip
+        self._environment = (
+            os.environ
+            | SETTINGS
+            | {
+                "HYBRID_RUNNER_DSN": dsn,
+                "HYBRID_RUNNER_LEASE": f"{lease}s",
+                FOLDER_VARIABLE: str(folder),
+                "PYTHONPATH": str(ROOT),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
+            | ({"WORKER_ID": f"chaos-{number}"} if number % 2 else {})
+        )
         self._process: asyncio.subprocess.Process | None = None
         self._asked: signal.Signals | None = None
         self._pause = 0.0
@@ -46,10 +62,21 @@ class Member:
         while not self._last:
             with self.log.open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "hybrid_runner", "worker", "tests.behaviour.chaos.app:app",
-                    "--queue", "default=50", "--queue", "other=20",
-                    cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                )  # fmt: skip
+                    sys.executable,
+                    "-m",
+                    "hybrid_runner",
+                    "worker",
+                    "tests.behaviour.chaos.app:app",
+                    "--queue",
+                    "default=50",
+                    "--queue",
+                    "other=20",
+                    cwd=ROOT,
+                    env=self._environment,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
             self.starts += 1
             code = await self._process.wait()
             self._judge(code)
@@ -58,15 +85,24 @@ class Member:
                 await asyncio.sleep(self._pause if asked else 0.5)
 
     def _judge(self, code: int) -> None:
-        """A worker ends when it is told to, and only then; one that was hardly started may not know SIGTERM yet."""
+        """A worker ends when it is told to, and only then; one that was hardly started may not know
+        SIGTERM yet.
+        """
         match self._asked:
             case None:
-                self._complain(f"worker {self.number} ended by itself with code {code}: see {self.log.name}")
+                self._complain(
+                    f"worker {self.number} ended by itself with code {code}: see {self.log.name}"
+                )
             case signal.SIGTERM if code not in (0, -signal.SIGTERM):
-                self._complain(f"worker {self.number} ended with code {code} after SIGTERM: see {self.log.name}")
+                self._complain(
+                    f"worker {self.number} ended with code {code} after SIGTERM: see"
+                    f" {self.log.name}"
+                )
 
     async def end(self, number: signal.Signals, pause: float) -> None:
-        """Send a signal that ends it; the next one comes after a pause. Nothing happens to one that has ended."""
+        """Send a signal that ends it; the next one comes after a pause. Nothing happens to one that
+        has ended.
+        """
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -77,7 +113,9 @@ class Member:
         try:
             await asyncio.wait_for(process.wait(), _ENDS_WITHIN)
         except TimeoutError:
-            self._complain(f"worker {self.number} did not end within {_ENDS_WITHIN:g} s of {number.name}")
+            self._complain(
+                f"worker {self.number} did not end within {_ENDS_WITHIN:g} s of {number.name}"
+            )
             self._asked = signal.SIGKILL
             process.kill()
 

@@ -1,4 +1,6 @@
-"""Starts everything, waits until the work is done, and hands what is written down to the checker."""
+"""Starts everything, waits until the work is done, and hands what is written down to the
+checker.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from tests.behaviour.chaos.tables import read_archive, read_left
 
 LEASE = 3.0
 _AFTERWARDS = 5.0
-_HEALTHY = "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease > clock_timestamp()"
+_HEALTHY = (
+    "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease >"
+    " clock_timestamp()"
+)
 _ASLEEP = """
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
 """
@@ -60,7 +65,10 @@ class Harness:
         """Insert and disturb, wait, check."""
         options = self._options
         async with Postgres.running(self._folder / "postgres") as postgres:
-            fleet = [Member(n, postgres.dsn(WORKER), LEASE, self._folder, self._complain) for n in range(options.workers)]
+            fleet = [
+                Member(n, postgres.dsn(WORKER), LEASE, self._folder, self._complain)
+                for n in range(options.workers)
+            ]
             injector = Injector(postgres, fleet, self._say)
             async with _living(fleet):
                 await self._until(postgres, _HEALTHY, options.workers)
@@ -69,7 +77,8 @@ class Harness:
                     self._say(f"after {options.patience:g} s there are still jobs")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
-                # Whoever listens and has nothing to do lies asleep, with a lock for each queue; a deaf one looks healthy otherwise.
+                # Whoever listens and has nothing to do lies asleep, with a lock for each queue; a
+                # deaf one looks healthy otherwise.
                 if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
                     self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
@@ -83,17 +92,39 @@ class Harness:
         async with self._producing(postgres, 0, options.jobs, options.seconds):
             await injector.run(plan, time.monotonic())
             self._say("no more faults")
-        async with self._producing(postgres, options.jobs, max(20, options.jobs // 50), min(_AFTERWARDS, options.seconds / 5)):
+        async with self._producing(
+            postgres,
+            options.jobs,
+            max(20, options.jobs // 50),
+            min(_AFTERWARDS, options.seconds / 5),
+        ):
             pass
         self._say("no more jobs")
 
     @asynccontextmanager
-    async def _producing(self, postgres: Postgres, first: int, jobs: int, seconds: float) -> AsyncIterator[None]:
-        """Meanwhile a process inserts so many jobs, numbered from the first on; it is waited for."""
-        arguments = (self._folder, postgres.dsn(PRODUCER), postgres.dsn(CLIENT), first, jobs, seconds, self._options.seed)
+    async def _producing(
+        self, postgres: Postgres, first: int, jobs: int, seconds: float
+    ) -> AsyncIterator[None]:
+        """Meanwhile a process inserts so many jobs, numbered from the first on; it is waited
+        for.
+        """
+        arguments = (
+            self._folder,
+            postgres.dsn(PRODUCER),
+            postgres.dsn(CLIENT),
+            first,
+            jobs,
+            seconds,
+            self._options.seed,
+        )
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.behaviour.chaos.producer", *map(str, arguments), cwd=ROOT, stdin=asyncio.subprocess.DEVNULL
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "tests.behaviour.chaos.producer",
+            *map(str, arguments),
+            cwd=ROOT,
+            stdin=asyncio.subprocess.DEVNULL,
+        )
         try:
             yield
             await self._wait_for_producer(process, seconds + self._options.patience)
@@ -102,7 +133,9 @@ class Harness:
                 process.kill()
                 await process.wait()
 
-    async def _wait_for_producer(self, process: asyncio.subprocess.Process, patience: float) -> None:
+    async def _wait_for_producer(
+        self, process: asyncio.subprocess.Process, patience: float
+    ) -> None:
         try:
             if code := await asyncio.wait_for(process.wait(), patience):
                 self._complain(f"the producer ended with code {code}")
@@ -123,8 +156,12 @@ class Harness:
         for trouble in report.troubles(log):
             self._complain(trouble)
         self._outcome.violations += check(records)
-        self._outcome.figures += [(what.value, str(number)) for what, number in sorted(injector.done.items())]
-        self._outcome.figures.append(("worker processes", str(sum(member.starts for member in fleet))))
+        self._outcome.figures += [
+            (what.value, str(number)) for what, number in sorted(injector.done.items())
+        ]
+        self._outcome.figures.append(
+            ("worker processes", str(sum(member.starts for member in fleet)))
+        )
         self._outcome.figures += report.figures(records, log, injector.over_at)
 
     def _complain(self, what: str) -> None:

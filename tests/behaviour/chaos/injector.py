@@ -34,7 +34,9 @@ WHERE ('x' || substr(md5(j.id::text), 1, 8))::bit(32)::bigint < $1 * 4294967296 
 class Injector:
     """Faults may overlap; each is over before `run` returns."""
 
-    def __init__(self, postgres: Postgres, fleet: Sequence[Member], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, postgres: Postgres, fleet: Sequence[Member], say: Callable[[str], None]
+    ) -> None:
         self.done: Counter[What] = Counter()
         self.over_at = 0.0
         self._postgres = postgres

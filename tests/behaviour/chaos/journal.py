@@ -1,4 +1,6 @@
-"""Files beside the Postgres under test: one line a write, appended, so that what was written outlives its process."""
+"""Files beside the Postgres under test: one line a write, appended, so that what was written
+outlives its process.
+"""
 
 from __future__ import annotations
 

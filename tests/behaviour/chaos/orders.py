@@ -8,12 +8,29 @@ from typing import Any
 
 QUEUES = ("default", "other")
 _WEIGHTS = {
-    "noop": 44, "nap": 20, "long_nap": 12, "flaky": 8, "doomed": 1, "refuse": 1, "quit": 1, "snooze": 6, "block": 1, "thread": 8,
-}  # fmt: skip
+    "noop": 44,
+    "nap": 20,
+    "long_nap": 12,
+    "flaky": 8,
+    "doomed": 1,
+    "refuse": 1,
+    "quit": 1,
+    "snooze": 6,
+    "block": 1,
+    "thread": 8,
+}
 ENDS = {
-    "noop": "completed", "nap": "completed", "long_nap": "completed", "flaky": "completed", "doomed": "failed", "refuse": "failed",
-    "quit": "cancelled", "snooze": "completed", "block": "completed", "thread": "completed",
-}  # fmt: skip
+    "noop": "completed",
+    "nap": "completed",
+    "long_nap": "completed",
+    "flaky": "completed",
+    "doomed": "failed",
+    "refuse": "failed",
+    "quit": "cancelled",
+    "snooze": "completed",
+    "block": "completed",
+    "thread": "completed",
+}
 """How a job of each kind ends when nobody cancels it and its workers do not die too often."""
 RAISES = ("flaky", "doomed")
 _SECONDS = {"nap": 0.5, "long_nap": 5.0, "block": 0.25, "thread": 0.2, "flaky": 5.0, "snooze": 5.0}
@@ -38,7 +55,9 @@ class Order:
 def order(n: int, chance: random.Random) -> Order:
     """Any job."""
     [kind] = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
-    seconds = _SECONDS.get(kind, 0) * (chance.random() if kind == "long_nap" else chance.random() ** 3)  # most are short
+    seconds = _SECONDS.get(kind, 0) * (
+        chance.random() if kind == "long_nap" else chance.random() ** 3
+    )  # most are short
     return Order(
         n=n,
         kind=kind,

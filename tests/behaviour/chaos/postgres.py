@@ -1,4 +1,6 @@
-"""The server under test: in a folder, durable, with a role for each who uses it: a limit can be set for the workers alone."""
+"""The server under test: in a folder, durable, with a role for each who uses it: a limit can be set
+for the workers alone.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,19 @@ from hybrid_runner.storage.connections.connections import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
-_RIGHTS = {WORKER: "hybrid_runner_worker", PRODUCER: "hybrid_runner_producer", CLIENT: "hybrid_runner_admin"}
-AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError, RunnerError)
+_RIGHTS = {
+    WORKER: "hybrid_runner_worker",
+    PRODUCER: "hybrid_runner_producer",
+    CLIENT: "hybrid_runner_admin",
+}
+AWAY = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+    RunnerError,
+)
 """What a client may get to see while faults happen."""
 _BACK_WITHIN = 60.0
 T = TypeVar("T")
@@ -36,7 +49,9 @@ class Postgres:
     @asynccontextmanager
     async def running(cls, folder: Path) -> AsyncIterator[Postgres]:
         """A new one; `fsync` stays on, since it will be killed."""
-        embedded = use_embedded(folder, settings={"max_wal_size": "2GB", "checkpoint_timeout": "1min"})
+        embedded = use_embedded(
+            folder, settings={"max_wal_size": "2GB", "checkpoint_timeout": "1min"}
+        )
         try:
             postgres = cls(embedded)
             async with postgres.connected() as connection:
@@ -90,6 +105,8 @@ class Postgres:
 
     def _postmaster(self) -> int | None:
         try:
-            return int((self._embedded.directory / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+            return int(
+                (self._embedded.directory / "data" / "postmaster.pid").read_text().split("\n", 1)[0]
+            )
         except (FileNotFoundError, ValueError):  # none runs, or one is about to
             return None

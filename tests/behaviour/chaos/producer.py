@@ -1,4 +1,5 @@
-"""The process that inserts. What it sends, and what was acknowledged, is on file before anything else happens.
+"""The process that inserts. What it sends, and what was acknowledged, is on file before anything
+else happens.
 
 `python -m tests.behaviour.chaos.producer FOLDER PRODUCER_DSN CLIENT_DSN FIRST JOBS SECONDS SEED`
 """
@@ -39,7 +40,16 @@ _CANCEL = "SELECT hybrid_runner.cancel($1, 'a client did not want it')"
 class Producer:
     """Inserts so many jobs in so many seconds; an outage is made up for afterwards."""
 
-    def __init__(self, folder: Path, dsn: str, client_dsn: str, first: int, jobs: int, seconds: float, seed: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dsn: str,
+        client_dsn: str,
+        first: int,
+        jobs: int,
+        seconds: float,
+        seed: int,
+    ) -> None:
         self._journal = Journal(folder / PRODUCER)
         self._dsn = dsn
         self._client_dsn = client_dsn
@@ -63,9 +73,13 @@ class Producer:
                 group.create_task(self._insert(connection, orders, group))
                 await asyncio.sleep(began + self._seconds * sent / self._jobs - time.monotonic())
 
-    async def _insert(self, connection: Connection | None, orders: Sequence[Order], group: asyncio.TaskGroup) -> None:
+    async def _insert(
+        self, connection: Connection | None, orders: Sequence[Order], group: asyncio.TaskGroup
+    ) -> None:
         """One transaction; one that fails is not repeated: its jobs are void, or in doubt."""
-        chance = random.Random(f"{orders[0].n}")  # its own: the transactions beside it take turns as they please
+        chance = random.Random(
+            f"{orders[0].n}"
+        )  # its own: the transactions beside it take turns as they please
         try:
             if connection is None or connection.is_closed():
                 connection = await _until_there(self._dsn)
@@ -78,14 +92,19 @@ class Producer:
                 connection.terminate()
         self._free.put_nowait(connection)
 
-    async def _transaction(self, connection: Connection, orders: Sequence[Order], chance: random.Random) -> dict[int, int]:
+    async def _transaction(
+        self, connection: Connection, orders: Sequence[Order], chance: random.Random
+    ) -> dict[int, int]:
         number = orders[0].n
         jobs = [
-            {"n": o.n, "kind": o.kind, "key": o.key, "delay": o.delay, "times": o.payload["times"]} for o in orders
-        ]  # fmt: skip
+            {"n": o.n, "kind": o.kind, "key": o.key, "delay": o.delay, "times": o.payload["times"]}
+            for o in orders
+        ]
         self._journal.write(what="sent", transaction=number, jobs=jobs, at=time.time())
         try:
-            transaction = connection.transaction(isolation=chance.choice(["read_committed", "repeatable_read"]))
+            transaction = connection.transaction(
+                isolation=chance.choice(["read_committed", "repeatable_read"])
+            )
             await transaction.start()
             if chance.random() < 0.2:  # an old snapshot, if it is repeatable read
                 await connection.fetchval("SELECT 1")
@@ -131,7 +150,14 @@ async def _until_there(dsn: str) -> Connection:
 
 async def _store(connection: Connection, one: Order, chance: random.Random) -> tuple[int, int, str]:
     """Its number, the id of the job or of the one that holds its key, and what became of it."""
-    arguments = (one.kind, one.queue, one.priority, orjson.dumps(one.payload).decode(), one.key, one.delay)
+    arguments = (
+        one.kind,
+        one.queue,
+        one.priority,
+        orjson.dumps(one.payload).decode(),
+        one.key,
+        one.delay,
+    )
     if one.key is not None and chance.random() < 0.7:
         row = await connection.fetchrow(_ENQUEUE, *arguments)
         assert row is not None
@@ -142,4 +168,8 @@ async def _store(connection: Connection, one: Order, chance: random.Random) -> t
 if __name__ == "__main__":
     die_with_parent(os.getppid(), signal.SIGKILL)
     folder, dsn, client_dsn, first, jobs, seconds, seed = sys.argv[1:]
-    asyncio.run(Producer(Path(folder), dsn, client_dsn, int(first), int(jobs), float(seconds), int(seed)).run())
+    asyncio.run(
+        Producer(
+            Path(folder), dsn, client_dsn, int(first), int(jobs), float(seconds), int(seed)
+        ).run()
+    )

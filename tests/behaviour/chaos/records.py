@@ -95,7 +95,12 @@ class Records:
     @classmethod
     def read(cls, folder: Path, archive: list[Archived], left: list[Left]) -> Records:
         """The journals of a folder beside the tables."""
-        return cls(read_promises(entries(folder / PRODUCER)), read_runs(entries(*folder.glob(RUNS.format("*")))), archive, left)
+        return cls(
+            read_promises(entries(folder / PRODUCER)),
+            read_runs(entries(*folder.glob(RUNS.format("*")))),
+            archive,
+            left,
+        )
 
 
 def read_promises(lines: Iterable[dict[str, Any]]) -> dict[int, Promise]:
@@ -108,18 +113,26 @@ def read_promises(lines: Iterable[dict[str, Any]]) -> dict[int, Promise]:
                 transactions[line["transaction"]] = [job["n"] for job in line["jobs"]]
                 for job in line["jobs"]:
                     due = line["at"] + job["delay"]
-                    promises[job["n"]] = Promise(job["n"], job["kind"], job["key"], job["times"], due)
+                    promises[job["n"]] = Promise(
+                        job["n"], job["kind"], job["key"], job["times"], due
+                    )
             case "kept":
                 for n, job_id, outcome in line["stored"]:
                     fate = Fate.KEPT if outcome == "inserted" else Fate.EXISTED
-                    promises[n] = replace(promises[n], fate=fate, id=job_id, due=max(line["at"], promises[n].due))
+                    promises[n] = replace(
+                        promises[n], fate=fate, id=job_id, due=max(line["at"], promises[n].due)
+                    )
             case "void":
                 for n in transactions[line["transaction"]]:
                     promises[n] = replace(promises[n], fate=Fate.VOID)
             case "cancelling":
-                promises[line["n"]] = replace(promises[line["n"]], answers=(*promises[line["n"]].answers, ""))
+                promises[line["n"]] = replace(
+                    promises[line["n"]], answers=(*promises[line["n"]].answers, "")
+                )
             case "cancelled":
-                promises[line["n"]] = replace(promises[line["n"]], answers=(*promises[line["n"]].answers[:-1], line["answer"]))
+                promises[line["n"]] = replace(
+                    promises[line["n"]], answers=(*promises[line["n"]].answers[:-1], line["answer"])
+                )
             case other:
                 raise ValueError(f"the producer's journal says {other!r}")
     return promises
@@ -131,8 +144,14 @@ def read_runs(lines: Iterable[dict[str, Any]]) -> list[Run]:
     for line in lines:
         if line["what"] == "began":
             runs[line["run"]] = Run(
-                line["run"], line["n"], line["id"], line["claim"], line["attempt"], line["pid"], line["at"]
-            )  # fmt: skip
+                line["run"],
+                line["n"],
+                line["id"],
+                line["claim"],
+                line["attempt"],
+                line["pid"],
+                line["at"],
+            )
         else:
             runs[line["run"]] = replace(runs[line["run"]], ended=line["at"], how=line["how"])
     return list(runs.values())

@@ -16,24 +16,40 @@ _SAYS_DEAD = "was declared dead while it lived"
 _SAYS_MISSED = "has ended: it is started again"
 
 
-def figures(records: Records, log: Iterable[Mapping[str, Any]], over_at: float) -> Iterator[tuple[str, str]]:
+def figures(
+    records: Records, log: Iterable[Mapping[str, Any]], over_at: float
+) -> Iterator[tuple[str, str]]:
     """Names and values; `over_at` is when the last fault was over."""
     fates = Counter(promise.fate for promise in records.promises.values())
     states = Counter(row.state for row in records.archive)
     yield "jobs sent", str(len(records.promises))
     yield (
         "acknowledged",
-        f"{fates[Fate.KEPT]} ({fates[Fate.VOID]} void, {fates[Fate.DOUBTFUL]} in doubt, {fates[Fate.EXISTED]} held keys)",
+        (
+            f"{fates[Fate.KEPT]} ({fates[Fate.VOID]} void, {fates[Fate.DOUBTFUL]} in doubt,"
+            f" {fates[Fate.EXISTED]} held keys)"
+        ),
     )
     yield "archived", f"{len(records.archive)} ({_counted(states)})"
     hows = Counter(run.how or "died" for run in records.runs)
     yield "runs", f"{len(records.runs)} ({_counted(hows)})"
-    yield "re-runs", f"{_reruns(records)} (after a run that died or was cancelled, or whose outcome did not count)"
+    yield (
+        "re-runs",
+        (
+            f"{_reruns(records)} (after a run that died or was cancelled, or whose outcome did not"
+            " count)"
+        ),
+    )
     waits = _waits(records)
     yield "longest wait from due to first begin", _longest(waits.values())
     late = [wait for n, wait in waits.items() if records.promises[n].due > over_at]
     yield "the same, of jobs due after the last fault", f"{_longest(late)} ({len(late)} jobs)"
-    said = Counter(word for line in log for word in (_SAYS_STALE, _SAYS_RESCUED, _SAYS_DEAD) if word in line["message"])
+    said = Counter(
+        word
+        for line in log
+        for word in (_SAYS_STALE, _SAYS_RESCUED, _SAYS_DEAD)
+        if word in line["message"]
+    )
     yield "stale settles", str(said[_SAYS_STALE])
     yield "rescues", str(said[_SAYS_RESCUED])
     yield "workers declared dead while they lived", str(said[_SAYS_DEAD])
@@ -53,13 +69,17 @@ def troubles(log: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for line in log:
         if line.get("event") == "job.failed":  # a handler of the scenario
             continue
-        if line["level"] in ("error", "critical") and ("exception" in line or _SAYS_MISSED in line["message"]):
+        if line["level"] in ("error", "critical") and (
+            "exception" in line or _SAYS_MISSED in line["message"]
+        ):
             last = str(line.get("exception", "")).strip().rpartition("\n")[2]
             yield f"a worker's log: {line['message']} {last}"
 
 
 def _reruns(records: Records) -> int:
-    """Runs that would not have been without faults: a snooze and an error ask for another by themselves."""
+    """Runs that would not have been without faults: a snooze and an error ask for another by
+    themselves.
+    """
     last: dict[int, str | None] = {}
     reruns = 0
     for run in sorted(records.runs, key=lambda run: run.began):
@@ -79,7 +99,11 @@ def _waits(records: Records) -> dict[int, float]:
 
 def _longest(waits: Iterable[float]) -> str:
     ordered = sorted(waits)
-    return f"{ordered[-1]:.2f} s, median {ordered[len(ordered) // 2] * 1000:.1f} ms" if ordered else "none"
+    return (
+        f"{ordered[-1]:.2f} s, median {ordered[len(ordered) // 2] * 1000:.1f} ms"
+        if ordered
+        else "none"
+    )
 
 
 def _counted(counter: Counter[str]) -> str:

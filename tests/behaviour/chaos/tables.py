@@ -22,12 +22,19 @@ async def read_archive(postgres: Postgres) -> list[Archived]:
     """All jobs that ended."""
     return [
         Archived(
-            id=row["id"], n=row["n"], kind=row["kind"], state=row["state"], key=row["key"], attempt=row["attempt"],
-            max_attempts=row["max_attempts"], claim=row["claim"],
-            errors=json.loads(row["errors"] or "[]"), result=json.loads(row["result"] or "null"),
+            id=row["id"],
+            n=row["n"],
+            kind=row["kind"],
+            state=row["state"],
+            key=row["key"],
+            attempt=row["attempt"],
+            max_attempts=row["max_attempts"],
+            claim=row["claim"],
+            errors=json.loads(row["errors"] or "[]"),
+            result=json.loads(row["result"] or "null"),
         )
         for row in await postgres.fetch(_ARCHIVE)
-    ]  # fmt: skip
+    ]
 
 
 async def read_left(postgres: Postgres) -> list[Left]:

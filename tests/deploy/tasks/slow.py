@@ -1,4 +1,6 @@
-"""A handler that takes long enough for its worker to be killed, stopped and joined by others meanwhile."""
+"""A handler that takes long enough for its worker to be killed, stopped and joined by others
+meanwhile.
+"""
 
 from __future__ import annotations
 
