@@ -1,5 +1,5 @@
-"""Tells observers what happens in a worker; what goes wrong in one of them costs a line a minute,
-never a job.
+"""Passes the events of a worker on to observers. An observer that fails costs one log line a
+minute, never a job.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ R = TypeVar("R")
 
 
 class Observers:
-    """Each is told, in this order, in the worker's loop.
-
-    Of what is rescued they are told in the heartbeat's thread.
-    """
+    """Calls each observer, in the worker's loop; `rescued` in the heartbeat's thread."""
 
     def __init__(
         self,
@@ -39,45 +36,43 @@ class Observers:
 
     def searched(self, search: LookMade) -> None:
         """A look ended."""
-        _tell(self._searched, search)
+        _notify(self._searched, search)
 
     def wrote(self, writing: BatchSettled) -> None:
         """Outcomes were written."""
-        _tell(self._wrote, writing)
+        _notify(self._wrote, writing)
 
     def rescued(self, settled: Sequence[Settlement]) -> None:
         """Jobs of lost workers were put back or ended."""
-        _tell(self._rescued, settled)
+        _notify(self._rescued, settled)
 
 
 def harmless(call: Callable[P, R | None]) -> Callable[P, R | None]:
-    """For what is asked of an observer beside that: if it fails, the answer is None."""
+    """Decorator for other calls of an observer: if the call fails, it returns None."""
 
     @wraps(call)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return call(*args, **kwargs)
         except Exception as error:
-            _complain(call, error)
+            _log_failure(call, error)
             return None
 
     return guarded
 
 
-def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
-    for tell in observers:
+def _notify(observers: Sequence[Callable[[T], None]], event: T) -> None:
+    for observe in observers:
         try:
-            tell(what)
-        except (
-            Exception
-        ) as error:  # the jobs of this batch are claimed, or written down: they must go on
-            _complain(tell, error)
+            observe(event)
+        except Exception as error:  # the jobs of this event are claimed or settled: they must go on
+            _log_failure(observe, error)
 
 
-def _complain(about: Callable[..., object], error: Exception) -> None:
+def _log_failure(call: Callable[..., object], error: Exception) -> None:
     log.error(
         "%s failed: %s: %s",
-        getattr(about, "__qualname__", about),
+        getattr(call, "__qualname__", call),
         type(error).__name__,
         error,
         extra=log_event("telemetry.observer_failed"),

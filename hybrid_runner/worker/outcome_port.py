@@ -23,7 +23,9 @@ class Outcomes:
 
     async def requeue(self, batch: Sequence[Requeued]) -> set[int]:
         """Put jobs back; the ids that were still ours and not being cancelled."""
-        return await worker_calls.requeue_jobs(self._link, batch, self._tracing.kept(batch))
+        return await worker_calls.requeue_jobs(
+            self._link, batch, self._tracing.traceparents_of(batch)
+        )
 
     async def archived_before(self, batch: Sequence[Finished]) -> set[int]:
         """The ids of those that an earlier write archived whose answer was lost."""

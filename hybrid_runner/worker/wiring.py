@@ -134,7 +134,7 @@ def wire(
         worker_loop,
     )
     watchdog = Watchdog(
-        settings.work.stall_after.total_seconds(), executor.mark_stall, counts.lagged
+        settings.work.stall_after.total_seconds(), executor.mark_stall, counts.on_loop_lag
     )
     offer = Offer(slots, kinds.number)
     membership = Membership(links, settings, identity, offer, beats, watchdog)
@@ -164,7 +164,9 @@ def wire(
             ),
         )
         members = Members(identity, kinds.number)
-        missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
+        missed = MissedRings(
+            queue, links.courtesies, listener, members, tasks.soon, counts.on_missed_rings
+        )
         claims = Claims(
             queue,
             links.claims,

@@ -70,7 +70,7 @@ class Taker:
         )
 
 
-async def test_a_collector_is_sent_the_figures_of_the_page_at_the_interval_and_at_the_end(
+async def test_a_collector_is_sent_the_metrics_of_the_page_at_the_interval_and_at_the_end(
     dsn: str, database: Connection, tmp_path: Path
 ) -> None:
     """A10"""

@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_runner.model import messages
 from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.web.stream import changes, events, reader, stream
+from hybrid_runner.web.stream import changes, events, job_stream, reader
 from hybrid_runner.worker.report import change_feed
 from tests.support import inside
 from tests.support.rings import listening
@@ -20,7 +20,8 @@ from tests.support.waiting import equals, until, until_fetched
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
 OF_THE_STREAM = """
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
+WHERE datname = current_database() AND application_name
+    IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
 READERS = "SELECT hybrid_runner.readers_left_ms()"
 CHANGES = messages.CHANGES.name
@@ -34,8 +35,8 @@ PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 @pytest.fixture
 def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look that would find by itself what nobody has said."""
-    monkeypatch.setattr(stream, "RECHECK", 1000.0)
-    monkeypatch.setattr(stream, "POLL", 1000.0)
+    monkeypatch.setattr(job_stream, "RECHECK", 1000.0)
+    monkeypatch.setattr(job_stream, "POLL", 1000.0)
     monkeypatch.setattr(changes, "SPREADING", 0.0)
 
 
@@ -242,7 +243,7 @@ async def test_nothing_is_published_while_nobody_reads(
     while after.
     """
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
-    monkeypatch.setattr(stream, "LINGER", 0.2)
+    monkeypatch.setattr(job_stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
         listening(dsn, messages.CHANGES) as said,

@@ -75,7 +75,7 @@ def with_a_handler(app: Runner) -> Runner:
     return app
 
 
-async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connection) -> None:
+async def test_health_shows_the_metrics_of_the_worker(dsn: str, database: Connection) -> None:
     """A10 A11 F6"""
     app = with_a_handler(runner(dsn))
     port = free_port()

@@ -132,7 +132,7 @@ async def _work(app: Runner, queues: dict[str, int], tether: Supervised | None =
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with tether.held(app.settings.work.grace):
+        async with tether.reporting(app.settings.work.grace):
             await app.work(queues or None, tether.show, tether.stop_on_signals)
     return 0
 

@@ -1,9 +1,9 @@
-"""Every figure that a worker exports, declared once; /metrics, OTLP, docs/metrics.md, dashboards
-and alerts are held against it.
+"""Every metric that a worker exports, declared once; tests hold /metrics, OTLP, docs/metrics.md,
+dashboards and alerts against this table.
 
 The values of all labels come from small sets: queues and kinds that workers know, and words of
-ours. Beyond MOST_SERIES
-combinations of one instrument, new ones are counted together under `other`.
+ours. Beyond MOST_SERIES combinations of one instrument, new ones are counted together under
+`other`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 
 MOST_SERIES: Final = 1000
 OTHER: Final = "other"
-"""The value of every label of what was counted beyond that."""
+"""The value of every label for combinations beyond MOST_SERIES."""
 
 
 class Kind(Enum):
-    """As Prometheus calls them."""
+    """The type of a metric, by its name in Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 
 class Merge(Enum):
-    """How the figures of several processes become one."""
+    """How the values of several processes become one."""
 
     SUM = "sum"
     HIGHEST = "highest"
@@ -35,13 +35,13 @@ class Merge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One figure."""
+    """The declaration of one metric."""
 
     name: str
     kind: Kind
     unit: str
-    """By UCUM, as OTLP wants it: s, or a {thing}; "" for what has none, and not 1, which collectors
-    make a `_ratio` of.
+    """UCUM, as OTLP wants it: s, or a {thing}. Without a unit "", not 1: collectors add `_ratio` to
+    the name then.
     """
     labels: tuple[str, ...]
     help: str
@@ -51,7 +51,7 @@ class Instrument:
 
 
 FAST: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds: what takes milliseconds when all is well."""
+"""Bounds in seconds for what usually takes milliseconds."""
 LONG: Final = (
     0.001,
     0.005,
@@ -70,8 +70,9 @@ LONG: Final = (
     300.0,
     1800.0,
 )
-"""Seconds: handlers, and jobs that wait."""
+"""Bounds in seconds for handlers, and for jobs that wait."""
 SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+"""Bounds for the number of jobs in a batch."""
 
 
 def _counter(
@@ -167,7 +168,7 @@ MISSED_RINGS = _counter(
     "missed_rings", "{job}", ("queue",), "Jobs that a sweep found although a ring was due.", "A3"
 )
 
-# --- being rung for
+# --- rings
 
 RINGS = _counter(
     "rings",
@@ -228,7 +229,7 @@ RESCUES = _counter(
     "D5",
 )
 
-# --- writing down
+# --- settling
 
 SETTLE_LAG = _histogram(
     "settle_lag_seconds",
@@ -341,6 +342,6 @@ HORIZON_AGE = _gauge(
 INSTRUMENTS: Final = tuple(
     value for value in tuple(globals().values()) if isinstance(value, Instrument)
 )
-"""All of them, in this order."""
+"""All instruments, in this order."""
 
 NAMED: Final = {instrument.name: instrument for instrument in INSTRUMENTS}

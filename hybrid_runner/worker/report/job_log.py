@@ -22,7 +22,7 @@ from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
-from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -160,7 +160,7 @@ class JobLog:
             said,
             _reason(settlement.error),
             exc_info=exception,
-            extra=about(claim, name),
+            extra=job_fields(claim, name),
         )
 
 

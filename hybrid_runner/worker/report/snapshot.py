@@ -17,7 +17,7 @@ def snapshot(
     *,
     stopping: bool,
     ended_loops: Sequence[str],
-    figures: MetricValues,
+    metric_values: MetricValues,
 ) -> WorkerStatus:
     """From any thread: nothing here waits."""
     membership, listener, executor, settler = (
@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**figures, **depths.figures()},
+        metric_values={**metric_values, **depths.figures()},
     )
 
 

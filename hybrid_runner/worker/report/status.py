@@ -86,7 +86,7 @@ class WorkerStatus:
     queues: tuple[QueueStatus, ...]
     listeners_lost: int = 0
     """Connections that listened and were lost."""
-    figures: MetricValues = field(default_factory=dict)
+    metric_values: MetricValues = field(default_factory=dict)
     """What was counted, and what this worker measured for all: see
     telemetry/metrics/instruments.py.
     """
