@@ -86,7 +86,7 @@ def test_a_context_is_written_as_it_is_read() -> None:
 
 
 def test_a_job_without_a_trace_has_the_same_one_at_every_attempt_and_in_every_worker() -> None:
-    first, later = claim(), claim(attempt=3, claim=99, run_at=BORN + timedelta(hours=1))
+    first, later = claim(), claim(attempt=3, number=99, run_at=BORN + timedelta(hours=1))
     assert job_trace(first) == job_trace(later)
     assert job_trace(first).parent_id is None
 
