@@ -174,11 +174,14 @@ RequeueReason = Literal["retry", "snooze", "release"]
 """Why a job was put back: it failed and is tried again, it asked for later, or its worker gave it back."""
 
 
+FinalState = Literal[State.COMPLETED, State.FAILED, State.CANCELLED]
+
+
 class Finished(NamedTuple):
     """Move the job to the archive in this state; `result` and `error` are JSON texts."""
 
     claim: Claim
-    state: State
+    state: FinalState
     result: str | None = None
     error: str | None = None
     exception: BaseException | None = None

@@ -26,8 +26,10 @@ Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
 QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}")
 _OUTCOMES = typing.get_args(HandlerOutcome)
-_PLAIN = (type(None), bool, int, float, str, dict, list)
+_PLAIN = frozenset({type(None), bool, int, float, str, dict, list})
 """Types whose values, as JSON, can be read back as the same type."""
+
+_NOTHING = Completed("null")
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -79,12 +81,14 @@ class JobKind(Generic[P, R]):
 
     def as_outcome(self, said: object) -> Completed | HandlerOutcome:
         """What the handler returned, as an outcome."""
-        if isinstance(said, HandlerOutcome):
+        if said is None and (self.result is None or type(None) in self.fitting):  # most handlers
+            return _NOTHING
+        if type(said) not in _PLAIN and isinstance(said, HandlerOutcome):  # the first is quicker
             return said
         try:
             return Completed(self.encode_result(said))
         except NotStorable as error:  # again would end the same way
-            return Fail(f"{self.name} ran, but {error}")
+            return Fail(str(error))
 
     def encode_result(self, value: Any) -> str:
         """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the return annotation."""
@@ -95,7 +99,7 @@ class JobKind(Generic[P, R]):
             self.result.validator.validate_json(text)  # as whoever waits for the job will read it
         except ValidationError as error:
             raise NotStorable(
-                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, 'it')}"
+                f"the result of {self.name} does not fit its return annotation -> {self.returns}: {explain(error, '')}"
             ) from None
         return text
 
@@ -107,7 +111,7 @@ class JobKind(Generic[P, R]):
             return self.result.validate_json(text)
         except ValidationError as error:
             raise ConfigurationError(
-                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, 'it')}"
+                f"the stored result does not fit the return annotation of {self.name} -> {self.returns}: {explain(error, '')}"
             ) from None
 
 
@@ -201,8 +205,9 @@ def check_queue(queue: str) -> None:
 
 
 def explain(error: ValidationError, whole: str = "payload") -> str:
-    """All that does not fit, in one line; what does not fit as a whole is called so."""
-    parts = [f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg']}" for e in error.errors(include_input=False)[:5]]
+    """All that does not fit, in one line; what does not fit as a whole is called `whole`, or not at all."""
+    said = [(".".join(map(str, e["loc"])) or whole, e["msg"]) for e in error.errors(include_input=False)[:5]]
+    parts = [f"{where}: {why}" if where else why for where, why in said]
     more = error.error_count() - len(parts)
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
@@ -255,7 +260,7 @@ def _is_without_file(function: Callable[..., Any]) -> bool:
 def _fitting(result: Any) -> frozenset[type]:
     """The plain types among those of a return annotation."""
     parts = typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
-    known = {part for part in parts if part in _PLAIN}
+    known = {part for part in parts if isinstance(part, type) and part in _PLAIN}
     known |= {typing.get_origin(part) for part in parts if part in (list[Any], dict[Any, Any], dict[str, Any])}
     return frozenset(known)
 

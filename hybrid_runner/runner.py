@@ -26,6 +26,7 @@ from hybrid_runner.storage.connections import Connection, Link, Pool, connect, o
 from hybrid_runner.storage.migrating import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.exporting import exporting
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics_export import exporting_metrics
 from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.web.figures import figures_of
@@ -347,6 +348,7 @@ class Runner:
                     "no HYBRID_RUNNER_DSN: using the embedded Postgres in %s; look inside with: %s",
                     self.embedded.directory,
                     self.embedded.psql,
+                    extra=log_event("postgres.embedded"),
                 )
             return self.embedded
 
@@ -363,7 +365,7 @@ async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) ->
             pause = OUTAGE.outage(failures, 0).total_seconds()
             if time.monotonic() + pause > deadline:
                 raise
-            log.warning("%s; trying again in %.0f s", error, pause)
+            log.warning("%s; trying again in %.0f s", error, pause, extra=log_event("postgres.unavailable"))
             await asyncio.sleep(pause)
 
 
@@ -373,7 +375,7 @@ def _stop_on_signals() -> asyncio.Event:
 
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
-            log.warning("second %s: ending at once", number.name)
+            log.warning("second %s: ending at once", number.name, extra=log_event("worker.aborted"))
             raise SystemExit(128 + number)
         stop.set()
 

@@ -171,10 +171,13 @@ class Settings(BaseModel):
         Field(description="What is logged: debug, info, warning or error."),
     ] = "info"
     log_format: Annotated[
-        Literal["console", "json"],
+        Literal["auto", "console", "json", "app"],
         BeforeValidator(lambda v: v.lower() if isinstance(v, str) else v),
-        Field(description="How it is logged: console or json."),
-    ] = "console"
+        Field(
+            description="How `worker` logs: console, json, or app (it leaves logging as the application has set it up); "
+            "auto: app if the application has set up logging, else console."
+        ),
+    ] = "auto"
     log_payloads: Annotated[
         bool, Field(description="Whether debug lines about claims show the first characters of the payload; otherwise none does.")
     ] = False
@@ -257,7 +260,7 @@ class SettingOptions(TypedDict, total=False):
     http_token: SecretStr | str | None
     http_readers: int | None
     log_level: Literal["debug", "info", "warning", "error"] | None
-    log_format: Literal["console", "json"] | None
+    log_format: Literal["auto", "console", "json", "app"] | None
     log_payloads: bool | None
 
 

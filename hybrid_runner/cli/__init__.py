@@ -18,6 +18,7 @@ from hybrid_runner.cli.output import one_line
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.cli.streams import is_of_writing, prepare_streams, write_nothing_more
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -70,7 +71,7 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
         ready()
         code: int = arguments.run(arguments)
     except RunnerError as error:
-        log.debug("the command failed", exc_info=True)
+        log.debug("the command failed", exc_info=True, extra=log_event("command.failed"))
         return _complain(str(error))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -102,7 +103,7 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
 
 
 def _unexpected(error: Exception) -> int:
-    log.debug("the command failed", exc_info=error)
+    log.debug("the command failed", exc_info=error, extra=log_event("command.failed"))
     return _complain(f"unexpected {type(error).__name__}: {error} (--log-level debug shows where; please report it)")
 
 

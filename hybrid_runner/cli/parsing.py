@@ -96,7 +96,10 @@ def add_common(parser: Parser, *, json_help: str = JSON_HELP, logs: str = LOGS_O
         "--log-level", choices=("debug", "info", "warning", "error"), help=f"what to log to stderr (default: {logs})"
     )
     parser.add_argument(
-        "--log-format", choices=("console", "json"), help="how to log it (default: HYBRID_RUNNER_LOG_FORMAT, else console)"
+        "--log-format",
+        choices=("auto", "console", "json", "app"),
+        help="how to log it; app: as the application has set up logging; auto: that if it has, else console "
+        "(default: HYBRID_RUNNER_LOG_FORMAT, else auto)",
     )
 
 

@@ -18,9 +18,14 @@ def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool
     usual = "error" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
     configure_logs(
         arguments.log_level or usual,
-        arguments.log_format or settings.log_format,
+        layout_of(arguments.log_format or settings.log_format),
         [arguments.dsn, settings.dsn, settings.listen_dsn],
     )
+
+
+def layout_of(log_format: str) -> str:
+    """The layout of our own lines."""
+    return "json" if log_format == "json" else "console"
 
 
 def make_runner(arguments: argparse.Namespace, *, quiet: bool = False) -> Runner:

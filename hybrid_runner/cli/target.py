@@ -13,6 +13,7 @@ from types import ModuleType
 from hybrid_runner.cli.parsing import did_you_mean
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.runner import Runner
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -58,7 +59,7 @@ def _import(name: str) -> ModuleType:
             raise ConfigurationError(
                 f"there is no module {error.name!r} in {Path.cwd()} or on the Python path{did_you_mean(name, there)}"
             ) from None
-        log.debug("importing %s failed", name, exc_info=True)
+        log.debug("importing %s failed", name, exc_info=True, extra=log_event("command.failed"))
         raise ConfigurationError(f"importing {name!r} raised {type(error).__name__}: {error}{_place(error)}") from None
 
 

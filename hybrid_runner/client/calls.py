@@ -22,6 +22,7 @@ from hybrid_runner.registry import JobKind, Registry, check_queue
 from hybrid_runner.storage import client_statements
 from hybrid_runner.storage.alike import Alike
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.publishing import publishing
 
 log = logging.getLogger("hybrid_runner")
@@ -49,7 +50,7 @@ class Client:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_statements.enqueue_job(on, job, on_conflict)
             publish.became([enqueued.id], enqueued.enqueued)
-        log.debug("enqueued %s in %s: %s", job.kind, queue, enqueued.enqueued, extra={"job": enqueued.id})
+        log.debug("enqueued %s in %s: %s", job.kind, queue, enqueued.enqueued, extra=log_event("job.enqueued", job=enqueued.id))
         return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(

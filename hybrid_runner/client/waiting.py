@@ -19,6 +19,7 @@ from hybrid_runner.errors import (
 )
 from hybrid_runner.models import JobStatus
 from hybrid_runner.policy.pace import OUTAGE
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner")
 
@@ -104,7 +105,7 @@ class Watcher:
 
     async def _outlast(self, error: DatabaseUnavailable, failures: int) -> None:
         if self._outage is None:
-            log.warning("%s; still waiting for %d jobs", error, len(self._waiters))
+            log.warning("%s; still waiting for %d jobs", error, len(self._waiters), extra=log_event("postgres.unavailable"))
         self._outage = error
         await asyncio.sleep(OUTAGE.outage(failures, random.random()).total_seconds())
 

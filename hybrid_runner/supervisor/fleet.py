@@ -15,6 +15,7 @@ from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
 from hybrid_runner.supervisor.restarting import as_shell
 from hybrid_runner.supervisor.tether import AT_ONCE, FAREWELL, SIGNALS
 from hybrid_runner.telemetry.figures import Figures, merged
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.reports import Body
 
@@ -69,7 +70,7 @@ class Fleet:
     async def _announce(self, started: Callable[[], None]) -> None:
         await self._worked.wait()
         started()
-        log.info("%d worker processes work", len(self._members))
+        log.info("%d worker processes work", len(self._members), extra=log_event("fleet.started"))
 
     def _on_change(self) -> None:
         if all(member.has_worked for member in self._members):
@@ -87,10 +88,10 @@ class Fleet:
         """The first asks for an end in order, each later one for an end at once."""
         self._signals.append(number)
         if len(self._signals) == 1:
-            log.info("%s: %d worker processes stop", number.name, len(self._members))
+            log.info("%s: %d worker processes stop", number.name, len(self._members), extra=log_event("fleet.stopping"))
             self._end_within(self._grace + FAREWELL)
         else:
-            log.warning("one more %s: ending at once", number.name)
+            log.warning("one more %s: ending at once", number.name, extra=log_event("fleet.aborted"))
             self._end_within(_END_AT_ONCE)
         for member in self._members:
             member.stop(number if len(self._signals) == 1 else AT_ONCE)
@@ -100,7 +101,7 @@ class Fleet:
 
     def _kill(self) -> None:
         for process in (member.process for member in self._members if member.process is not None):
-            log.warning("worker process %d does not end: it is killed", process.pid)
+            log.warning("worker process %d does not end: it is killed", process.pid, extra=log_event("fleet.process_killed"))
             process.send(signal.SIGKILL)
 
     def _on_death(self) -> None:

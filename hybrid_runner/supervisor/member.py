@@ -15,6 +15,7 @@ from hybrid_runner.supervisor.reports import LONGEST_SILENCE, View
 from hybrid_runner.supervisor.restarting import deaths_in_a_row, describe_end, is_refusal, pause_after
 from hybrid_runner.telemetry.figures import Figures, lasting, merged
 from hybrid_runner.telemetry.instruments import PROCESS_RESTARTS
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
@@ -107,13 +108,18 @@ class Member:
     def _on_last_end(self, process: Process, code: int) -> None:
         if code != 0 and not is_refusal(code, has_worked=process.has_worked, fleet_has_worked=False):
             self.last_code = code
-            log.warning("%s %s during the stop: others bring back what it left", self._named(process), _end_of(process, code))
+            log.warning(
+                "%s %s during the stop: others bring back what it left",
+                self._named(process),
+                _end_of(process, code),
+                extra=log_event("fleet.process_ended"),
+            )
 
     async def _pause(self, name: str, trouble: str, lived: timedelta) -> None:
         self._deaths = deaths_in_a_row(self._deaths, lived)
         pause = pause_after(self._deaths).total_seconds()
         self._trouble = trouble
-        log.warning("%s %s; starting it again in %.0f s", name, trouble, pause)
+        log.warning("%s %s; starting it again in %.0f s", name, trouble, pause, extra=log_event("fleet.process_restarted"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._stopping.wait()

@@ -21,6 +21,7 @@ import orjson
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.telemetry.figures import packed
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.figures import figures_of
 from hybrid_runner.web.reports import Body, health_of
 from hybrid_runner.worker.status import WorkerStatus
@@ -155,7 +156,7 @@ class Tether:
     def _stop(self) -> None:
         """As if a signal had come."""
         if self._look is None or not self._look().stopping:
-            log.warning("the supervising process has gone: stopping")
+            log.warning("the supervising process has gone: stopping", extra=log_event("fleet.supervisor_gone"))
             os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybrid_runner.models import Claim
 from hybrid_runner.telemetry.identity import parse
+from hybrid_runner.telemetry.log_events import LogEvent, log_event
 
 _SHOWN = 200
 
@@ -21,9 +22,9 @@ def shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
 
 
-def about(claim: Claim) -> dict[str, object]:
+def about(claim: Claim, name: LogEvent) -> dict[str, object]:
     """For `extra`, in lines from outside the job's handler."""
-    fields: dict[str, object] = {"job": claim.id, "queue": claim.queue, "kind": claim.kind}
+    fields = log_event(name, job=claim.id, queue=claim.queue, kind=claim.kind)
     if (trace_id := trace_id_of(claim)) is not None:
         fields["trace_id"] = trace_id
     return fields

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.seldom import Seldom
 from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource
 
@@ -45,7 +46,7 @@ async def exporting(worker_id: str) -> AsyncIterator[None]:
         try:
             trace.set_tracer_provider(make_provider(worker_id, wanted))
         except Exception as error:  # whatever the SDK makes of the variables: jobs run without traces too
-            log.warning("no spans are exported: %s", error)
+            log.warning("no spans are exported: %s", error, extra=log_event("telemetry.start_failed"))
     try:
         yield
     finally:
@@ -100,4 +101,8 @@ async def _finish(outbox: Outbox) -> None:
     before = outbox.dropped
     delivered = await asyncio.to_thread(outbox.force_flush, round(FAREWELL.total_seconds() * 1000))
     if not delivered or outbox.dropped > before:
-        log.warning("the last spans were not delivered: no collector took them within %.1f s", FAREWELL.total_seconds())
+        log.warning(
+            "the last spans were not delivered: no collector took them within %.1f s",
+            FAREWELL.total_seconds(),
+            extra=log_event("telemetry.undelivered"),
+        )

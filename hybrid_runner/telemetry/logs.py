@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -16,6 +16,7 @@ from opentelemetry import trace
 from hybrid_runner.telemetry.about import trace_id_of
 from hybrid_runner.telemetry.current import current_claim
 from hybrid_runner.telemetry.lines import ConsoleLines, JsonLines, Lines
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.redaction import Redaction, header_values
 
 log = logging.getLogger("hybrid_runner")
@@ -45,6 +46,36 @@ def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> 
     logging.captureWarnings(capture=True)
     threading.excepthook = _on_thread_ended
     sys.unraisablehook = _on_unraisable
+
+
+@contextlib.contextmanager
+def logs_of_import(level: str, layout: str, dsns: Iterable[str | None] = ()) -> Iterator[None]:
+    """For the import of an application: its lines are ours, and still it finds logging untouched and may set it up.
+
+    With a handler at the root its `logging.basicConfig()` would do nothing. If the import fails, our own logs tell of it.
+    """
+    logs = Logs(level, layout, tuple(dsns))
+    handler, warnings, last_resort = _Stderr(logs), logging.getLogger("py.warnings"), logging.lastResort
+    logging.lastResort = handler
+    log.setLevel(level.upper())
+    warnings.addHandler(handler)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    except BaseException:
+        configure_logs(level, layout, logs.dsns)
+        raise
+    finally:
+        logging.lastResort = last_resort
+        warnings.removeHandler(handler)
+        if configured_logs() is None:
+            logging.captureWarnings(capture=False)
+            log.setLevel(logging.NOTSET)
+
+
+def has_logs_of_its_own() -> bool:
+    """Whether the application has set up logging."""
+    return bool(logging.getLogger().handlers) and configured_logs() is None
 
 
 def configured_logs() -> Logs | None:
@@ -88,10 +119,15 @@ class _Stderr(logging.StreamHandler[TextIO]):
 def _on_thread_ended(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_type is not SystemExit:
         name = "" if ended.thread is None else f" {ended.thread.name}"
-        log.error("the thread%s ended", name, exc_info=(ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback))
+        log.error(
+            "the thread%s ended",
+            name,
+            exc_info=(ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback),
+            extra=log_event("process.thread_failed"),
+        )
 
 
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     error = unraisable.exc_value or unraisable.exc_type()
     what = unraisable.err_msg or "an exception that nobody could catch"
-    log.error("%s", what, exc_info=(unraisable.exc_type, error, unraisable.exc_traceback))
+    log.error("%s", what, exc_info=(unraisable.exc_type, error, unraisable.exc_traceback), extra=log_event("process.unraisable"))

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hybrid_runner.telemetry.figures import Figures
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.seldom import Seldom
 from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource, value
 
@@ -42,7 +43,7 @@ async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> Asyn
         try:
             sender = Sender(make_exporter(), worker_id, read, interval(os.environ))
         except Exception as error:  # whatever the SDK makes of the variables: jobs run without metrics too
-            log.warning("no metrics are exported: %s", error)
+            log.warning("no metrics are exported: %s", error, extra=log_event("telemetry.start_failed"))
     if sender is None:
         yield
         return
@@ -51,7 +52,11 @@ async def exporting_metrics(worker_id: str, read: Callable[[], Figures]) -> Asyn
         yield
     finally:
         if not await asyncio.to_thread(sender.stop, FAREWELL.total_seconds()):
-            log.warning("the last metrics were not delivered: no collector took them within %.1f s", FAREWELL.total_seconds())
+            log.warning(
+                "the last metrics were not delivered: no collector took them within %.1f s",
+                FAREWELL.total_seconds(),
+                extra=log_event("telemetry.undelivered"),
+            )
 
 
 def interval(environment: Mapping[str, str]) -> timedelta:
@@ -60,7 +65,11 @@ def interval(environment: Mapping[str, str]) -> timedelta:
     if not text:
         return USUAL_INTERVAL
     if not text.isdecimal() or not 1 <= int(text) <= 86_400_000:
-        log.warning("OTEL_METRIC_EXPORT_INTERVAL: %r is not a number of milliseconds, using 60000", text)
+        log.warning(
+            "OTEL_METRIC_EXPORT_INTERVAL: %r is not a number of milliseconds, using 60000",
+            text,
+            extra=log_event("telemetry.setting_ignored"),
+        )
         return USUAL_INTERVAL
     return timedelta(milliseconds=int(text))
 

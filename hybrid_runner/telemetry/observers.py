@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from hybrid_runner.happenings import Search, Writing
 from hybrid_runner.outcomes import Settlement
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.seldom import Seldom
 
 log = logging.getLogger("hybrid_runner.telemetry.observers")
@@ -70,4 +71,10 @@ def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
 
 
 def _complain(about: Callable[..., object], error: Exception) -> None:
-    log.error("%s failed: %s: %s", getattr(about, "__qualname__", about), type(error).__name__, error)
+    log.error(
+        "%s failed: %s: %s",
+        getattr(about, "__qualname__", about),
+        type(error).__name__,
+        error,
+        extra=log_event("telemetry.observer_failed"),
+    )

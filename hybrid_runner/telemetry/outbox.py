@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from hybrid_runner.telemetry.current import be_quiet
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.sending import Batch, Send, complain_of, way_to
 from hybrid_runner.telemetry.spans import Recorded
 
@@ -180,5 +181,7 @@ def _positive(environment: Mapping[str, str], name: str, usual: int) -> int:
         return usual
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    log.warning("%s must be a positive whole number, not %r: %d is used", name, text, usual)
+    log.warning(
+        "%s must be a positive whole number, not %r: %d is used", name, text, usual, extra=log_event("telemetry.setting_ignored")
+    )
     return usual

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind
 
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.spans import Recorded, readable
 from hybrid_runner.telemetry.wire import encode
 
@@ -65,7 +66,7 @@ def _encoded(post: Callable[[bytes], Any], resource: Resource) -> Send:
 
 def complain_of(what: str, error: Exception) -> None:
     """At most once a minute."""
-    log.warning("%s cannot be exported: %s: %s", what, type(error).__name__, error)
+    log.warning("%s cannot be exported: %s: %s", what, type(error).__name__, error, extra=log_event("telemetry.send_failed"))
 
 
 def origin_of(resource: Resource) -> bytes:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
+from hybrid_runner.telemetry.log_events import log_event
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
@@ -38,7 +40,13 @@ def exporters(environment: Mapping[str, str], signal: Signal, known: tuple[str, 
     variable = f"OTEL_{signal}_EXPORTER"
     named = {name.strip() for name in value(environment, variable).split(",")} - {""}
     if unknown := named - {*known, "none"}:
-        log.warning("%s: %s is not here, only %s and none", variable, ", ".join(sorted(unknown)), ", ".join(known))
+        log.warning(
+            "%s: %s is not here, only %s and none",
+            variable,
+            ", ".join(sorted(unknown)),
+            ", ".join(known),
+            extra=log_event("telemetry.setting_ignored"),
+        )
     if not named and of_signal(environment, signal, "ENDPOINT"):
         named = {"otlp"}
     return () if "none" in named else tuple(name for name in known if name in named)

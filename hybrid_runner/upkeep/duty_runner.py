@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from datetime import timedelta
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections import FOR_UPKEEP, Link, named
+from hybrid_runner.storage.connections import Link
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.held_duty import HeldDuty
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
-_LONGEST = timedelta(minutes=30)
-"""A large partition of which some is kept takes its time to be written anew."""
-
 
 class DutyRunner:
-    """One after another on one connection; each held one by itself. What fails is tried at its next turn."""
+    """One after another, but for held ones. What fails is tried at its next turn."""
 
     def __init__(self, dsn: str, duties: Sequence[Duty]) -> None:
-        self._link = Link(dsn, named("duties", FOR_UPKEEP), timeout=_LONGEST.total_seconds())
+        self._dsn = dsn
         self._in_turn = {duty.name: duty for duty in duties if not duty.held}
         self._held = {duty.name: HeldDuty(dsn, duty) for duty in duties if duty.held}
         self._due: set[str] = set()
@@ -50,11 +47,14 @@ class DutyRunner:
                 self._given.set()
             elif name not in self._unknown:
                 self._unknown.add(name)
-                log.warning("the duty %r is not known here: left to workers of another version", name)
+                log.warning(
+                    "the duty %r is not known here: left to workers of another version",
+                    name,
+                    extra=log_event("upkeep.duty_unknown"),
+                )
 
     async def close(self) -> None:
-        """Leave held ones to other workers, and close the connections."""
-        await self._link.close()
+        """Leave held ones to other workers."""
         for held in self._held.values():
             await held.close()
 
@@ -68,9 +68,12 @@ class DutyRunner:
                 await self._run(self._in_turn[name])
 
     async def _run(self, duty: Duty) -> None:
+        link = Link(self._dsn, duty.session, timeout=duty.patience.total_seconds())
         try:
-            await duty.run(self._link)
+            await duty.run(link)
         except RunnerError as error:
-            log.warning("duty %s failed: %s; again at its next turn", duty.name, error)
+            log.warning("duty %s failed: %s; again at its next turn", duty.name, error, extra=log_event("upkeep.failed"))
         except Exception:
-            log.exception("duty %s failed; again at its next turn", duty.name)
+            log.exception("duty %s failed; again at its next turn", duty.name, extra=log_event("upkeep.failed"))
+        finally:
+            await link.close()

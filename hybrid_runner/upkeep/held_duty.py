@@ -11,6 +11,7 @@ import time
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Link
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
@@ -110,4 +111,6 @@ class HeldDuty:
         if now - self._complained_at > _COMPLAINED:
             self._complained_at = now
             unexpected = None if isinstance(error, RunnerError) else error
-            log.warning("duty %s failed: %s; trying again", self._duty.name, error, exc_info=unexpected)
+            log.warning(
+                "duty %s failed: %s; trying again", self._duty.name, error, exc_info=unexpected, extra=log_event("upkeep.failed")
+            )

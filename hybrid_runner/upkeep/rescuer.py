@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.models import Lost, State
@@ -17,6 +18,7 @@ from hybrid_runner.registry import Registry
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
 from hybrid_runner.telemetry.about import about
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -24,11 +26,15 @@ BATCH = 500
 _MOST_LINES = 10
 """Of one batch so many get a line of their own."""
 REMEMBERED = timedelta(minutes=1)
-"""How long a dead worker is kept in mind: a claim of its that was on its way when it died is found by a later round."""
+"""How long the row of a dead worker stays: what it claimed in its last moment is found by a later rescue."""
 
 
 class Rescuer:
-    """The attempt counts, the kind's backoff and `max_attempts` apply. Each write is fenced: what was settled meanwhile stays."""
+    """Settles jobs as if their handlers had raised.
+
+    The attempt counts, and the kind's backoff and `max_attempts` apply. A job that its worker settled
+    meanwhile is left as it is.
+    """
 
     def __init__(
         self,
@@ -64,12 +70,17 @@ class Rescuer:
         return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
 
     async def _settle(self, on: Fetches, settlements: Sequence[Settlement]) -> int:
-        """How many were moved; one that Postgres refuses, or whose row is locked, does not hold up the others."""
+        """Write them; returns how many jobs were moved.
+
+        A job that Postgres refuses, or whose row is locked, does not hold up the others.
+        """
         try:
             moved = await self._write(on, settlements)
         except RunnerError as error:
             if len(settlements) < 2:
-                log.warning("a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim))
+                log.warning(
+                    "a job of a lost worker stays for now: %s", error, extra=about(settlements[0].claim, "job.rescue_failed")
+                )
                 if isinstance(error, DatabaseUnavailable):
                     raise
                 return 0
@@ -81,7 +92,7 @@ class Rescuer:
         for settlement in moved if is_each_told else moved[:_MOST_LINES]:
             _tell(settlement)
         if len(moved) > _MOST_LINES and not is_each_told:
-            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES)
+            log.warning("rescued in the same way: %d more jobs", len(moved) - _MOST_LINES, extra=log_event("job.rescued"))
         return len(moved)
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
@@ -110,5 +121,11 @@ def _hung(lost: Lost) -> Raised:
 
 def _tell(settlement: Settlement) -> None:
     claim = settlement.claim
-    what = settlement.state.value if isinstance(settlement, Finished) else f"due in {settlement.delay.total_seconds():.1f} s"
-    log.warning("rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim))
+    match settlement:
+        case Finished(state=state):
+            level, what = logging.ERROR if state is State.FAILED else logging.WARNING, state.value
+        case Requeued(delay=delay):
+            level, what = logging.WARNING, f"due in {delay.total_seconds():.1f} s"
+        case _:
+            assert_never(settlement)
+    log.log(level, "rescued after attempt %d of %d: %s", claim.attempt, claim.max_attempts, what, extra=about(claim, "job.rescued"))

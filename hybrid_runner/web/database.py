@@ -11,6 +11,7 @@ from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, Rows, named
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.source import JobSource
 
 PATIENCE = 5.0
@@ -100,7 +101,7 @@ class Questions:
         now = time.monotonic()
         if not isinstance(error, DatabaseUnavailable) and now - self._complained_at >= _COMPLAIN:
             self._complained_at = now
-            log.warning("%s: %s", self._about, error)
+            log.warning("%s: %s", self._about, error, extra=log_event("web.database_unavailable"))
 
     async def _close_later(self) -> None:
         await asyncio.sleep(self._linger)

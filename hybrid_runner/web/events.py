@@ -12,6 +12,7 @@ from functools import partial
 from aiohttp import web
 
 from hybrid_runner.registry import NAME, QUEUE
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.jobs import JobPages, job_id_of, unavailable
 from hybrid_runner.web.reader import Reader, Wish, event
 from hybrid_runner.web.stream import STOPPING, JobStream
@@ -98,7 +99,7 @@ class EventPages:
                 await response.write(_RETRY)
             await _pass_on(reader, response)
             if reader.reason is not None and not self._stream.stopping:
-                log.info("a reader of %s was sent away: %s", request.path, reader.reason)
+                log.info("a reader of %s was sent away: %s", request.path, reader.reason, extra=log_event("web.reader_dismissed"))
             async with asyncio.timeout(_FAREWELL_AT_STOP if self._stream.stopping else FAREWELL):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))

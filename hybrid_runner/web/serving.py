@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.reports import Reports, WorkerReports
 from hybrid_runner.web.source import JobSource
 from hybrid_runner.worker.status import WorkerStatus
@@ -45,10 +46,10 @@ class HealthServer:
         if self._trouble is not None:
             log.warning(
                 "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to a free one, or to 0 for none",
-                self._port, self._host, self._trouble.strerror or self._trouble,
+                self._port, self._host, self._trouble.strerror or self._trouble, extra=log_event("web.port_unusable")
             )  # fmt: skip
         elif self._runner is not None:
-            log.info("health pages on port %d of %s", self._port, self._host)
+            log.info("health pages on port %d of %s", self._port, self._host, extra=log_event("web.started"))
 
     async def __aenter__(self) -> Self:
         if self._port:

@@ -23,6 +23,7 @@ from hybrid_runner.messages import JobsChanged
 from hybrid_runner.models import Standing
 from hybrid_runner.storage import standings
 from hybrid_runner.storage.connections import FOR_SETTLING, Link, named
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.changes import Changes
 from hybrid_runner.web.happening import happening
 from hybrid_runner.web.newcomers import Newcomers
@@ -147,7 +148,7 @@ class JobStream:
                     self._forget()
                 await self._rest(changes)
         except Exception:
-            log.exception("the stream of events failed")
+            log.exception("the stream of events failed", extra=log_event("web.stream_failed"))
         finally:
             self._running = False  # from here on a new reader starts a new run
             self._end_all(_BROKEN)

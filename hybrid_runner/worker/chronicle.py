@@ -1,4 +1,4 @@
-"""Says in the log what became of jobs: a summary of what is ordinary, a line for what is not, and at debug level a line for each.
+"""Says in the log what became of jobs: a summary of what is ordinary, a line for what is not, and at debug level one for each.
 
 However many jobs fail, a log that people read stays one: beyond some lines the summary says how many there were.
 """
@@ -9,15 +9,18 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import assert_never
 
 from hybrid_runner.happenings import Writing
 from hybrid_runner.jsontext import decode
 from hybrid_runner.models import State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement, word_of
+from hybrid_runner.registry import Registry
 from hybrid_runner.telemetry.about import about
+from hybrid_runner.telemetry.log_events import LogEvent, log_event
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -25,21 +28,45 @@ EVERY = 10.0
 """Seconds between two summaries of a queue in which jobs ended."""
 MOST_LINES = 20
 """In this time, of a queue, so many jobs get a line of their own."""
+MOST_KINDS = 20
+"""The line about a worker's start names so many kinds."""
 _ORDINARY = State.COMPLETED.value
 _QUEUE = attrgetter("claim.queue")
 _RUNS = 1000
 """The summary's percentiles are those of the last so many runs."""
+_IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "given back"}
+"""What summaries call jobs that were put back; the others by their final state."""
+
+
+def tell_start(worker_id: str, queues: Mapping[str, int], registry: Registry, thread_slots: int) -> None:
+    """What a worker works on: its queues, its kinds, and how many of the sync handlers run at a time."""
+    described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in queues.items())
+    kinds = [kind.name for kind in registry]
+    log.info(
+        "worker %s has started: queues %s; kinds %s", worker_id, described, _some(kinds),
+        extra=log_event("worker.started", worker=worker_id, queues=dict(queues), kinds=kinds[:MOST_KINDS]),
+    )  # fmt: skip
+    if in_threads := [kind.name for kind in registry if kind.executor == "thread"]:
+        log.info(
+            "sync handlers share %d threads (thread_slots): %s", thread_slots, _some(in_threads),
+            extra=log_event("worker.threads", kinds=in_threads[:MOST_KINDS], threads=thread_slots),
+        )  # fmt: skip
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_KINDS} more" if len(names) > MOST_KINDS else ""
+    return ", ".join(names[:MOST_KINDS]) + more
 
 
 class _Page:
-    """One queue since its last summary."""
+    """One queue since the last summary."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
         self.counts: Counter[str] = Counter()
         self.runs: deque[float] = deque(maxlen=_RUNS)
-        self.lines = 0
-        self.held_back = self.warnings_held_back = 0
+        self.lines = self.held_back = 0
+        self.level = logging.INFO
+        """The highest among the lines that were held back."""
 
 
 class Chronicle:
@@ -47,6 +74,8 @@ class Chronicle:
 
     def __init__(self) -> None:
         self._pages: dict[str, _Page] = {}
+        self.since = time.monotonic()
+        """When the last summary was made."""
 
     def wrote(self, writing: Writing) -> None:
         """Postgres has them."""
@@ -70,48 +99,62 @@ class Chronicle:
 
     def summarise(self) -> None:
         """One line for each queue in which jobs ended."""
+        now = time.monotonic()
+        seconds, self.since = now - self.since, now
         pages, self._pages = self._pages, {}
         for queue, page in pages.items():
-            seconds = time.monotonic() - page.began
-            counts = ", ".join(f"{word} {count:,}" for word, count in page.counts.most_common())
-            ran, figures = _percentiles(page.runs)
+            counts = ", ".join(f"{count:,} {_IN_WORDS.get(word, word)}" for word, count in page.counts.most_common())
+            ran, figures = _run_times(page.runs)
             more = f"; {page.held_back:,} of them without a line of their own" if page.held_back else ""
-            level = logging.WARNING if page.warnings_held_back else logging.INFO
-            extra = {"queue": queue, "settled": dict(page.counts), "seconds": round(seconds, 1), **figures}
-            log.log(level, "%s: %s in %.1f s%s%s", queue, counts, seconds, ran, more, extra=extra)
+            extra = log_event("jobs.summary", queue=queue, settled=dict(page.counts), seconds=round(seconds, 1), **figures)
+            log.log(page.level, "%s: %s in the last %.1f s%s%s", queue, counts, seconds, ran, more, extra=extra)
 
     def _tell(self, page: _Page, settlement: Settlement, *, bounded: bool) -> None:
-        level = _level(settlement)
+        name, level, said = _line(settlement)
         if bounded and page.lines >= MOST_LINES:
             page.held_back += 1
-            page.warnings_held_back += level == logging.WARNING
+            page.level = max(page.level, level)
             return
         page.lines += 1
-        claim, why = settlement.claim, _reason(settlement.error)
-        if isinstance(settlement, Finished):
-            state = word_of(settlement)
-            log.log(level, "%s %s, archived after attempt %d%s", claim.kind, state, claim.attempt, why, extra=about(claim))
-        else:
-            delay = settlement.delay.total_seconds()
-            log.log(level, "%s %s: queued again, due in %.1f s%s", claim.kind, settlement.why, delay, why, extra=about(claim))
+        claim = settlement.claim
+        exception = settlement.exception if isinstance(settlement, Finished) else None
+        log.log(level, "%s %s%s", claim.kind, said, _reason(settlement.error), exc_info=exception, extra=about(claim, name))
 
 
-def _level(settlement: Settlement) -> int:
+def _line(settlement: Settlement) -> tuple[LogEvent, int, str]:
+    """The event, its level, and what it says of the job."""
+    claim = settlement.claim
+    attempt = f"attempt {claim.attempt} of {claim.max_attempts}"
     match settlement:
-        case Finished(state=State.COMPLETED):
-            return logging.DEBUG
-        case Requeued(error=None):
-            return logging.INFO
-        case _:
-            return logging.WARNING
+        case Finished():
+            match settlement.state:
+                case State.COMPLETED:
+                    return "job.completed", logging.DEBUG, f"completed, {attempt}"
+                case State.FAILED:
+                    return "job.failed", logging.ERROR, f"failed for good, {attempt}"
+                case State.CANCELLED:
+                    return "job.cancelled", logging.WARNING, f"was cancelled, {attempt}"
+        case Requeued():
+            seconds = f"{settlement.delay.total_seconds():.1f} s"
+            match settlement.why:
+                case "retry":
+                    return "job.retried", logging.WARNING, f"failed, {attempt}; again in {seconds}"
+                case "snooze":
+                    return "job.snoozed", logging.INFO, f"is snoozed for {seconds}"
+                case "release":
+                    return "job.released", logging.INFO, "is given back, the attempt is not charged"
+    assert_never(settlement)
 
 
-def _percentiles(runs: Sequence[float]) -> tuple[str, dict[str, float]]:
+def _run_times(runs: Sequence[float]) -> tuple[str, dict[str, float]]:
     if not runs:
         return "", {}
     ordered = sorted(runs)
     half, most = (ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99))
-    return f", ran p50 {half:.1f} ms, p99 {most:.1f} ms", {"run_p50_ms": round(half, 3), "run_p99_ms": round(most, 3)}
+    figures = {"run_p50_ms": round(half, 3), "run_p99_ms": round(most, 3)}
+    if len(ordered) == 1:
+        return f"; it ran {half:.1f} ms", figures
+    return f"; they ran p50 {half:.1f} ms, p99 {most:.1f} ms", figures
 
 
 def _reason(error: str | None) -> str:

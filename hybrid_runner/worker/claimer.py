@@ -44,6 +44,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Rows
 from hybrid_runner.telemetry.about import about, shorten
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.members import Members
 from hybrid_runner.worker.poller import Poller
@@ -308,13 +309,15 @@ class Claimer:
         seen.empty += not claims
         seen.found[way] = seen.found.get(way, 0) + len(claims)
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free)
+            log.debug(
+                "%s: looked (%s), %d of %d slots claimed", self.queue, way, len(claims), free, extra=log_event("queue.looked")
+            )
             for claim in claims:
                 payload = f", payload {shorten(claim.payload)}" if self._settings.log_payloads else ""
                 log.debug(
                     "claimed by %s, claim %d, attempt %d of %d, %.1f ms after it was due%s",
                     way, claim.claim, claim.attempt, claim.max_attempts, claim.pickup.total_seconds() * 1000, payload,
-                    extra=about(claim),
+                    extra=about(claim, "job.claimed"),
                 )  # fmt: skip
 
     def _report(self, *, found: bool, swept: bool, now: float) -> Looked:

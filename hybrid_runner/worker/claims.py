@@ -13,6 +13,7 @@ from hybrid_runner.outcomes import Requeued, Settlement
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Link
 from hybrid_runner.storage.statements import WHOLE_LANES, Kinds, Lanes
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -80,7 +81,9 @@ class Claims:
             return
         released = await statements.release_lost(self._link, self._queue, self._identity.id, self._in_hand())
         for job_id in (job_id for job_id, done in released.items() if done):
-            log.warning("it does not run here, whatever Postgres was told: queued again", extra={"job": job_id})
+            log.warning(
+                "it does not run here, whatever Postgres was told: queued again", extra=log_event("job.released", job=job_id)
+            )
         self._is_unanswered = False
         self._session = self._link.session
         self._try_again_at = math.inf if all(released.values()) else time.monotonic() + _HELD

@@ -21,6 +21,7 @@ from hybrid_runner.policy.settling import decide, error_text
 from hybrid_runner.registry import JobKind, Registry, explain
 from hybrid_runner.telemetry.about import about
 from hybrid_runner.telemetry.current import current_claim
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.spans import RunSpan
 from hybrid_runner.telemetry.tracing import Tracing
 from hybrid_runner.worker.calling import Callers
@@ -125,7 +126,7 @@ class Executor:
     def cancel(self, job_id: int) -> None:
         """Stop what runs of this job: somebody called `cancel` for it."""
         if self.stop(job_id, Stopped.CANCEL):
-            log.info("cancelling was asked for", extra={"job": job_id})
+            log.info("cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id))
 
     def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
         """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can be kept.
@@ -134,10 +135,12 @@ class Executor:
         """
         for key in claims:
             attempt = self._running.get(key)
-            if attempt is None:
+            if attempt is None or attempt.claim.completed_by_handler:
                 continue
             if attempt.stop is None:
-                log.info("the job's row was deleted or taken away: its handler is stopped", extra=about(attempt.claim))
+                log.info(
+                    "the job's row was deleted or taken away: its handler is stopped", extra=about(attempt.claim, "job.row_gone")
+                )
             attempt.stop = attempt.stop or Stopped.ROW_GONE
             attempt.wind_down()
 
@@ -181,7 +184,7 @@ class Executor:
                 self._tracing.ran(attempt.span, outcome, settlement)
             self._settle(settlement)
         except Exception as error:  # whatever a handler handed us: its job ends and its slot comes free
-            log.exception("what the handler said cannot be used")
+            log.exception("what the handler said cannot be used", extra=log_event("job.outcome_unusable"))
             claim.ended = time.monotonic()
             raised = Raised(type(error).__name__, "what the handler said cannot be used: see the log")
             unusable = Finished(claim, State.FAILED, error=error_text(claim, datetime.now(UTC), raised.kind, raised.message))
@@ -200,7 +203,10 @@ class Executor:
         if lingering is None:
             attempt.slots.release()
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
-            log.warning("its thread goes on after the attempt ended; the slot stays taken until it returns")
+            log.warning(
+                "its thread goes on after the attempt ended; the slot stays taken until it returns",
+                extra=log_event("job.thread_goes_on"),
+            )
             lingering.add_done_callback(lambda _: attempt.slots.release())
         if not self._running:
             self._idle.set()
@@ -218,7 +224,7 @@ class Executor:
         except Exception as error:  # a validator of the user's may raise anything
             return Fail(f"the payload of {kind.name} cannot be read: {error}")
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("%s starts", kind.name, extra={"job": claim.id})
+            log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
         return await self._call(attempt, payload)
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
@@ -289,5 +295,5 @@ def _out_of_time(claim: Claim) -> Raised | Fail:
 def _outcome_of(error: BaseException) -> Outcome:
     outcome = outcome_of_exception(error)
     if isinstance(outcome, Raised):
-        log.debug("the handler raised %s", type(error).__name__, exc_info=error)
+        log.debug("the handler raised %s", type(error).__name__, exc_info=error, extra=log_event("job.raised"))
     return outcome

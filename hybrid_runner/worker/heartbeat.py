@@ -1,4 +1,4 @@
-"""Says that the worker lives, from a thread with an event loop and a connection of its own: no handler can keep it from that."""
+"""The thread of the heartbeat. It has an event loop of its own, so that no handler can keep it from beating."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from hybrid_runner.worker.loops import Outage, keep
 log = logging.getLogger("hybrid_runner.worker")
 
 _SOONEST = 0.2
+"""Seconds after which a beat that wants another one soon gets it at the earliest."""
 _APART = 0.5
 """Seconds between two beats that were asked for: anybody can send the rings that cause them."""
 
 
 class Heartbeat:
-    """`beat` says how many seconds later it wants to be called again at the latest, None: the usual pause."""
+    """Calls `beat` every `pause` seconds, and runs `others` beside it until it is stopped.
+
+    `beat` returns after how many seconds it wants to be called again at the latest, or None for the
+    usual pause. `closing` is the last that runs in the thread.
+    """
 
     def __init__(
         self,

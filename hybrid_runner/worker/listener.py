@@ -15,6 +15,7 @@ from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.messages import Channel, M, Proof, proof_channel
 from hybrid_runner.policy.missed import heals
 from hybrid_runner.storage.connections import Ear, Rows, prove_once
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -93,7 +94,7 @@ class Listener:
             self.lost += 1
             if time.monotonic() - heard_from < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
-            log.warning("listener: the connection was lost; polling until it is back")
+            log.warning("listener: the connection was lost; polling until it is back", extra=log_event("listener.lost"))
         finally:
             self._ear = self._proof = None
             self.doubted = False
@@ -122,7 +123,8 @@ class Listener:
         except TimeoutError:
             log.warning(
                 "listener: rings do not arrive over this connection (a pooler?): polling only; "
-                "set HYBRID_RUNNER_LISTEN_DSN to a direct one"
+                "set HYBRID_RUNNER_LISTEN_DSN to a direct one",
+                extra=log_event("listener.unusable"),
             )
             pooled = ear.pooled
             await ear.close()
@@ -152,7 +154,9 @@ class Listener:
 
         def check() -> None:
             if is_missing() and self._ear is not None:
-                log.warning("listener: a ring to ourselves did not arrive: connecting again")
+                log.warning(
+                    "listener: a ring to ourselves did not arrive: connecting again", extra=log_event("listener.ring_not_heard")
+                )
                 self._ear.hang_up()
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
@@ -164,7 +168,12 @@ class Listener:
         now = time.monotonic()
         if self._ear is not None and heals(now, self._healed_at):
             self._healed_at = now
-            log.warning("%s: %d jobs waited for a poll although a ring was due: listening anew", queue, count)
+            log.warning(
+                "%s: %d jobs waited for a poll although a ring was due: listening anew",
+                queue,
+                count,
+                extra=log_event("listener.rings_missed"),
+            )
             self._ear.hang_up()
 
     async def get_up(self) -> None:

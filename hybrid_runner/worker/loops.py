@@ -12,6 +12,7 @@ from typing import Any
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
 from hybrid_runner.policy.pace import OUTAGE
+from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -34,15 +35,15 @@ class Outage:
         delay = min(self._longest, OUTAGE.outage(self.failures, random.random()).total_seconds())
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a failover.
-            log.warning("%s: %s; trying again in %.1f s", self._what, error, delay)
+            log.warning("%s: %s; trying again in %.1f s", self._what, error, delay, extra=log_event("outage.failed"))
         else:
-            log.error("%s failed; trying again in %.1f s", self._what, delay, exc_info=error)
+            log.error("%s failed; trying again in %.1f s", self._what, delay, exc_info=error, extra=log_event("outage.failed"))
         return delay
 
     def over(self) -> None:
         """It worked."""
         if self.failures:
-            log.info("%s: works again after %d failures", self._what, self.failures)
+            log.info("%s: works again after %d failures", self._what, self.failures, extra=log_event("outage.over"))
         self.failures = 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import Claim
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -50,7 +51,7 @@ class ProgressWriter:
         return waiter
 
     def _take(self, claim: Claim, said: str) -> None:
-        log.debug("progress %s", said, extra={"job": claim.id})
+        log.debug("progress %s", said, extra=log_event("job.progressed", job=claim.id))
         self._latest[claim.id] = (claim, said)
         self._some.set()
 

@@ -13,6 +13,7 @@ from hybrid_runner.happenings import Writing
 from hybrid_runner.messages import WorkerCame, WorkerLeft, channel_of
 from hybrid_runner.outcomes import split
 from hybrid_runner.policy.doorbell import Reason
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Name
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.publisher import Publisher
@@ -66,7 +67,7 @@ class Reactions:
             queue.poller.hears(hearing=hearing)
             queue.wake.up(Reason.LISTENER)
         if hearing:
-            log.info("listening on %s", ", ".join(self._station.queues))
+            log.info("listening on %s", ", ".join(self._station.queues), extra=log_event("listener.started"))
             self._tasks.soon(self._introduce())
 
     async def _introduce(self) -> None:
@@ -123,7 +124,12 @@ class Reactions:
         """The others run this worker's jobs again: they end here, and it goes on under another name."""
         station, outage = self._station, Outage("registering anew")
         old = station.identity.id
-        log.error("worker %s was declared dead while it lived: its %d jobs end here", old, len(station.executor.running))
+        log.error(
+            "worker %s was declared dead while it lived: its %d jobs end here",
+            old,
+            len(station.executor.running),
+            extra=log_event("worker.declared_dead"),
+        )
         station.executor.stop_all()
         while not self._tasks.ending:
             try:
@@ -132,7 +138,7 @@ class Reactions:
                 await outage.pause(error)
                 continue
             station.identity.allow_claims()
-            log.warning("worker %s goes on as %s", old, station.identity.id)
+            log.warning("worker %s goes on as %s", old, station.identity.id, extra=log_event("worker.reregistered"))
             for name in station.queues:
                 await station.listener.send(channel_of(name), WorkerLeft(old))
             await self._introduce()

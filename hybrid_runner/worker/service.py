@@ -14,7 +14,8 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.counting import Counts
 from hybrid_runner.telemetry.current import hushed
 from hybrid_runner.telemetry.exporting import spans_dropped
-from hybrid_runner.worker.chronicle import Chronicle
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.chronicle import Chronicle, tell_start
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.shutdown import Budget, Shutdown
 from hybrid_runner.worker.snapshot import snapshot
@@ -68,8 +69,7 @@ class Worker:
             start_loop(f"poller of {name}", queue.poller.run)
         self._identity.allow_claims()
         station.membership.start(reactions.on_news, reactions.on_silence)
-        described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in self._slots.items())
-        log.info("worker %s runs %s for %d kinds", self.id, described, len(registry))
+        tell_start(self.id, self._slots, registry, settings.thread_slots)
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Shut down within the grace and a moment: see `shutdown.py`."""
@@ -78,10 +78,12 @@ class Worker:
         self._stopping = True
         self._tasks.expect_ends()
         budget = Budget(self._settings.grace if grace is None else grace)
-        log.info("worker %s stops: %d jobs are running", self.id, len(self._station.executor.running))
+        log.info(
+            "worker %s stops: %d jobs are running", self.id, len(self._station.executor.running), extra=log_event("worker.stopping")
+        )
         with hushed():
             await Shutdown(self._station, self._tasks, self._reports.chronicle, budget).run()
-        log.info("worker %s has stopped", self.id)
+        log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
 
     async def __aenter__(self) -> Self:
         await self.start()

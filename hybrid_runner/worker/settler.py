@@ -18,6 +18,7 @@ from hybrid_runner.outcomes import Finished, Requeued, Settlement, split
 from hybrid_runner.policy.looking import Recent
 from hybrid_runner.policy.settling import error_text
 from hybrid_runner.telemetry.about import about
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -209,7 +210,12 @@ class Settler:
         try:
             reasons = await self._outcomes.reasons(unexplained)
         except RunnerError as error:  # they have ended all the same
-            log.info("why %d jobs were cancelled could not be read: %s", len(unexplained), error)
+            log.info(
+                "why %d jobs were cancelled could not be read: %s",
+                len(unexplained),
+                error,
+                extra=log_event("job.cancel_reasons_unread"),
+            )
             return ended
         return [s._replace(error=s.error or reasons.get(s.claim.id)) if s.state is State.CANCELLED else s for s in ended]
 
@@ -223,7 +229,7 @@ class Settler:
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
         if not aside:  # given back meanwhile
             return batch
-        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra=about(aside[0].claim))
+        log.warning("%d of %d outcomes wait: %s", len(aside), len(batch), error, extra=about(aside[0].claim, "job.outcome_locked"))
         if not self._set_aside:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
         self._set_aside += aside
@@ -257,7 +263,7 @@ class Settler:
         if _is_smallest(refused):
             await self._outage.pause(error)  # nothing of ours left to blame: a right is missing, a schema is gone
             return False
-        log.error("what became of it was refused: %s", error, extra=about(refused.claim))
+        log.error("what became of it was refused: %s", error, extra=about(refused.claim, "job.outcome_refused"))
         reason = error_text(refused.claim, datetime.now(UTC), "NotStorable", f"Postgres refused the outcome: {error}")
         batch[0] = Finished(refused.claim, State.FAILED, error=reason)
         return False
@@ -271,10 +277,12 @@ class Settler:
         for settlement in stale[:_MOST_LINES]:
             log.warning(
                 "claim %d is no longer valid: its outcome (%s) was dropped", settlement.claim.claim, settlement.state.value,
-                extra=about(settlement.claim),
+                extra=about(settlement.claim, "job.outcome_dropped"),
             )  # fmt: skip
         if len(stale) > _MOST_LINES:
-            log.warning("dropped in the same way: %d more outcomes", len(stale) - _MOST_LINES)
+            log.warning(
+                "dropped in the same way: %d more outcomes", len(stale) - _MOST_LINES, extra=log_event("job.outcome_dropped")
+            )
 
 
 def _length(settlement: Settlement) -> int:

@@ -8,6 +8,7 @@ import time
 from datetime import timedelta
 from enum import Enum
 
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.chronicle import Chronicle
 from hybrid_runner.worker.loops import within
 from hybrid_runner.worker.station import Station
@@ -77,20 +78,30 @@ class Shutdown:
 
     async def _2_leave_queues(self, deadline: float) -> None:
         if not await within(max(deadline, time.monotonic() + _LEAST), self._station.leave()):
-            log.info("worker %s could not say in time that it leaves", self._name)
+            log.info("worker %s could not say in time that it leaves", self._name, extra=log_event("worker.leave_failed"))
 
     async def _3_let_handlers_end(self) -> None:
         """Within the grace; then they are stopped, and their jobs go back."""
         executor = self._station.executor
         if not await within(self._budget.deadline(Share.HANDLERS), executor.idle()):
-            log.warning("worker %s: %d jobs outlast the grace and go back to their queues", self._name, len(executor.running))
+            log.warning(
+                "worker %s: %d jobs outlast the grace and go back to their queues",
+                self._name,
+                len(executor.running),
+                extra=log_event("worker.grace_exceeded"),
+            )
             executor.stop_all()
             await within(self._budget.deadline(Share.STOPPED_HANDLERS), executor.idle())
 
     async def _4_settle(self) -> None:
         settler = self._station.settler
         if not await within(self._budget.deadline(Share.OUTCOMES), settler.drained()):
-            log.error("worker %s: Postgres did not take %d outcomes in time", self._name, settler.pending)
+            log.error(
+                "worker %s: Postgres did not take %d outcomes in time",
+                self._name,
+                settler.pending,
+                extra=log_event("worker.outcomes_unwritten"),
+            )
 
     async def _5_end_loops(self) -> None:
         await self._tasks.end("")
@@ -105,5 +116,5 @@ class Shutdown:
             async with asyncio.timeout(max(_LEAST, left)):
                 await self._station.sign_off()
         except Exception as error:
-            log.warning("worker %s could not sign off: %s", self._name, error)
+            log.warning("worker %s could not sign off: %s", self._name, error, extra=log_event("worker.sign_off_failed"))
         await self._station.close()

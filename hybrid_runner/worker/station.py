@@ -10,6 +10,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.models import State
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.storage import statements
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.executor import Executor
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.links import Links
@@ -72,7 +73,12 @@ class Station:
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
                 await statements.leave_bell(self.links.claims, name, self.identity.id, is_muted=is_awaited)
         except RunnerError as error:
-            log.info("worker %s could not say that it leaves its queues: %s", self.identity.id, error)
+            log.info(
+                "worker %s could not say that it leaves its queues: %s",
+                self.identity.id,
+                error,
+                extra=log_event("worker.leave_failed"),
+            )
 
     async def sign_off(self) -> None:
         """End the heartbeat, put back claims that got no answer, take the worker's row away."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.telemetry.current import quiet
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import keep
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -65,7 +66,14 @@ class Tasks:
             return
         name, error = task.get_name(), None if task.cancelled() else task.exception()
         self.ended.append(name)
-        log.error("worker %s: its %s has ended: it is started again in %.0f s", self._owner(), name, RESTARTED, exc_info=error)
+        log.error(
+            "worker %s: its %s has ended: it is started again in %.0f s",
+            self._owner(),
+            name,
+            RESTARTED,
+            exc_info=error,
+            extra=log_event("worker.loop_ended"),
+        )
         asyncio.get_running_loop().call_later(RESTARTED, self._again, name, run)
 
     def _again(self, name: str, run: Callable[[], Awaitable[None]]) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 
+from hybrid_runner.telemetry.log_events import log_event
+
 log = logging.getLogger("hybrid_runner.worker")
 
 _LOOKS = 4
@@ -29,7 +31,10 @@ class Stall:
 
 
 class Watchdog:
-    """Made in the worker's thread; `run` belongs to another one."""
+    """Made in the worker's thread, whose event loop it watches; `run` belongs into another thread.
+
+    `found` is told of a stall and says which job it was, `lagged` how long each look took to come back.
+    """
 
     def __init__(
         self, limit: float, found: Callable[[Stall], dict[str, object]], lagged: Callable[[float], None] = lambda _: None
@@ -83,7 +88,7 @@ class Watchdog:
         stall = Stall(silent, _place(frame), "".join(traceback.format_stack(frame)))
         log.error(
             "the event loop has not turned for %.1f s: it is held by %s\n%s", stall.seconds, stall.place, stall.stack,
-            extra=self._found(stall),
+            extra=log_event("loop.stalled", **self._found(stall)),
         )  # fmt: skip
 
 

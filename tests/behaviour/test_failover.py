@@ -228,7 +228,8 @@ async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_t
         await asyncio.to_thread(asynchronous.fail_over)
         asynchronous.standby.ask("SELECT hybrid_runner.resume('default')")
         second = await asyncio.wait_for(began.get(), 20)
-        first.set_result(1)
+        if not first.done():  # a heartbeat may have found that its claim is gone, and stopped it
+            first.set_result(1)
         await until(lambda: worker.status().stale)
         assert not await archived(asynchronous)
         second.set_result(2)

@@ -71,7 +71,7 @@ def file(tmp_path: Path) -> Path:
 async def a_worker(dsn: str, file: Path, **settings: str) -> AsyncIterator[WorkerProcess]:
     given = {"HYBRID_RUNNER_DSN": dsn, RUNS: str(file), "HYBRID_RUNNER_POLL_BASE": "200ms", "HYBRID_RUNNER_POLL_CAP": "500ms"}
     async with worker(APP, "--queue", "default=20", cwd=ROOT, **(given | settings)) as process:
-        await process.says(" runs ")
+        await process.says("has started")
         yield process
 
 

@@ -112,7 +112,7 @@ async def test_at_debug_level_each_look_and_each_claim_is_one_line(
     assert found == 20
     assert sum(": looked (" in message for message in messages) == looks
     assert sum(message.startswith("claimed by ") for message in messages) == found
-    assert sum("archived after attempt" in message for message in messages) == found
+    assert sum("completed, attempt" in message for message in messages) == found
 
 
 async def test_lines_about_a_job_carry_its_trace_inside_its_handler_and_outside(

@@ -31,7 +31,7 @@ async def left(database: Connection) -> int:
 async def test_it_tells_its_story_in_plain_lines_and_ends_by_itself(empty_dsn: str) -> None:
     out = await asyncio.to_thread(succeeds, "demo", "--dsn", empty_dsn)
     for part in (
-        "greeting completed", "payment retry: queued again", "payment completed at attempt 2", "upload snooze: queued again",
+        "greeting completed", "payment failed, attempt 1 of 5; again in", "payment completed at attempt 2", "upload is snoozed for",
         "exists already: its key is held", "reminder completed", "one INSERT brings 5,000 jobs", "What happened",
         "one INSERT each (ring)", "jobs/s", "found by", "Try next", "INSERT INTO hybrid_runner.jobs",
     ):  # fmt: skip

@@ -43,7 +43,7 @@ async def test_inserted_job_is_archived_and_a_signal_ends_in_order(
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
         await process.says("listening on default, numbers")
         job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
-        await process.says("archived", job)
+        await process.says("completed, attempt", job)
         view = await client_statements.get_job(database, job)
         assert view is not None
         assert (view.state, view.result) == ("completed", 42)
@@ -56,7 +56,7 @@ async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Co
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
         await process.says("listening")
         job = await database.fetchval(INSERT, "numbers", "double", '{"n": 21}')
-        await process.says("archived", job)
+        await process.says("completed, attempt", job)
         assert await process.ends() == 0
     story = [line["message"] for line in process.lines if line.get("job") == job]
     assert len(story) == 4
@@ -65,7 +65,7 @@ async def test_one_jobs_log_lines_tell_its_story_in_order(dsn: str, database: Co
     assert "attempt 1 of 5" in claimed
     assert started == "double starts"
     assert "half of it" in progress
-    assert completed.endswith("completed, archived after attempt 1")
+    assert completed.endswith("completed, attempt 1 of 5")
 
 
 @pytest.mark.parametrize(("sets", "has"), [("", YOUNG), ("import gc; gc.set_threshold(5_000)", 5_000)])
@@ -77,7 +77,7 @@ async def test_garbage_is_looked_for_less_often_unless_the_application_says_how_
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder) as process:
         await process.says("listening")
         job = await database.fetchval(INSERT, "default", "often", "{}")
-        await process.says("archived", job)
+        await process.says("completed, attempt", job)
         view = await client_statements.get_job(database, job)
         assert view is not None
         assert view.result == has
@@ -88,7 +88,9 @@ async def test_only_the_queues_that_were_named_are_worked_on(dsn: str, folder: P
     async with worker(
         "tasks:app", "--queue", "numbers=3", "--queue", "letters", "--dsn", dsn, cwd=folder, HYBRID_RUNNER_SLOTS="7"
     ) as process:
-        assert "runs numbers (3 slots), letters (100 slots)" in (await process.says("slots"))["message"].replace("(7 ", "(100 ")
+        assert "queues numbers (3 slots), letters (100 slots); kinds" in (await process.says("slots"))["message"].replace(
+            "(7 ", "(100 "
+        )
         assert await process.ends() == 0
 
 

@@ -78,4 +78,5 @@ def test_the_handlers_page_is_a_module(tmp_path: Path) -> None:
         "poll": ("async", True),
         "shrink": ("process", True),
         "transfer": ("async", True),
+        "remind": ("async", False),
     }

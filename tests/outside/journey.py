@@ -63,7 +63,7 @@ async def travelled(dsn: str, database: Connection, folder: Path, endpoint: str,
         async with worker(*command, cwd=folder, **variables, WORKER_ID="worker-2") as second:
             await second.says("listening on")
             assert await first.ends() == 0
-            await second.says("archived", job)
+            await second.says("completed, attempt", job)
             assert await second.ends() == 0
     spans = await jaeger.until(trace_id, lambda spans: len(spans) >= SPANS)
     return Journey(job, trace_id, parent_id, spans)

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import orjson
@@ -43,6 +43,9 @@ def test_a_final_outcome_ends_the_job_whatever_attempts_are_left(outcome: Outcom
         (Retry(), 2.0, True, "retry"),
         (Retry(after="10s"), 10.0, True, "retry"),
         (Snooze(3), 3.0, False, "snooze"),
+        (Snooze(NOW + timedelta(hours=1)), 3600.0, False, "snooze"),
+        (Snooze(until=datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))), 0.0, False, "snooze"),
+        (Snooze(until=NOW - timedelta(days=1)), 0.0, False, "snooze"),
         (Stopped.SHUTDOWN, 0.0, False, "release"),
     ],
 )

@@ -28,8 +28,12 @@ async def bring(connection: Connection, state: str) -> int:
             return await enqueue(connection, key="k")
         case "running":
             return (await running(connection, key="k")).id
+        case "completed":
+            return await ended(connection, State.COMPLETED, key="k")
+        case "failed":
+            return await ended(connection, State.FAILED, key="k")
         case _:
-            return await ended(connection, State(state), key="k")
+            return await ended(connection, State.CANCELLED, key="k")
 
 
 async def view(connection: Connection, job: int) -> JobView:

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.models import Claim, JobView, NewJob, State
 from hybrid_runner.news import CancelRequested, DeclaredDead
-from hybrid_runner.outcomes import Finished, Requeued
+from hybrid_runner.outcomes import FinalState, Finished, Requeued
 from hybrid_runner.storage import client_statements, standings, statements
 from hybrid_runner.storage.connections import Connection
 from tests.support.jobs import claim, enqueue, living, running
@@ -31,7 +31,7 @@ async def two_claims(connection: Connection) -> tuple[Claim, Claim]:
 
 
 @pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.CANCELLED])
-async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(state: State, database: Connection) -> None:
+async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(state: FinalState, database: Connection) -> None:
     """D7"""
     await enqueue(database, key="k", payload='{"a": 1}', data='{"b": 2}')
     [taken] = await claim(database)

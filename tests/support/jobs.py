@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import count
 
 from hybrid_runner.models import Claim, NewJob, State
-from hybrid_runner.outcomes import Finished
+from hybrid_runner.outcomes import FinalState, Finished
 from hybrid_runner.storage import client_statements, statements
 from hybrid_runner.storage.connections import Connection
 
@@ -43,7 +43,7 @@ async def running(connection: Connection, key: str | None = None) -> Claim:
     return taken
 
 
-async def ended(connection: Connection, state: State = State.COMPLETED, key: str | None = None) -> int:
+async def ended(connection: Connection, state: FinalState = State.COMPLETED, key: str | None = None) -> int:
     """The id of a new job that ended."""
     taken = await running(connection, key)
     assert await statements.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {taken.id}

@@ -48,7 +48,7 @@ async def spans_of_a_job(
         async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **environment) as process:
             await process.says("listening on default")
             job = await database.fetchval(INSERT, traceparent)
-            await process.says("archived", job)
+            await process.says("completed, attempt", job)
             assert await process.ends() == 0
         assert not [line for line in process.lines if line["level"] == "warning"]
         return collector.spans, job
@@ -110,7 +110,7 @@ async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end
             await process.says("listening on default")
             for _ in range(20):
                 job = await database.fetchval(INSERT, None)
-                await process.says("archived", job)
+                await process.says("completed, attempt", job)
             assert await process.ends() == 0
     warnings = [line["message"] for line in process.lines if line["level"] in ("warning", "error")]
     assert "the last spans were not delivered" in warnings[-1]
@@ -179,7 +179,7 @@ async def test_spans_go_to_the_console_where_that_is_asked_for(dsn: str, databas
     async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, OTEL_TRACES_EXPORTER="console") as process:
         await process.says("listening on default")
         job = await database.fetchval(INSERT, None)
-        await process.says("archived", job)
+        await process.says("completed, attempt", job)
         assert await process.ends(silent=False) == 0
         assert '"name": "run note"' in process.printed
 
@@ -214,7 +214,7 @@ async def test_spans_go_over_grpc_where_that_is_asked_for(dsn: str, database: Co
         async with worker("tasks:app", "--dsn", dsn, "--log-level", "debug", cwd=folder, **variables) as process:
             await process.says("listening on default")
             job = await database.fetchval(INSERT, None)
-            await process.says("archived", job)
+            await process.says("completed, attempt", job)
             assert await process.ends() == 0
         assert {"job note", "run note"} < {received.span.name for received in collector.spans}
 

@@ -109,6 +109,45 @@ async def hopeless(payload: Report) -> Fail | Cancel:
     return Fail("there is no way")
 
 
+@app.job("raises outcomes")
+async def raises_outcomes(payload: Report) -> int:
+    match payload.year:
+        case 1:
+            raise Snooze(until=datetime.now(UTC), data=[1])
+        case 2:
+            raise Snooze(datetime.now(UTC))
+        case 3:
+            raise Retry(reason="busy") from None
+        case 4:
+            raise Cancel("no longer wanted")
+        case _:
+            return card(payload.year)
+
+
+def card(number: int) -> int:
+    if number < 0:
+        raise Fail("no such card")
+    return number
+
+
+def is_read(outcome: Snooze | Retry | Fail | Cancel) -> str:
+    match outcome:
+        case Snooze(delay, data, until):
+            assert_type(until, datetime | None)
+            return f"{delay} {data} {until}"
+        case Retry(after, reason):
+            return f"{after} {reason}"
+        case Fail(reason) | Cancel(reason):
+            return reason
+
+
+Snooze()  # type: ignore[call-overload]
+Snooze("5s", until=datetime.now(UTC))  # type: ignore[call-overload]
+Snooze(until="tomorrow")  # type: ignore[call-overload]
+Fail()  # type: ignore[call-arg]
+Fail("no").reason = "yes"  # type: ignore[misc]
+
+assert_type(raises_outcomes, JobKind[Report, int])
 assert_type(poll, JobKind[Report, str])
 assert_type(choosy, JobKind[Report, int | None])
 assert_type(hopeless, JobKind[Report, Never])
@@ -212,11 +251,12 @@ async def enqueues_many() -> None:
 
 
 @app.job("transfer")
-async def transfer(payload: Report, job: Job) -> None:
+async def transfer(payload: Report, job: Job) -> dict[str, int]:
     connection = await asyncpg.connect()
     async with connection.transaction():
         await job.complete({"year": payload.year}, connection=connection)
     await job.complete({"year": payload.year})  # type: ignore[call-arg]
+    return {}
 
 
 # --- everything else

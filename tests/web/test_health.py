@@ -67,9 +67,10 @@ def test_figures_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row(
     """A10 A11"""
     shown = figures(status(queue(errors=2), queue("images", empty_polls=6)))
     expected = {
-        "id": "w", "hearing": True, "slots": 20, "running": 1, "looks": 14, "empty_looks": 6, "found": {"ring": 6, "sweep": 2},
+        "id": "w", "hearing": True, "slots": 20, "running": 1, "waiting": 0, "looks": 14, "empty_looks": 6,
+        "found": {"ring": 6, "sweep": 2},
         "polls": 4, "consecutive_errors": 2, "consecutive_empty_polls": 6, "settled": {"completed": 4}, "pending_settlements": 0,
-        "waiting": 0, "stale": 0, "rescued": 2, "stalls": 0, "missed": 0,
+        "stale": 0, "rescued": 2, "stalls": 0, "missed": 0,
         "loop_lag": 0, "heartbeat_age": 0, "last_minute": asdict(QUIET),
     }  # fmt: skip
     queues = shown.pop("queues")

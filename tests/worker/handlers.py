@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from opentelemetry import trace
 from pydantic import BaseModel
 
-from hybrid_runner import Job, Runner
+from hybrid_runner import Cancel, Fail, Job, Retry, Runner, Snooze
 
 
 class Pair(BaseModel):
@@ -66,3 +68,49 @@ def raise_in_process(payload: Any) -> None:
 def where_am_i(_: Any) -> str:
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}-{context.span_id:016x}"
+
+
+@app.job("decide_in_process", executor="process")
+def decide_in_process(payload: dict[str, str], job: Job) -> str:
+    return decide_deep_down(payload["what"], job)
+
+
+@app.job("miscount_in_process", executor="process")
+def miscount_in_process(_: Any) -> int:
+    return "three"  # type: ignore[return-value]  # as somebody without a type checker would
+
+
+@app.job("decide_in_thread")
+def decide_in_thread(payload: dict[str, str], job: Job) -> str:
+    return decide_deep_down(payload["what"], job)
+
+
+@app.job("decide")
+async def decide(payload: dict[str, str], job: Job) -> str:
+    return decide_deep_down(payload["what"], job)
+
+
+@contextlib.contextmanager
+def note_where() -> Iterator[None]:
+    """Sets the traceback of what passes through, as contextlib does."""
+    yield
+
+
+def decide_deep_down(what: str, job: Job) -> str:
+    """Say it from three calls below the handler."""
+
+    def deeper() -> str:
+        match what:
+            case "fail":
+                raise Fail("no such card")
+            case "cancel":
+                raise Cancel(reason="no longer wanted")
+            case "retry" if job.attempt == 1:
+                raise Retry(after=0.01, reason="busy")
+            case "snooze" if job.data is None:
+                raise Snooze("10ms", data={"seen": [1, 2]})
+            case _:
+                return f"{job.attempt} {job.data}"
+
+    with note_where():
+        return deeper()

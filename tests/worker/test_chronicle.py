@@ -10,8 +10,10 @@ import pytest
 from hybrid_runner.happenings import Writing
 from hybrid_runner.models import Claim, State
 from hybrid_runner.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.registry import Registry, make_kind
 from hybrid_runner.telemetry.about import about, shorten, trace_id_of
-from hybrid_runner.worker.chronicle import MOST_LINES, Chronicle
+from hybrid_runner.worker.chronicle import MOST_KINDS, MOST_LINES, Chronicle, tell_start
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -66,8 +68,8 @@ def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(sai
     assert not said.messages
     chronicle.summarise()
     first, second = said.messages
-    assert first.startswith("default: completed 1,000 in 0.0 s, ran p50 501.0 ms, p99 991.0 ms")
-    assert second.startswith("images: completed 1 in")
+    assert first.startswith("default: 1,000 completed in the last 0.0 s; they ran p50 501.0 ms, p99 991.0 ms")
+    assert second.startswith("images: 1 completed in the last")
     assert (said.records[0].settled, said.records[0].queue) == ({"completed": 1000}, "default")  # type: ignore[attr-defined]
     chronicle.summarise()
     assert len(said.messages) == 2  # nothing has happened since
@@ -80,14 +82,19 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
         chronicle, completed(), failed(2), Finished(claim(3), State.CANCELLED),
         Requeued(claim(4), timedelta(seconds=3), charged=True, why="retry", error=ERROR),
         Requeued(claim(5), timedelta(seconds=2), charged=False, why="snooze"),
+        Requeued(claim(6), timedelta(0), charged=False, why="release"),
     )  # fmt: skip
     assert [(record.levelname, record.getMessage()) for record in said.records] == [
-        ("WARNING", "note failed, archived after attempt 2: ValueError: no such thing"),
-        ("WARNING", "note cancelled, archived after attempt 2"),
-        ("WARNING", "note retry: queued again, due in 3.0 s: ValueError: no such thing"),
-        ("INFO", "note snooze: queued again, due in 2.0 s"),
+        ("ERROR", "note failed for good, attempt 2 of 5: ValueError: no such thing"),
+        ("WARNING", "note was cancelled, attempt 2 of 5"),
+        ("WARNING", "note failed, attempt 2 of 5; again in 3.0 s: ValueError: no such thing"),
+        ("INFO", "note is snoozed for 2.0 s"),
+        ("INFO", "note is given back, the attempt is not charged"),
     ]
-    assert [record.job for record in said.records] == [2, 3, 4, 5]  # type: ignore[attr-defined]
+    assert [record.event for record in said.records] == [  # type: ignore[attr-defined]
+        "job.failed", "job.cancelled", "job.retried", "job.snoozed", "job.released",
+    ]  # fmt: skip
+    assert [record.job for record in said.records] == [2, 3, 4, 5, 6]  # type: ignore[attr-defined]
     assert said.records[0].trace_id == TRACE  # type: ignore[attr-defined]
     assert not hasattr(said.records[1], "trace_id")
 
@@ -99,11 +106,55 @@ def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(said: py
         wrote(chronicle, *(failed(number) for _ in range(100)))
     assert len(said.messages) == MOST_LINES
     chronicle.summarise()
-    assert said.records[-1].levelname == "WARNING"  # those who read warnings alone must hear of it
-    assert "failed 10,000" in said.messages[-1]
+    assert said.records[-1].levelname == "ERROR"  # those who read errors alone must hear of it
+    assert "10,000 failed" in said.messages[-1]
     assert f"{10_000 - MOST_LINES:,} of them without a line of their own" in said.messages[-1]
     wrote(chronicle, failed())
     assert len(said.messages) == MOST_LINES + 2  # the next moment has lines of its own
+
+
+def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFixture) -> None:
+    """So that whatever collects errors from the log gets its type and its stack."""
+    error = ValueError("no such thing")
+    chronicle = Chronicle()
+    wrote(chronicle, failed()._replace(exception=error), failed())
+    assert [record.exc_info and record.exc_info[1] for record in said.records] == [error, None]
+
+
+def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
+    """Not since the first job of it ended: one job in 0.0 s is no rate."""
+    chronicle = Chronicle()
+    chronicle.since -= 7
+    wrote(chronicle, completed())
+    chronicle.summarise()
+    assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
+
+
+def test_the_start_names_the_kinds_and_where_sync_handlers_run(said: pytest.LogCaptureFixture) -> None:
+    def handler(payload: object) -> None: ...
+
+    def registry(count: int) -> Registry:
+        made = Registry()
+        for number in range(count):
+            made.add(
+                make_kind(
+                    handler,
+                    name=f"k{number}",
+                    queue="default",
+                    executor="thread",
+                    max_attempts=1,
+                    timeout=None,
+                    retry=RetryPolicy(),
+                )
+            )
+        return made
+
+    tell_start("w", {"default": 7, "images": 2}, registry(1), 20)
+    tell_start("w", {"default": 7}, registry(MOST_KINDS + 2), 20)
+    few, threads, many, _ = said.messages
+    assert few == "worker w has started: queues default (7 slots), images (2 slots); kinds k0"
+    assert threads == "sync handlers share 20 threads (thread_slots): k0"
+    assert many.endswith(f"k{MOST_KINDS - 1} and 2 more")
 
 
 def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture) -> None:
@@ -125,7 +176,7 @@ def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture)
 )  # fmt: skip
 def test_a_job_that_came_with_a_trace_is_logged_with_it(traceparent: str | None, trace_id: str | None) -> None:
     assert trace_id_of(claim(traceparent=traceparent)) == trace_id
-    assert about(claim(traceparent=traceparent)).get("trace_id") == trace_id
+    assert about(claim(traceparent=traceparent), "job.failed").get("trace_id") == trace_id
 
 
 def test_a_long_payload_is_shortened() -> None:

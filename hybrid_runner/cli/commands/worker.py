@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
-from hybrid_runner.cli.session import start_logs
+from hybrid_runner.cli.session import layout_of, start_logs
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.registry import check_queue
@@ -26,7 +26,8 @@ from hybrid_runner.storage.migrating import require_schema
 from hybrid_runner.supervisor.fleet import Fleet
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.tether import Tether
-from hybrid_runner.telemetry.logs import configure_logs
+from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs import has_logs_of_its_own, logs_of_import
 from hybrid_runner.web.serving import HealthServer
 from hybrid_runner.worker.interpreter import fastest_loop, look_for_garbage_less_often
 
@@ -76,11 +77,17 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     queues = _without_duplicates(arguments)
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
-    configure_logs(arguments.log_level or "info", arguments.log_format or "console", [arguments.dsn])  # for what the module logs
-    app = load_app(*arguments.target)
+    with logs_of_import(arguments.log_level or "info", layout_of(arguments.log_format or ""), [arguments.dsn]):
+        app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
-    start_logs(arguments, app.settings)
+    if not _leaves_logs_alone(app.settings.log_format):
+        start_logs(arguments, app.settings)
     return app, {queue: count or app.usual_slots(queue) for queue, count in queues.items()}
+
+
+def _leaves_logs_alone(log_format: str) -> bool:
+    """Whether the application's own logging is what it wants to see."""
+    return log_format == "app" or (log_format == "auto" and has_logs_of_its_own())
 
 
 # --- one process
@@ -141,7 +148,7 @@ def _run_as_child(arguments: argparse.Namespace, tether: Tether) -> int:
             app.use(worker_id=tether.worker_id)
             return _run_loop(_work(app, queues, tether))
     except RunnerError as error:
-        log.debug("this process cannot start", exc_info=True)
+        log.debug("this process cannot start", exc_info=True, extra=log_event("command.failed"))
         tether.refuse(str(error))
         return 1
 
@@ -185,7 +192,11 @@ def _end(code: int) -> int:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
-                log.warning("a handler's thread (%s) does not end: leaving without it", thread.name)
+                log.warning(
+                    "a handler's thread (%s) does not end: leaving without it",
+                    thread.name,
+                    extra=log_event("worker.thread_abandoned"),
+                )
                 logging.shutdown()
                 sys.stdout.flush()
                 os._exit(code)
@@ -200,6 +211,7 @@ def _warn_of_strange_queues(app: Runner, queues: Iterable[str]) -> None:
             "no handler names the queue %r (they name: %s); jobs inserted into it still run if their kind is known",
             queue,
             ", ".join(named),
+            extra=log_event("queue.unnamed"),
         )
 
 

@@ -130,5 +130,6 @@ class WorkersWords(logging.Handler):
         """One line."""
         job = getattr(record, "job", None)
         if job is not None:
-            kind = getattr(record, "kind", "")
-            self._figures.add_event(f"job {job} {kind + ' ' if kind else ''}{record.getMessage()}")
+            said, kind = record.getMessage(), getattr(record, "kind", "")
+            named = said if said.startswith(kind) else f"{kind} {said}"
+            self._figures.add_event(f"job {job} {named}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from hybrid_runner.storage.connections import FOR_UPKEEP, Fetches
+from hybrid_runner.storage.connections import FOR_UPKEEP, STATEMENT_TIMEOUT, Fetches, named
 
 
 class Duty(ABC):
@@ -27,11 +27,11 @@ class Duty(ABC):
     worker that holds it another is given it."""
     held: ClassVar[bool] = False
     """A held duty stays with the worker that was given it, which runs it again and again, each time
-    a third of `every` later. It has a connection of its own; the others share one."""
-    session: ClassVar[Mapping[str, str]] = FOR_UPKEEP
-    """Settings of the connection of a held duty."""
-    patience: ClassVar[timedelta] = timedelta(seconds=30)
-    """How long a statement of a held duty may take."""
+    a third of `every` later."""
+    session: ClassVar[Mapping[str, str]] = named("duties", FOR_UPKEEP)
+    """Settings of its connection, which is closed when it is done."""
+    patience: ClassVar[timedelta] = timedelta(seconds=STATEMENT_TIMEOUT)
+    """How long a statement may take."""
 
     held_until: float = -math.inf
     """Written by whoever runs a held duty: before this time no other worker is given it. By the

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
@@ -23,7 +24,7 @@ _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
 
 
 class GrowthWatch(Duty):
-    """One line for each culprit, and for the same one not again within the hour."""
+    """Logs one line for each culprit, and none for the same one again within the hour."""
 
     name = "growth"
     every = timedelta(minutes=10)
@@ -50,4 +51,4 @@ class GrowthWatch(Duty):
         for culprit, complaint in found:
             if culprit not in self._reported:
                 self._reported[culprit] = now
-                log.warning("growth: %s", complaint)
+                log.warning("growth: %s", complaint, extra=log_event("tables.grow"))

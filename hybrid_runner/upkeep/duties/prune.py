@@ -9,6 +9,7 @@ from hybrid_runner.display import bytes_text
 from hybrid_runner.models import Pruned
 from hybrid_runner.storage import statements
 from hybrid_runner.storage.connections import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
@@ -23,6 +24,8 @@ class Prune(Duty):
 
     name = "prune"
     every = timedelta(minutes=10)
+    # A large partition of which some is kept takes its time to be written anew.
+    patience = timedelta(minutes=30)
 
     def __init__(self) -> None:
         self._was_blocked = False
@@ -37,12 +40,16 @@ class Prune(Duty):
                 break
         for one in done:
             if not one.in_vain:
-                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes))
+                log.info("archive: %s %s (%s)", one.what, one.partition, bytes_text(one.bytes), extra=log_event("archive.pruned"))
         self._report_blocked([one.partition for one in done if one.what == "blocked"])
         return done
 
     def _report_blocked(self, partitions: list[str]) -> None:
         # Once, not at each turn: a reader that takes its time is no news.
         if partitions and not self._was_blocked:
-            log.warning("archive: %s cannot be pruned while a transaction holds it; trying again at each turn", partitions[0])
+            log.warning(
+                "archive: %s cannot be pruned while a transaction holds it; trying again at each turn",
+                partitions[0],
+                extra=log_event("archive.prune_blocked"),
+            )
         self._was_blocked = bool(partitions)
