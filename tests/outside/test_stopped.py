@@ -68,8 +68,21 @@ def test_it(started, number):
 
 def test_on_sigterm_the_processes_in_which_tests_run_end_too(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SLOW)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "--rootdir", str(tmp_path), "-n", "2", "test_it.py"]
-    with subprocess.Popen(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True) as running:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.conftest",
+        "--rootdir",
+        str(tmp_path),
+        "-n",
+        "2",
+        "test_it.py",
+    ]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    ) as running:
         wait_until((tmp_path / "began").exists)
         running.send_signal(signal.SIGTERM)
         said, _ = running.communicate(timeout=20)
