@@ -12,7 +12,7 @@ from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics import export as metrics_export
 from hybrid_runner.telemetry.tracing import export as exporting
 from hybrid_runner.telemetry.variables import SHARED_LOGGERS
-from tests.support.recorded_spans import RecordedSpans, recording
+from tests.support.recorded import RecordedSpans, recording
 
 TALKATIVE = {
     *exporting._TALKATIVE_LOGGERS,

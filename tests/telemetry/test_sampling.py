@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.sampling import (
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.tracing.trace_ids import low_half
-from tests.support.recorded_spans import recording, told, traces
+from tests.support.recorded import recording, told, traces
 from tests.support.traced import TRACE, TRACEPARENT, tasks
 from tests.support.waiting import until_fetched
 from tests.support.working import working

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support import inside
-from tests.support.recorded_spans import RecordedSpans, ids, told, traces
+from tests.support.recorded import RecordedSpans, ids, told, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
 from tests.support.waiting import at_least, equals, until, until_fetched
 from tests.support.working import outcome, working
