@@ -79,7 +79,7 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
     counter, histogram = Counter(table.RETRIES), Histogram(table.RUN_DURATION)
     for number in range(MOST_SERIES + 50):
         counter.add(("default", f"kind{number}"))
-        histogram.series((f"kind{number}", "completed")).observe(0.1)
+        histogram.series((f"kind{number}", "completed")).add(0.1)
     assert len(counter.read()) == len(histogram.read()) == MOST_SERIES + 1
     assert counter.read()["other", "other"] == 50
     assert sum(histogram.read()["other", "other"].counts) == 50
@@ -89,15 +89,15 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
 
 def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.series(("q",)).observe_all([0, 1, 1.5, 500, 501])
+    histogram.series(("q",)).add_all([0, 1, 1.5, 500, 501])
     assert histogram.read()["q",] == HistogramValue([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1], 1003.5)
 
 
 def test_a_copy_does_not_change_any_more() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.series(("q",)).observe(1)
+    histogram.series(("q",)).add(1)
     copy = histogram.read()
-    histogram.series(("q",)).observe(1)
+    histogram.series(("q",)).add(1)
     assert sum(copy["q",].counts) == 1
 
 

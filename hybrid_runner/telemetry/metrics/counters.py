@@ -76,21 +76,21 @@ class Counters:
         queue, way, claims = (search.queue, search.way, search.claims)
         took = search.ended - search.began
         self._looks.add((queue, way, "found" if claims else "empty"))
-        self._claim_duration.series((queue,)).observe(took)
-        self._claim_batch.series((queue,)).observe(len(claims))
+        self._claim_duration.series((queue,)).add(took)
+        self._claim_batch.series((queue,)).add(len(claims))
         if search.swept:
-            self._sweep_duration.series((queue,)).observe(took)
+            self._sweep_duration.series((queue,)).add(took)
         if claims:
             at = claims[0].started_at  # one statement claims all at the same time
-            self._pickup.series((queue, way)).observe_all(
+            self._pickup.series((queue, way)).add_all(
                 [(at - claim.run_at).total_seconds() for claim in claims]
             )
 
     def wrote(self, writing: BatchSettled) -> None:
         """Count the outcomes of a batch."""
         settled, ended = writing.settled, writing.ended
-        self._settle_duration.series(()).observe(ended - writing.began)
-        self._settle_batch.series(()).observe(len(settled) + len(writing.stale))
+        self._settle_duration.series(()).add(ended - writing.began)
+        self._settle_batch.series(()).add(len(settled) + len(writing.stale))
         runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
         for settlement in settled:
             claim = settlement.claim
@@ -101,9 +101,9 @@ class Counters:
             if outcome in self._requeued:
                 self._requeued[outcome].add((claim.queue, claim.kind))
         for labels, seconds in runs.items():
-            self._runs.series(labels).observe_all(seconds)
+            self._runs.series(labels).add_all(seconds)
         for queue, seconds in lags.items():
-            self._settle_lag.series((queue,)).observe_all(seconds)
+            self._settle_lag.series((queue,)).add_all(seconds)
         for settlement in writing.stale:
             self._stale.add((settlement.claim.queue,))
 
@@ -120,7 +120,7 @@ class Counters:
 
     def on_loop_lag(self, seconds: float) -> None:
         """Count how late the event loop ran what it was asked to run at once."""
-        self._loop_lag.series(()).observe(seconds)
+        self._loop_lag.series(()).add(seconds)
 
     # --- values
 

@@ -119,7 +119,11 @@ LOOKS = _counter(
     "A10",
 )
 LOOK_ERRORS = _counter(
-    "look_errors", "{look}", ("queue",), "Looks that failed: Postgres was away, or said no.", "A10"
+    "look_errors",
+    "{look}",
+    ("queue",),
+    "Looks that failed: Postgres was away, or refused them.",
+    "A10",
 )
 CONSECUTIVE_ERRORS = _gauge(
     "consecutive_errors",
@@ -152,7 +156,7 @@ SWEEP_DURATION = _histogram(
     "sweep_duration_seconds",
     "s",
     ("queue",),
-    "The same as claim_duration_seconds for sweeps alone: looks from the start of the lanes.",
+    "How long Postgres took to answer a sweep: a look from the start of all lanes.",
     "A3",
     FAST,
 )
@@ -224,8 +228,7 @@ RESCUES = _counter(
     "rescues",
     "{job}",
     ("queue", "outcome"),
-    "Jobs of lost workers that were brought back, by what became of them: retry, failed or"
-    " cancelled.",
+    "Jobs of dead workers that were rescued, by what became of them: retry, failed or cancelled.",
     "D5",
 )
 
@@ -277,7 +280,7 @@ LOOP_LAG = _histogram(
     "loop_lag_seconds",
     "s",
     (),
-    "How late the event loop did what it was asked to do at once; asked about once a second.",
+    "How late the event loop ran a callback that was due at once; measured about once a second.",
     "A13",
     FAST,
 )

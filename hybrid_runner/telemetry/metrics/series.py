@@ -44,11 +44,11 @@ class HistogramSeries:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, value: float) -> None:
+    def add(self, value: float) -> None:
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
-    def observe_all(self, values: Iterable[float]) -> None:
+    def add_all(self, values: Iterable[float]) -> None:
         """Observe several values: sorting them once takes a third of the time."""
         ordered, counts, done = sorted(values), self.counts, 0
         for bucket, bound in enumerate(self._bounds):
