@@ -191,7 +191,7 @@ def test_autoscalers_and_monitors_name_what_is_there() -> None:
 
 
 def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
-    """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a
+    """With no worker there is no metric: HybridRunnerNoWorker could not tell an idle fleet from a
     lost one.
     """
     assert [

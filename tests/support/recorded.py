@@ -61,7 +61,7 @@ def ids(span: ReadableSpan) -> tuple[int, int]:
     return span.context.trace_id, span.context.span_id
 
 
-def told(of: ReadableSpan | Event) -> dict[str, Any]:
+def attributes_of(of: ReadableSpan | Event) -> dict[str, Any]:
     """The attributes of a span or an event."""
     return dict(of.attributes or {})
 

@@ -19,7 +19,7 @@ from opentelemetry.instrumentation.utils import suppress_instrumentation
 from hybrid_runner import JobCancelled, JobFailed
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support import inside
-from tests.support.recorded import RecordedSpans, ids, told, traces
+from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import TRACEPARENT, tasks
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
@@ -59,7 +59,7 @@ async def test_many_at_once_join_the_callers_trace_or_start_one_each(
         span.get_span_context().trace_id
     ] * 2
     assert [
-        told(p)["messaging.batch.message_count"] for p in recorded.named("publish default")
+        attributes_of(p)["messaging.batch.message_count"] for p in recorded.named("publish default")
     ] == [
         2,
         2,

@@ -16,7 +16,7 @@ from opentelemetry.trace import StatusCode
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.tracing.spans import LONGEST, RunSpan, readable
 from tests.support import inside
-from tests.support.recorded import RecordedSpans, recording, told
+from tests.support.recorded import RecordedSpans, attributes_of, recording
 from tests.support.traced import tasks
 from tests.support.waiting import until
 from tests.support.working import outcome, working
@@ -87,7 +87,7 @@ async def test_ids_that_nobody_gives_out_are_drawn_as_well(
         )
         await worker.settled(1)
         await worker.idle()
-    assert told(recorded.one("job rest"))["messaging.message.id"] == "-5"
+    assert attributes_of(recorded.one("job rest"))["messaging.message.id"] == "-5"
     assert len(recorded.named("run rest")) == 3
 
 

@@ -1,4 +1,4 @@
-"""How figures are counted, added up, sent and written."""
+"""How metric values are counted, merged, sent and written."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Taker:
         self.taken = asyncio.Event()
 
     def ran(self) -> int:
-        """How many runs it was told of."""
+        """The number of runs that were exported."""
         metric = self.metrics.get(table.RUN_DURATION.name)
         return 0 if metric is None else sum(point.count for point in metric.histogram.data_points)
 

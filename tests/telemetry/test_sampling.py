@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.sampling import (
 from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.tracing.trace_ids import low_half
-from tests.support.recorded import recording, told, traces
+from tests.support.recorded import attributes_of, recording, traces
 from tests.support.traced import TRACE, TRACEPARENT, tasks
 from tests.support.waiting import until_fetched
 from tests.support.working import working
@@ -75,7 +75,8 @@ async def test_the_decision_is_made_once_and_kept_over_all_attempts(
             await worker.idle()
         sampled = {job for [job] in rows if low_half(job) < 2**63}
         assert {
-            int(str(told(root)["messaging.message.id"])) for root in recorded.named("job rest")
+            int(str(attributes_of(root)["messaging.message.id"]))
+            for root in recorded.named("job rest")
         } == sampled
         assert 8 <= len(sampled) <= 12
         assert len(recorded.named("run rest")) == 3 * len(sampled)

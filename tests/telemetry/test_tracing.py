@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support import inside
-from tests.support.recorded import RecordedSpans, ids, told, traces
+from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
 from tests.support.waiting import at_least, equals, until, until_fetched
 from tests.support.working import outcome, working
@@ -46,15 +46,18 @@ async def test_a_job_that_was_inserted_by_sql_is_recorded_from_its_creation_to_i
     assert root.parent.span_id == PARENT
     assert recorded.children(root) == ["wait default", "run note"]
     assert (root.status.status_code, run.kind) == (StatusCode.OK, SpanKind.CONSUMER)
-    assert told(run)["noted"] is True
-    assert told(run)["messaging.message.id"] == str(job)
-    assert (told(run)["hybrid_runner.outcome"], told(run)["messaging.operation.type"]) == (
+    assert attributes_of(run)["noted"] is True
+    assert attributes_of(run)["messaging.message.id"] == str(job)
+    assert (
+        attributes_of(run)["hybrid_runner.outcome"],
+        attributes_of(run)["messaging.operation.type"],
+    ) == (
         "completed",
         "process",
     )
     [end] = root.events
     assert end.name == "terminal"
-    assert told(end)["hybrid_runner.state"] == "completed"
+    assert attributes_of(end)["hybrid_runner.state"] == "completed"
 
 
 async def test_a_claim_is_a_span_of_its_own_linked_to_its_jobs_and_back(
@@ -72,8 +75,8 @@ async def test_a_claim_is_a_span_of_its_own_linked_to_its_jobs_and_back(
         recorded.named("job note"),
     )
     assert claim.parent is None
-    assert told(claim)["messaging.batch.message_count"] == 3
-    assert told(claim)["hybrid_runner.way"] == "sweep"
+    assert attributes_of(claim)["messaging.batch.message_count"] == 3
+    assert attributes_of(claim)["hybrid_runner.way"] == "sweep"
     assert {(link.context.trace_id, link.context.span_id) for link in claim.links} == {
         ids(root) for root in roots
     }
@@ -82,9 +85,12 @@ async def test_a_claim_is_a_span_of_its_own_linked_to_its_jobs_and_back(
             ids(claim)
         ]
         [event] = wait.events
-        assert (event.name, told(event)["hybrid_runner.worker.id"]) == ("claimed", "worker-7")
-        assert told(event)["hybrid_runner.way"] == "sweep"
-        assert told(event)["hybrid_runner.claim"] > 0
+        assert (event.name, attributes_of(event)["hybrid_runner.worker.id"]) == (
+            "claimed",
+            "worker-7",
+        )
+        assert attributes_of(event)["hybrid_runner.way"] == "sweep"
+        assert attributes_of(event)["hybrid_runner.claim"] > 0
     assert len(traces([*roots, claim])) == 4
 
 
@@ -109,12 +115,15 @@ async def test_all_attempts_are_in_one_trace_with_what_delayed_them(
     assert root.parent is not None
     assert root.parent.span_id == ids(publish)[1]
     assert publish.kind is SpanKind.PRODUCER
-    assert told(publish)["messaging.message.id"] == told(root)["messaging.message.id"]
+    assert (
+        attributes_of(publish)["messaging.message.id"]
+        == attributes_of(root)["messaging.message.id"]
+    )
     for span, why in ((snooze, "snooze"), (retry, "retry")):
-        assert told(span)["hybrid_runner.delay.why"] == why
+        assert attributes_of(span)["hybrid_runner.delay.why"] == why
         assert span.start_time is not None
         assert span.end_time == span.start_time + 10_000_000
-    assert "not yet" in str(told(retry)["hybrid_runner.reason"])
+    assert "not yet" in str(attributes_of(retry)["hybrid_runner.reason"])
 
 
 async def test_a_job_without_a_trace_has_one_of_its_own_over_all_its_attempts(
@@ -157,12 +166,12 @@ async def test_how_a_job_ended_is_an_event_and_a_status(
         await outcome(app, kind)
     root, run = recorded.one(f"job {kind}"), recorded.one(f"run {kind}")
     assert (root.status.status_code, root.status.description) == (status, said)
-    assert told(root.events[0])["hybrid_runner.state"] == state
-    assert told(run)["hybrid_runner.outcome"] == state
+    assert attributes_of(root.events[0])["hybrid_runner.state"] == state
+    assert attributes_of(run)["hybrid_runner.outcome"] == state
     if kind == "raise":
-        assert told(run)["error.type"] == "ValueError"
+        assert attributes_of(run)["error.type"] == "ValueError"
         [event] = run.events
-        assert "no such thing" in str(told(event)["exception.stacktrace"])
+        assert "no such thing" in str(attributes_of(event)["exception.stacktrace"])
 
 
 async def test_a_job_that_is_cancelled_while_it_waits_is_recorded_too_and_once(
@@ -186,8 +195,8 @@ async def test_a_job_that_is_cancelled_while_it_waits_is_recorded_too_and_once(
             equals(0),
         )
     root = recorded.one("job note")
-    assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
-    assert "a change of mind" in str(told(root)["hybrid_runner.reason"])
+    assert attributes_of(root.events[0])["hybrid_runner.state"] == "cancelled"
+    assert "a change of mind" in str(attributes_of(root)["hybrid_runner.reason"])
     assert recorded.children(root) == []  # it was never due
 
 
@@ -214,8 +223,8 @@ async def test_a_job_that_is_cancelled_while_it_runs_says_why(
         await worker.settled(1)
         await worker.idle()
     root = recorded.one("job hold")
-    assert told(root.events[0])["hybrid_runner.state"] == "cancelled"
-    assert told(root)["hybrid_runner.reason"] == "Cancel: a change of mind"
+    assert attributes_of(root.events[0])["hybrid_runner.state"] == "cancelled"
+    assert attributes_of(root)["hybrid_runner.reason"] == "Cancel: a change of mind"
 
 
 async def test_a_worker_without_tracing_leaves_unreported_ends_to_others_for_a_minute(
@@ -289,10 +298,10 @@ async def test_a_job_of_a_dead_worker_goes_on_in_its_trace_and_says_why(
         await until(lambda: len(recorded.named("job note")), at_least(2))
         await worker.idle()
     completed, failed = sorted(
-        recorded.named("job note"), key=lambda root: str(told(root)["hybrid_runner.state"])
+        recorded.named("job note"), key=lambda root: str(attributes_of(root)["hybrid_runner.state"])
     )
-    assert (ids(completed)[0], told(failed)["hybrid_runner.rescued"]) == (TRACE, True)
+    assert (ids(completed)[0], attributes_of(failed)["hybrid_runner.rescued"]) == (TRACE, True)
     assert recorded.children(completed) == ["delay note", "wait default", "run note"]
-    assert told(recorded.one("delay note"))["hybrid_runner.delay.why"] == "rescue"
+    assert attributes_of(recorded.one("delay note"))["hybrid_runner.delay.why"] == "rescue"
     assert recorded.children(failed) == []
     assert "long gone" in (failed.status.description or "")

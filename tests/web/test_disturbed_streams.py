@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_runner.storage.connections import connections
 from hybrid_runner.storage.connections.connections import Connection, connect
-from hybrid_runner.web import database as questions
+from hybrid_runner.web import database as database_module
 from hybrid_runner.web.stream import events, job_stream, new_jobs, reader
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
@@ -88,7 +88,7 @@ async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(
 ) -> None:
     """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
     monkeypatch.setattr(job_stream, "_READER_CHECK", 0.001)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
@@ -279,11 +279,11 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(
 ) -> None:
     """Whoever waits behind others waits no longer than they."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 0.5)
+    monkeypatch.setattr(database_module, "PATIENCE", 0.5)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         assert await asyncio.gather(*(status_of(client, "/jobs/1") for _ in range(3))) == [503] * 3
-        monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+        monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
         proxy.thaw()
         assert await status_of(client, "/jobs/1") == 404
 
@@ -294,10 +294,10 @@ async def test_only_so_many_wait_for_an_answer(
 ) -> None:
     """A few while nothing is answered; many never."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "FEW", few)
-    monkeypatch.setattr(questions, "MOST_WAITING", most)
-    monkeypatch.setattr(questions, "SLOW", slow)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+    monkeypatch.setattr(database_module, "MOST_WAITING_WHILE_SLOW", few)
+    monkeypatch.setattr(database_module, "MOST_WAITING", most)
+    monkeypatch.setattr(database_module, "SLOW", slow)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         asked = [asyncio.create_task(status_of(client, "/jobs/1")) for _ in range(3)]

@@ -42,7 +42,7 @@ def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are never told that somebody reads."""
+    """Workers never hear that somebody reads."""
     monkeypatch.setattr(change_feed.ChangeFeed, "lit", False)
 
 
@@ -149,7 +149,7 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
 
 @pytest.mark.usefixtures("untold")
 async def test_what_nobody_said_is_found_by_a_later_look(dsn: str, database: Connection) -> None:
-    """B13: a lost message; a worker that was never told; an UPDATE by hand."""
+    """B13: a lost message; a worker that never heard of readers; an UPDATE by hand."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, _):
         job = await database.fetchval(INSERT, "steps", "default")
@@ -247,7 +247,7 @@ async def test_nothing_is_published_while_nobody_reads(
     steps = Stepwise(dsn)
     async with (
         listening(dsn, messages.CHANGES) as said,
-        listening(dsn, messages.READERS) as lit,
+        listening(dsn, messages.READERS) as announced,
         served(steps.app) as (client, worker),
     ):
         for turn in (1, 2):
@@ -260,7 +260,7 @@ async def test_nothing_is_published_while_nobody_reads(
             steps.say(None)
             await worker.settled(turn * 21)
             assert await said.so_far() == []
-            assert await lit.so_far() == []
+            assert await announced.so_far() == []
             assert await database.fetchval(READERS) == 0
             assert await database.fetchval(OF_THE_STREAM) == 1, "the worker's own listener"
             if turn == 1:
@@ -278,7 +278,7 @@ async def test_nothing_is_published_while_nobody_reads(
                 await until_fetched(database, OF_THE_STREAM, 1)
                 await until(lambda: not inside.knows_of_readers(worker))
                 await said.so_far()
-                await lit.so_far()
+                await announced.so_far()
                 inside.set_settled(worker, completed=21)
 
 

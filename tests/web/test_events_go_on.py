@@ -53,7 +53,7 @@ async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_j
 
 
 async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A9 B13: it is told that the database is away, and once it is back where the job stands;
+    """A9 B13: a reader is told that the database is away, and once it is back where the job stands;
     health never waits for it.
     """
     monkeypatch.setattr(job_stream, "_LONGEST_OUTAGE_PAUSE", 0.1)

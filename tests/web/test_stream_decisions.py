@@ -161,7 +161,7 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "covers"),
+    ("subscription", "covers"),
     [
         (Subscription(), True),
         (Subscription(queue="images"), True),
@@ -173,5 +173,7 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
         (Subscription(7), False),
     ],
 )
-def test_a_wish_covers_its_queue_and_its_kind(subscription: Subscription, covers: bool) -> None:
+def test_a_subscription_covers_its_queue_and_its_kind(
+    subscription: Subscription, covers: bool
+) -> None:
     assert subscription.covers("images", "thumb") is covers

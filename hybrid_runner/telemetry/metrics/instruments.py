@@ -250,9 +250,7 @@ SETTLE_DURATION = _histogram(
     "A10",
     FAST,
 )
-SETTLE_BATCH = _histogram(
-    "settle_batch_jobs", "{job}", (), "Outcomes that were written at a time.", "A10", SIZES
-)
+SETTLE_BATCH = _histogram("settle_batch_jobs", "{job}", (), "Outcomes of one batch.", "A10", SIZES)
 PENDING_SETTLEMENTS = _gauge(
     "pending_settlements", "{job}", (), "Outcomes that Postgres does not have yet.", "A10"
 )
@@ -260,7 +258,7 @@ STALE_SETTLES = _counter(
     "stale_settles",
     "{job}",
     ("queue",),
-    "Outcomes that came too late: somebody else had the job by then.",
+    "Outcomes that came too late: another claim had the job by then.",
     "A4",
 )
 

@@ -25,7 +25,7 @@ Send = Callable[[Batch], bool]
 """Returns whether the exporter took the batch; raises if a span of it can never be sent."""
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of one request. Collectors refuse more than 20 MiB, unless told otherwise."""
+"""Bytes of one request. Collectors refuse more than 20 MiB by default."""
 
 
 def sender_for(exporter: SpanExporter, resource: Resource) -> Send:

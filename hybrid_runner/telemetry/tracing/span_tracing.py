@@ -232,8 +232,8 @@ class SpanTracing(Tracing):
 
     def _send_batch(
         self,
-        word: str,
-        word_type: str,
+        operation: str,
+        operation_type: str,
         queue: str,
         sampled: Sequence[Claim],
         count: int,
@@ -244,8 +244,8 @@ class SpanTracing(Tracing):
     ) -> None:
         attributes: dict[str, Value] = {
             "messaging.system": "hybrid_runner",
-            "messaging.operation.name": word,
-            "messaging.operation.type": word_type,
+            "messaging.operation.name": operation,
+            "messaging.operation.type": operation_type,
             "messaging.destination.name": queue,
             "messaging.batch.message_count": count,
         }
@@ -256,7 +256,7 @@ class SpanTracing(Tracing):
         ]
         self._send(
             RecordedSpan(
-                f"{word} {queue}",
+                f"{operation} {queue}",
                 SpanKind.CLIENT,
                 *ids,
                 None,

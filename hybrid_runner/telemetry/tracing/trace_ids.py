@@ -69,8 +69,8 @@ def own_trace_id(claim: Claim) -> int:
     """The id of a job's own trace. Its low half is computed from the job's id and alone decides
     about sampling.
     """
-    born = claim.run_at if claim.created_at is None else claim.created_at
-    return (_hash(_PAIR.pack(round(born.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(
+    created = claim.run_at if claim.created_at is None else claim.created_at
+    return (_hash(_PAIR.pack(round(created.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(
         claim.id
     )
 

@@ -150,9 +150,7 @@ def _can_be_written(value: object) -> bool:
 def _text(body: object) -> bytes:
     try:
         return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
-    except (
-        TypeError
-    ):  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
+    except TypeError:  # numbers beyond 64 bits, or nested too deep for orjson: written by SQL
         return json.dumps(body, default=_other, allow_nan=False).encode()
 
 
