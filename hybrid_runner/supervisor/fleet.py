@@ -25,7 +25,7 @@ _END_AT_ONCE = timedelta(seconds=5)
 
 
 class Fleet:
-    """Starts the processes, keeps them alive, and ends when all of them have."""
+    """Starts the processes, restarts those that die, and ends when all have ended."""
 
     def __init__(self, size: int, worker_id: str | None, grace: timedelta) -> None:
         self._grace = grace

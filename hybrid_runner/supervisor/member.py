@@ -26,7 +26,7 @@ log = logging.getLogger("hybrid_runner.supervisor")
 
 
 class Member:
-    """Keeps one process alive until a stop was asked for."""
+    """Keeps one process running until a stop is asked for."""
 
     def __init__(
         self,

@@ -101,9 +101,9 @@ async def journey(folder: Path) -> Journey:
         connection = await connect(server.dsn)
         await migrate(connection)
         with jaegers.started() as jaeger, collectors.started(jaeger.grpc_endpoint) as collector:
-            journey = await travelled(server.dsn, connection, folder, collector.endpoint, jaeger)
+            result = await travelled(server.dsn, connection, folder, collector.endpoint, jaeger)
         await connection.close()
-        return journey
+        return result
     finally:
         server.close()
 

@@ -49,7 +49,7 @@ class HistogramSeries:
         self.sum += value
 
     def add_all(self, values: Iterable[float]) -> None:
-        """Observe several values: sorting them once takes a third of the time."""
+        """Add several values: sorting them once takes a third of the time."""
         ordered, counts, done = sorted(values), self.counts, 0
         for bucket, bound in enumerate(self._bounds):
             if done == len(ordered):

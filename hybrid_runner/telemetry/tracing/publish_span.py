@@ -66,7 +66,7 @@ def current_traceparent() -> str | None:
     return _traceparent(trace.get_current_span().get_span_context())
 
 
-def context_of(traceparent: str | None) -> Context:
+def context_with_trace(traceparent: str | None) -> Context:
     """A context in which this trace is the current one, for code that runs in another process."""
     variables, context = copy_context(), parse(traceparent)
     if context is not None:

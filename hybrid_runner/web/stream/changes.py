@@ -25,7 +25,7 @@ _PROOF = 2.0
 
 
 class ChangeListener:
-    """`run` it for as long as somebody reads."""
+    """Runs for as long as somebody reads: `run` is a task of the stream."""
 
     def __init__(
         self,
