@@ -1,4 +1,4 @@
-"""A worker: started, running, shut down."""
+"""A worker: how it is started and stopped, and what can be asked of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Worker:
 
     @property
     def id(self) -> str:
-        """Under which the others know it; a new one, should they believe it dead."""
+        """The id in the table of workers. It changes if other workers declared this one dead."""
         return self._identity.id
 
     async def start(self) -> None:
@@ -87,7 +87,7 @@ class Worker:
         tell_start(self.id, self._slots, registry, settings.work.thread_slots)
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Shut down within the grace and a moment: see `shutdown.py`."""
+        """Stop within the grace and a few seconds: see `shutdown.py`."""
         if self._stopping:
             return
         self._stopping = True
@@ -122,13 +122,13 @@ class Worker:
         )
 
     async def hearing(self) -> None:
-        """Wait until rings arrive."""
+        """Wait until the listener is connected and hears rings."""
         await self._station.listener.until_hearing()
 
     async def settled(self, count: int) -> None:
-        """Wait until so many jobs have ended here, in whatever state."""
+        """Wait until so many jobs have ended in this worker, in any final state."""
         await self._reports.job_counts.until_ended(count)
 
     async def idle(self) -> None:
-        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        """Wait until there is no reason to look, nothing runs and all outcomes are written."""
         await self._station.idle()

@@ -58,7 +58,7 @@ def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None
     """How long a worker waits for what a dead network swallowed, while it runs and when it
     stops.
     """
-    monkeypatch.setattr(reactions, "_SWALLOWED", seconds)
+    monkeypatch.setattr(reactions, "_ANSWER_LOST", seconds)
     monkeypatch.setattr(shutdown, "OVERRUN", seconds)
 
 

@@ -1,4 +1,4 @@
-"""One worker at one moment, read off its parts."""
+"""Reads a worker's status off its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def snapshot(
     ended_loops: Sequence[str],
     figures: MetricValues,
 ) -> WorkerStatus:
-    """From any thread: nothing here waits."""
+    """The status now. May be called from any thread."""
     membership, listener, executor, settler = (
         station.membership,
         station.listener,
