@@ -12,6 +12,7 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import Keep
 from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.setup import is_watched
 from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.tracing.current import hushed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
@@ -45,7 +46,7 @@ class Worker:
         self._identity = Identity(worker_id, settings.work.lease)
         self._tasks = Tasks(lambda: self.id)
         counters = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
-        self._reports = Reports(JobCounts(), counters, JobLog())
+        self._reports = Reports(JobCounts(), counters, JobLog(show_first=is_watched()))
         self._stopping = False
 
     @property

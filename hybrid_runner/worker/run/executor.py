@@ -266,7 +266,7 @@ class Executor:
             attempt.slots.release()
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
             log.warning(
-                "the attempt has ended, but its thread goes on: its slot stays taken until the thread returns",
+                "the attempt has ended, its thread goes on: the slot stays taken until it returns",
                 extra=log_event("job.thread_goes_on"),
             )
             surviving_thread.add_done_callback(lambda _: attempt.slots.release())
