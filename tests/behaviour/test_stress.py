@@ -58,7 +58,8 @@ UNFINISHED = (
 )
 WAITED = """
 SELECT a.started_at - s.startable AS waited
-FROM hybrid_runner.archive AS a JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (id, startable) ON a.id = s.id
+FROM hybrid_runner.archive AS a
+JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (id, startable) ON a.id = s.id
 WHERE a.state = 'completed'
 """
 

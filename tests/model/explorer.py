@@ -207,7 +207,7 @@ class Explorer:
     # --- what is the same
 
     def _scene(self, scene: Scene) -> int:
-        """Without anybody who reads the bell, it does not matter how it stands."""
+        """If nobody reads the bell, its state does not matter."""
         if not self._reads_bells and (
             scene.bell is Bell.RUN_OUT or not any(phase is Phase.NEW for phase, _ in scene.jobs)
         ):
@@ -238,7 +238,7 @@ class Explorer:
         )
         return self._scene(before._replace(jobs=tuple(sorted(jobs))))
 
-    # --- what is told of it
+    # --- the report
 
     def _story(self, worlds: list[World], came_from: list[int], place: int) -> list[str]:
         if place < 0:

@@ -41,7 +41,7 @@ Open = Callable[[], Awaitable[Connection]]
 # --- one worker
 
 
-async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_its_listener_holds_the_lock(
+async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_holds_the_lock(
     dsn: str, database: Connection
 ) -> None:
     async with working(Handlers(dsn).app) as worker:

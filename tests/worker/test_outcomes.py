@@ -214,7 +214,8 @@ async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         job_id = await database.fetchval(
-            """INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('add', '{"left": "one"}') RETURNING id"""
+            "INSERT INTO hybrid_runner.jobs (kind, payload)"
+            """ VALUES ('add', '{"left": "one"}') RETURNING id"""
         )
         await worker.settled(1)
         job = await app.get(job_id)

@@ -4,7 +4,6 @@ waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -160,7 +159,8 @@ def test_plain_results_are_not_looked_at() -> None:
     ):
         kind = kind_returning(annotation)
         assert kind.result is None or type(result) in kind.fitting
-    checked: Callable[[Any], bool] = lambda result: (
-        type(result) not in kind_returning(list[int]).fitting
-    )
+
+    def checked(result: object) -> bool:
+        return type(result) not in kind_returning(list[int]).fitting
+
     assert checked([1])

@@ -17,7 +17,7 @@ def snapshot(
     *,
     stopping: bool,
     ended_loops: Sequence[str],
-    figures: MetricValues,
+    metrics: MetricValues,
 ) -> WorkerStatus:
     """The status now. May be called from any thread."""
     membership, listener, executor, settler = (
@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**figures, **depths.figures()},
+        figures={**metrics, **depths.values()},
     )
 
 
