@@ -20,8 +20,7 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 class DutyRunner:
     """Does duties one after another, and each held one in a loop of its own. What fails is tried
-    again
-    when it is next given out.
+    again when it is next given out.
     """
 
     def __init__(self, dsn: str, duties: Sequence[Duty]) -> None:

@@ -20,8 +20,7 @@ RENEWAL = 1 / 3
 """How often the holder renews its hold, as a part of the duty's period."""
 VALIDITY = 5 / 6
 """How long a renewal is valid for the holder, as a part of the duty's period. The rest covers
-delays
-and differing clocks, so that no two workers take themselves for the holder.
+delays and differing clocks, so that no two workers take themselves for the holder.
 """
 REST = 20
 """After a run the holder pauses for this many times what the run took: a bloated table is not read

@@ -137,8 +137,8 @@ class Rescuer:
 def _died(orphan: OrphanedJob) -> Raised:
     return Raised(
         "WorkerLost",
-        f"worker {orphan.worker_id} is gone: it died, or nothing was heard of it for longer than its"
-        " lease",
+        f"worker {orphan.worker_id} is gone: it died, or nothing was heard of it"
+        " for longer than its lease",
     )
 
 

@@ -18,8 +18,7 @@ class EndReporter:
     """Each end is reported at least once: its row is deleted afterwards.
 
     Ends that a worker has taken are given to no other for a minute; if the worker dies before it
-    has
-    deleted them, they are reported again.
+    has deleted them, they are reported again.
     """
 
     def __init__(self, report: Callable[[Sequence[CancelledInQueue]], None] | None) -> None:

@@ -3,8 +3,7 @@ again by itself.
 
 The 15 s are the arithmetic of
 `test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds`; on a busy machine each
-test
-waits for longer, and what it waits for is the page.
+test waits for longer, and what it waits for is the page.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 workers do.
 
 A wake-up that is lost once shows: after each series of inserts there is silence, so nobody else
-would find the job by chance, and
-both the fallback poll and (but for the test of a death) the heartbeat are minutes away.
+would find the job by chance, and both the fallback poll and (but for the test of a death) the
+heartbeat are minutes away.
 """
 
 from __future__ import annotations

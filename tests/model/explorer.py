@@ -2,13 +2,12 @@
 run out and what else may happen.
 
 A world is bad when a committed job waits, a live worker has a free slot, and nothing that comes by
-itself leads to a claim: no
-ring that was raised, no pause that ends, no wait for transactions that have ended. The fallback
-poll does not count.
+itself leads to a claim: no ring that was raised, no pause that ends, no wait for transactions that
+have ended. The fallback poll does not count.
 
 What keeps it fast: workers, and what they share, are small numbers; a worker's moves are worked out
-once for each scene; worlds
-that differ only in who is who are one; a world in which no job is left to lose is not followed.
+once for each scene; worlds that differ only in who is who are one; a world in which no job is left
+to lose is not followed.
 """
 
 from __future__ import annotations

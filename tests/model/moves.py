@@ -2,8 +2,7 @@
 does itself.
 
 A worker's transitions are those that run in production. What they ask for is performed here, one
-write or read of what is shared
-at a time, and answered.
+write or read of what is shared at a time, and answered.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 says how to use it.
 
 Each process has a Postgres of its own. What is made once and takes long to make is for one process:
-the tests that share it are
-a group. What wants the machine for itself is marked `alone`, and runs when everything else has
-ended.
+the tests that share it are a group. What wants the machine for itself is marked `alone`, and runs
+when everything else has ended.
 
 Not xdist's own groups: they are a suffix of a test's id, which pytest has not let others change
 since 9.2.

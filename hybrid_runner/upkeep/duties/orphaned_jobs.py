@@ -11,8 +11,7 @@ from hybrid_runner.upkeep.rescuer import Rescuer
 
 class RescueOrphanedJobs(Duty):
     """The worker that declares another one dead rescues its jobs at once. This duty finds jobs
-    whose
-    worker was never declared dead.
+    whose worker was never declared dead.
     """
 
     name = "orphaned_jobs"

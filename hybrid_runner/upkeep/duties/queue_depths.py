@@ -30,8 +30,7 @@ class QueueDepths(Duty):
 
     def values(self) -> MetricValues:
         """The values that this worker exports; none while another one holds the duty. May be called
-        from
-        any thread.
+        from any thread.
         """
         values = self._values
         return values if time.monotonic() < self.held_until else {}

@@ -1,6 +1,5 @@
 """A worker's row in the table of workers, and the heartbeat that keeps it alive. Runs in the
-worker's
-loop.
+worker's loop.
 
 In the heartbeat's thread (`heartbeat.py`) run `beats.py`, `upkeep_loop.py` and `watchdog.py`; they
 call into the worker's loop through `worker_loop.py` alone.
@@ -67,8 +66,7 @@ class Membership:
 
     async def register(self) -> None:
         """Write the worker's row. Jobs of an earlier worker with this id are rescued after the
-        first
-        heartbeat.
+        first heartbeat.
         """
         await self._register(self._connections.settles, self._identity.id)
 

@@ -75,8 +75,7 @@ class ClaimPort(Protocol):
 
 class BellSession(Protocol):
     """The listener's connection. Doorbells are moved there, so that the lock that says "asleep"
-    ends
-    when rings no longer arrive.
+    ends when rings no longer arrive.
     """
 
     hearing: bool

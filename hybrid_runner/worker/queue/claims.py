@@ -76,8 +76,7 @@ class Claims:
         """Release jobs that Postgres shows as running here and that do not.
 
         Needed after a claim whose answer was lost, and on every new connection: after a failover
-        the
-        server may not know an outcome that the old one took. Never call it beside a claim.
+        the server may not know an outcome that the old one took. Never call it beside a claim.
         """
         is_new = self._connection.session != self._generation
         if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):

@@ -42,8 +42,7 @@ class Members:
 
     def add(self, worker_id: str) -> None:
         """A worker that has just come: the next heartbeat brings its kinds. Ignores this worker
-        itself,
-        whose messages come back to it.
+        itself, whose messages come back to it.
         """
         if worker_id != self._identity.id:
             self._last_came_at = time.monotonic()

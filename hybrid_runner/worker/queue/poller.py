@@ -1,6 +1,5 @@
 """The fallback poll of one queue: seldom while rings arrive, often while they cannot, and less
-often
-with each empty poll (A2, A3).
+often with each empty poll (A2, A3).
 """
 
 from __future__ import annotations

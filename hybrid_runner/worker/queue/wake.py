@@ -1,6 +1,5 @@
 """One flag for each queue, with the strongest reason to look. The flag is lowered before the look,
-so
-that a ring during the look is kept.
+so that a ring during the look is kept.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ PAUSE = 0.04
 """Seconds between two rounds of messages: changes in between are sent together."""
 MOST_IDS = 380
 """Ids in one message, which may have 8000 bytes: an id has 19 digits at most. A round has one
-message
-for each queue and kind.
+message for each queue and kind.
 """
 
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]

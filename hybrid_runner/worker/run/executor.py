@@ -1,6 +1,5 @@
 """Runs claimed jobs, each in a task: decode the payload, call the handler, name the outcome, hand
-it
-to the settler.
+it to the settler.
 """
 
 from __future__ import annotations

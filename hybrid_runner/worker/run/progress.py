@@ -19,8 +19,7 @@ log = logging.getLogger("hybrid_runner.worker")
 @types.coroutine
 def stored_elsewhere() -> Generator[Any, None, None]:
     """What `Job.progress` returns outside the loop: awaiting it returns at once, and not awaiting
-    it
-    causes no warning.
+    it causes no warning.
     """
     yield from ()
 
