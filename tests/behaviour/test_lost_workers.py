@@ -236,7 +236,7 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
 
 
 async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: Connection) -> None:
-    """They are claimed, and their time-outs count from when they run."""
+    """Such jobs are claimed, and their time-outs count from when they run."""
     settings = {
         "HYBRID_RUNNER_PROCESS_SLOTS": "1",
         "HYBRID_RUNNER_OVERTIME": "300ms",

@@ -196,7 +196,7 @@ async def test_no_job_is_left_behind_by_workers_that_wake_fill_up_and_fall_aslee
 async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most(
     dsn: str, database: Connection, seed: int
 ) -> None:
-    """Those that it was running are for the rescue."""
+    """The jobs that it was running are left to the rescue."""
     chance = random.Random(seed)
     settings = SETTINGS | {"heartbeat": "1s"}
     # the process alone is ever awake: it holds the mute, and the others sleep under it

@@ -84,7 +84,7 @@ class Span:
     status: str
     status_message: str
     resource: Attributes
-    """Of the process that sent it, `service.name` too."""
+    """Attributes of the process that sent it, `service.name` among them."""
 
 
 @dataclass(frozen=True)

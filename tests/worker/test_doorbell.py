@@ -127,7 +127,7 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
 
 
 async def mute(database: Connection, milliseconds: int) -> None:
-    """As a worker would that nobody knows."""
+    """Mute the bell as an unknown worker would."""
     await database.execute(
         "SELECT setval(doorbell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
         "FROM hybrid_runner.queues WHERE name = 'default'",

@@ -210,7 +210,7 @@ def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(
 
 
 def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFixture) -> None:
-    """So that whatever collects errors from the log gets its type and its stack."""
+    """Tools that collect errors from the log need the exception's type and stack."""
     error = ValueError("no such thing")
     job_log = JobLog()
     settle(job_log, failed()._replace(exception=error), failed())
@@ -218,7 +218,7 @@ def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFi
 
 
 def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
-    """Not since the first job of it ended: one job in 0.0 s is no rate."""
+    """Counted from the last summary, not from the first job: one job in 0.0 s is no rate."""
     job_log = JobLog()
     job_log.since -= 7
     settle(job_log, completed())

@@ -16,7 +16,7 @@ from tests.support import inside
 
 
 class PooledEar:
-    """As behind a pooler that nobody recognised: LISTEN succeeds and nothing ever arrives."""
+    """A connection behind an unrecognised pooler: LISTEN succeeds and nothing ever arrives."""
 
     pooled = False
 

@@ -67,7 +67,7 @@ async def test_a_process_that_dies_fails_its_attempt_alone(dsn: str) -> None:
 
 
 async def test_a_process_that_died_while_it_had_nothing_to_do_costs_no_attempt(dsn: str) -> None:
-    """As when the kernel was short of memory."""
+    """The kernel does that when it is short of memory."""
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         await outcome(app, "add_in_process", {"left": 1, "right": 1})

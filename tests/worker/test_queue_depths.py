@@ -197,7 +197,7 @@ async def held_again(database: Connection, times: int) -> None:
 async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_works(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, tries: list[float]
 ) -> None:
-    """It may have walked a bloated table until its time-out."""
+    """The measurement may have read a bloated table until its time-out."""
     monkeypatch.setattr(held_duty, "REST", 1e9)
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with given_to_us(dsn, database) as (depths, ours):

@@ -148,7 +148,7 @@ async def test_a_handler_cannot_complete_its_job_with_a_result_that_does_not_fit
 
 
 def test_plain_results_are_not_looked_at() -> None:
-    """Nor is anything where nothing was promised."""
+    """Without an annotation no result is checked."""
     for annotation, result in (
         (int, 3),
         (dict[str, Any], {"a": 1}),
