@@ -92,10 +92,9 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
 
 
 async def until_asleep(database: Connection, *workers: Worker, kinds_differ: bool = False) -> None:
-    """Wait until all of them sleep, with the bell open, each with its lock, and each knowing whether
-    the kinds differ.
+    """Wait until all of them sleep, with the bell open and a lock for each.
 
-    They must know each other: a worker that is not yet known makes the kinds differ for a moment.
+    They must know each other: a worker that is not known yet makes the kinds differ for a moment.
     """
     ids = {worker.id for worker in workers}
     for worker in workers:
