@@ -88,7 +88,7 @@ class Settler:
         self._none.set()
         self._outage = Outage("settling")
         self._in_flight: list[Settlement] = []
-        self._set_aside: list[Settlement] = []  # their rows are locked by somebody
+        self._set_aside: list[Settlement] = []  # their rows are locked
         self._look_again = False
         self._gathering = gathering
         self._is_enough = asyncio.Event()
@@ -206,7 +206,7 @@ class Settler:
         if requeues:
             put_back, left = _partition(requeues, await self._outcomes.requeue(requeues))
             self._tell(put_back, [], began)
-            # Not put back: stale, or somebody asked for its cancelling.
+            # Not put back: stale, or somebody asked to cancel it.
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
             batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
@@ -249,7 +249,7 @@ class Settler:
             await self._outage.pause(failure)
             return batch
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
-        if not aside:  # given back meanwhile
+        if not aside:  # all have come free meanwhile
             return batch
         log.warning(
             "%d of %d outcomes wait: %s",

@@ -119,7 +119,7 @@ class Worker:
             self._reports.job_counts,
             stopping=self._stopping,
             ended_loops=self._tasks.ended,
-            metrics=self._reports.counters.figures(),
+            metric_values=self._reports.counters.figures(),
         )
 
     async def hearing(self) -> None:

@@ -179,7 +179,7 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
         ("WARNING", "note was cancelled, attempt 2 of 5"),
         ("WARNING", "note failed, attempt 2 of 5; again in 3.0 s: ValueError: no such thing"),
         ("INFO", "note is snoozed for 2.0 s"),
-        ("INFO", "note is given back, the attempt is not charged"),
+        ("INFO", "note is released, the attempt is not charged"),
     ]
     assert [record.event for record in said.records] == [  # type: ignore[attr-defined]
         "job.failed",

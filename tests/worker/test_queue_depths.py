@@ -146,8 +146,8 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
     async with given_to_us(dsn, database) as (depths, _):
         first = await until(depths.values)
         await held_again(database, 1)
-        assert depths.values() is first
-    assert depths.values() == {}
+        assert depths.metric_values() is first
+    assert depths.metric_values() == {}
     assert await database.fetchval(HOLDER) is None
 
 
@@ -213,7 +213,7 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
         )
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
-        assert (len(tries), depths.values()) == (1, {})
+        assert (len(tries), depths.metric_values()) == (1, {})
 
 
 async def test_who_cannot_measure_leaves_it_to_somebody_else(

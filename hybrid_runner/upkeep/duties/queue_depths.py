@@ -28,7 +28,7 @@ class QueueDepths(Duty):
     def __init__(self) -> None:
         self._values: MetricValues = {}
 
-    def values(self) -> MetricValues:
+    def metric_values(self) -> MetricValues:
         """The values that this worker exports; none while another one holds the duty. May be called
         from any thread.
         """

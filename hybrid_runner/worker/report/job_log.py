@@ -37,7 +37,7 @@ _ORDINARY = State.COMPLETED.value
 _QUEUE = attrgetter("claim.queue")
 _RUNS = 1000
 """A summary's percentiles are those of the last so many runs."""
-_IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "given back"}
+_IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "released"}
 """How summaries name jobs that were put back; others are named by their final state."""
 
 
@@ -206,7 +206,7 @@ def _line(settlement: Settlement) -> _Line:
                     return _Line("job.snoozed", logging.INFO, f"is snoozed for {seconds}")
                 case "release":
                     return _Line(
-                        "job.released", logging.INFO, "is given back, the attempt is not charged"
+                        "job.released", logging.INFO, "is released, the attempt is not charged"
                     )
     assert_never(settlement)
 

@@ -17,7 +17,7 @@ def snapshot(
     *,
     stopping: bool,
     ended_loops: Sequence[str],
-    metrics: MetricValues,
+    metric_values: MetricValues,
 ) -> WorkerStatus:
     """The status now. May be called from any thread."""
     membership, listener, executor, settler = (
@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**metrics, **depths.values()},
+        figures={**metric_values, **depths.metric_values()},
     )
 
 
