@@ -144,7 +144,7 @@ async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
 ) -> None:
     monkeypatch.setattr(held_duty, "REST", 1e9)
     async with given_to_us(dsn, database) as (depths, _):
-        first = await until(depths.values)
+        first = await until(depths.metric_values)
         await held_again(database, 1)
         assert depths.metric_values() is first
     assert depths.metric_values() == {}
