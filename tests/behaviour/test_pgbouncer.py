@@ -159,7 +159,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(
     pooled_dsn: str, database: Connection, file: Path
 ) -> None:
     """A2 A3: rings do not arrive through a pooler; it says so, polls, and mutes nothing."""
-    async with a_worker(pooled_dsn, file) as process:
+    async with a_worker(pooled_dsn, file, HYBRID_RUNNER_AWAKE_FROM="0.1") as process:
         await process.says("set HYBRID_RUNNER_LISTEN_DSN")
         bell = (
             "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name"
