@@ -119,6 +119,15 @@ def test_the_map_has_every_folder_and_no_other() -> None:
     assert sorted(rows) == sorted(path.relative_to(ROOT).as_posix() for path in there)
 
 
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = {name for name in re.findall(r"`([\w./]+\.(?:py|sql))`", PAGE) if "/name." not in name}
+    folders = (ROOT, ROOT / "hybrid_runner", QUERIES)
+    assert len(named) > 50
+    assert [
+        name for name in sorted(named) if not any((folder / name).is_file() for folder in folders)
+    ] == []
+
+
 def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:
     changes = re.findall(r"^\s*(\S+) --> (\S+) : (\w+)$", STATES, re.MULTILINE)
     assert {name for change in changes for name in change[:2]} == {
