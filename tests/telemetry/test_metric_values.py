@@ -104,7 +104,7 @@ def test_a_copy_does_not_change_any_more() -> None:
 def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
     """A1 A10"""
     counts = Counters(["default"], [])
-    counts.searched(
+    counts.on_look(
         LookMade(
             "default",
             "ring",
@@ -115,7 +115,7 @@ def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
             ended=1.003,
         )
     )
-    counts.searched(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
+    counts.on_look(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
     values = counts.metric_values()
     assert values[table.LOOKS.name] == {
         ("default", "ring", "found"): 1,
@@ -139,7 +139,7 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
         Requeued(claim(), timedelta(0), charged=False, why="snooze"),
         Requeued(claim(began=0.0, ended=0.0), timedelta(0), charged=False, why="release"),
     ]
-    counts.wrote(
+    counts.on_settled(
         BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75)
     )
     values = counts.metric_values()
@@ -190,7 +190,7 @@ def test_processes_add_up_as_the_table_says() -> None:
 
 def test_metrics_survive_a_message_and_another_versions_are_left_out() -> None:
     counts = Counters(["default"], [("default", "note")])
-    counts.searched(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
+    counts.on_look(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
     values = counts.metric_values()
     plain = orjson.loads(orjson.dumps(packed(values)))
     assert unpacked(plain | {"hybrid_runner_of_tomorrow": [[["q"], 1]]}) == values

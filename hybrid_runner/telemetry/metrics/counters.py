@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never, get_args
 
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry.metrics import instruments as table
@@ -16,8 +16,8 @@ from hybrid_runner.telemetry.metrics.values import Labels, MetricValues
 _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
 
 
-class Counters:
-    """Written in the worker's loop, `rescued` in the heartbeat's thread; read from any thread.
+class Counters(Observer):
+    """Written in the worker's loop, `on_rescued` in the heartbeat's thread; read from any thread.
 
     Series whose labels are known at the start begin at 0: rates need that.
     """
@@ -71,14 +71,14 @@ class Counters:
 
     # --- events
 
-    def searched(self, search: LookMade) -> None:
+    def on_look(self, look: LookMade) -> None:
         """Count a look and what it found."""
-        queue, way, claims = (search.queue, search.way, search.claims)
-        took = search.ended - search.began
+        queue, way, claims = (look.queue, look.way, look.claims)
+        took = look.ended - look.began
         self._looks.add((queue, way, "found" if claims else "empty"))
         self._claim_duration.series((queue,)).add(took)
         self._claim_batch.series((queue,)).add(len(claims))
-        if search.swept:
+        if look.swept:
             self._sweep_duration.series((queue,)).add(took)
         if claims:
             at = claims[0].started_at  # one statement claims all at the same time
@@ -86,11 +86,11 @@ class Counters:
                 [(at - claim.run_at).total_seconds() for claim in claims]
             )
 
-    def wrote(self, writing: BatchSettled) -> None:
+    def on_settled(self, batch: BatchSettled) -> None:
         """Count the outcomes of a batch."""
-        settled, ended = writing.settled, writing.ended
-        self._settle_duration.series(()).add(ended - writing.began)
-        self._settle_batch.series(()).add(len(settled) + len(writing.stale))
+        settled, ended = batch.settled, batch.ended
+        self._settle_duration.series(()).add(ended - batch.began)
+        self._settle_batch.series(()).add(len(settled) + len(batch.stale))
         runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
         for settlement in settled:
             claim = settlement.claim
@@ -104,10 +104,10 @@ class Counters:
             self._runs.series(labels).add_all(seconds)
         for queue, seconds in lags.items():
             self._settle_lag.series((queue,)).add_all(seconds)
-        for settlement in writing.stale:
+        for settlement in batch.stale:
             self._stale.add((settlement.claim.queue,))
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """Count jobs whose workers died. Called in the heartbeat's thread, the only one that writes
         this counter.
         """

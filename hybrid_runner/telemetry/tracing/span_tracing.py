@@ -69,40 +69,40 @@ class SpanTracing(Tracing):
 
     # --- events of the worker
 
-    def searched(self, search: LookMade) -> None:
+    def on_look(self, look: LookMade) -> None:
         """Record a wait for each sampled job, and one claim for all, in a trace of its own."""
-        if not search.claims:
+        if not look.claims:
             return
-        sampled = self._sampling.sampled(search.claims)
+        sampled = self._sampling.sampled(look.claims)
         if not sampled:
             return
         self._followed += len(sampled)
         batch = new_trace_id(), new_span_id()
         for claim in sampled:
             claim.trace = job_trace(claim)
-            self._send(self._wait(claim, claim.trace, search.way, batch))
+            self._send(self._wait(claim, claim.trace, look.way, batch))
         how: dict[str, Value] = {
-            "hybrid_runner.way": search.way,
-            "hybrid_runner.slots": search.asked,
-            "hybrid_runner.swept": search.swept,
+            "hybrid_runner.way": look.way,
+            "hybrid_runner.slots": look.asked,
+            "hybrid_runner.swept": look.swept,
         }
-        count = len(search.claims)
+        count = len(look.claims)
         self._send_batch(
-            "claim", "receive", search.queue, sampled, count, search.began, search.ended, batch, how
+            "claim", "receive", look.queue, sampled, count, look.began, look.ended, batch, how
         )
 
-    def wrote(self, writing: BatchSettled) -> None:
+    def on_settled(self, batch: BatchSettled) -> None:
         """Record delays and ends of sampled jobs, and one settle for all of a queue."""
         if not self._followed:
             return
-        sampled = [s for s in writing.settled if s.claim.trace is not None]
-        self._followed -= len(sampled) + sum(s.claim.trace is not None for s in writing.stale)
+        sampled = [s for s in batch.settled if s.claim.trace is not None]
+        self._followed -= len(sampled) + sum(s.claim.trace is not None for s in batch.stale)
         if not sampled:
             return
-        began, ended = _wall(writing.began), _wall(writing.ended)
+        began, ended = _wall(batch.began), _wall(batch.ended)
         for settlement in sampled:  # the database counts a delay from between the two
             self._send_settlement(settlement, began, ended)
-        queues = Counter(map(_QUEUE, writing.settled))
+        queues = Counter(map(_QUEUE, batch.settled))
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
             count = queues[queue]
@@ -112,12 +112,12 @@ class SpanTracing(Tracing):
                 queue,
                 here,
                 count,
-                writing.began,
-                writing.ended,
+                batch.began,
+                batch.ended,
                 (new_trace_id(), new_span_id()),
             )
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """Record delays and ends of sampled jobs whose workers died."""
         for settlement in settled:
             if self._sampling.is_sampled(settlement.claim):

@@ -10,14 +10,14 @@ from contextvars import Context
 from opentelemetry import trace
 
 from hybrid_runner.model.claims import CancelledInQueue, Claim
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import Observer
 from hybrid_runner.model.outcomes import Outcome, Requeued, Settlement
 from hybrid_runner.telemetry.tracing.current import context_for_jobs
 from hybrid_runner.telemetry.tracing.publish_span import has_tracer_provider
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 
 
-class Tracing:
+class Tracing(Observer):
     """Observes one worker, and gives each attempt its span."""
 
     on = False
@@ -29,15 +29,6 @@ class Tracing:
     def context(self) -> Context:
         """The context to run handlers in, before their attempt's span is current."""
         return context_for_jobs(decided=self.on)
-
-    def searched(self, search: LookMade) -> None:
-        """A look ended."""
-
-    def wrote(self, writing: BatchSettled) -> None:
-        """Outcomes were written."""
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended."""
 
     def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> None:
         """Jobs were cancelled while they waited, so no worker saw their end."""
