@@ -43,7 +43,7 @@ def published_only(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers never hear that somebody reads."""
-    monkeypatch.setattr(change_feed.ChangeFeed, "lit", False)
+    monkeypatch.setattr(change_feed.ChangeFeed, "has_readers", False)
 
 
 async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(
