@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
 from tests.support.collector import Collector
 from tests.support.outside import missing
@@ -218,7 +218,7 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
     dsn: str, database: Connection
 ) -> None:
     """The worker lives, and so says its heartbeat; its loop cannot enforce anything."""
-    async with a_worker(dsn, HYBRID_RUNNER_OVERTIME="500ms") as hung, a_worker(dsn) as other:
+    async with a_worker(dsn, HYBRID_RUNNER_TIMEOUT_GRACE="500ms") as hung, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)
         [job] = await insert(database, "block_in_time", payload=5)
         await until_fetched(database, BEGAN, 1)
@@ -239,7 +239,7 @@ async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: C
     """They are claimed, and their time-outs count from when they run."""
     settings = {
         "HYBRID_RUNNER_PROCESS_SLOTS": "1",
-        "HYBRID_RUNNER_OVERTIME": "300ms",
+        "HYBRID_RUNNER_TIMEOUT_GRACE": "300ms",
         "HYBRID_RUNNER_HEARTBEAT": "300ms",
         "HYBRID_RUNNER_LEASE": "30s",
     }
