@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
     from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
-    from hybrid_runner.policy.pace import RetryPolicy
+    from hybrid_runner.policy.retry import RetryPolicy
     from hybrid_runner.runner import Runner
     from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
@@ -92,7 +92,7 @@ _MODULES = {
         "EnqueueOptions",
     ),
     "hybrid_runner.handlers.job": ("Job",),
-    "hybrid_runner.models": (
+    "hybrid_runner.model.jobs": (
         "Enqueued",
         "JobStatus",
         "JobView",
@@ -105,7 +105,7 @@ _MODULES = {
         "Retry",
         "Snooze",
     ),
-    "hybrid_runner.policy.pace": ("RetryPolicy",),
+    "hybrid_runner.policy.retry": ("RetryPolicy",),
     "hybrid_runner.handlers.registry": ("JobKind",),
     "hybrid_runner.runner": ("Runner",),
     "hybrid_runner.settings": (

@@ -30,15 +30,12 @@ from hybrid_runner.handlers.registry import (
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
 from hybrid_runner.model.upkeep import Pruned
-from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
+from hybrid_runner.policy.intervals import OUTAGE
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
-from hybrid_runner.storage.connections.connections import (
-    Connection,
-    LazyConnection,
-    Pool,
-    connect,
-    open_pool,
-)
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.pool import Pool, open_pool
 from hybrid_runner.storage.migrations import migrate, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
@@ -435,7 +432,7 @@ async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) ->
             return await call()
         except DatabaseUnavailable as error:
             failures += 1
-            pause = OUTAGE.outage(failures, 0).total_seconds()
+            pause = OUTAGE.spread(failures, 0).total_seconds()
             if time.monotonic() + pause > deadline:
                 raise
             log.warning(

@@ -266,7 +266,7 @@ def _unused_and_missing() -> Iterator[Complaint]:
     files = {path.stem: path for path in (SQL / "queries").glob("*.sql")}
     uses = {
         name: (path, line)
-        for path in sorted(STORAGE.glob("*.py"))
+        for path in sorted(STORAGE.rglob("*.py"))
         for name, line in _names_asked_for(path)
     }
     for name in sorted(files.keys() - uses.keys()):

@@ -21,7 +21,7 @@ from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.publish_span import publishing
 

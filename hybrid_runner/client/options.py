@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.jobs import OnConflict
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 
 
 class EnqueueManyOptions(TypedDict, total=False):

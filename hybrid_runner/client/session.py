@@ -13,7 +13,7 @@ from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, OpenInAnotherLoop
 from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.storage import client_calls
-from hybrid_runner.storage.connections.connections import Pool
+from hybrid_runner.storage.connections.pool import Pool
 
 
 class Session:

@@ -18,7 +18,7 @@ from hybrid_runner.errors import (
     WaitTimeout,
 )
 from hybrid_runner.model.jobs import JobStatus
-from hybrid_runner.policy.pace import OUTAGE
+from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner")
@@ -114,7 +114,7 @@ class Watcher:
                 extra=log_event("postgres.unavailable"),
             )
         self._outage = error
-        await asyncio.sleep(OUTAGE.outage(failures, random.random()).total_seconds())
+        await asyncio.sleep(OUTAGE.spread(failures, random.random()).total_seconds())
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         """Nobody may wait for a task that is gone, whatever ended it."""

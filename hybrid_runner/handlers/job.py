@@ -13,7 +13,7 @@ from hybrid_runner.jsontext import NotStorable, decode, printable
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.worker_calls import finish_jobs
 
 Report = Callable[[Claim, str], Awaitable[None]]

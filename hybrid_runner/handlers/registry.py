@@ -20,7 +20,7 @@ from hybrid_runner.handlers.job import Job
 from hybrid_runner.jsontext import NotStorable, check, decode, encode
 from hybrid_runner.model.jobs import Keep, State
 from hybrid_runner.model.outcomes import Completed, Fail, HandlerOutcome
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 
 Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")

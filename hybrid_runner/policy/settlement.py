@@ -24,7 +24,7 @@ from hybrid_runner.model.outcomes import (
     Snooze,
     Stopped,
 )
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 
 
 def decide(

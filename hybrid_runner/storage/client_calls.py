@@ -15,7 +15,7 @@ from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.storage.alike import Alike, alike
-from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
 
 async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:

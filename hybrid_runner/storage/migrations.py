@@ -9,7 +9,8 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
-from hybrid_runner.storage.connections.connections import Connection, Fetches
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.model.jobs import JobSnapshot, State
-from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
 
 class NewIds(NamedTuple):

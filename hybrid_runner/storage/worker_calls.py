@@ -21,7 +21,7 @@ from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
 from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
-from hybrid_runner.storage.connections.connections import Fetches, Rows, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
 from hybrid_runner.policy.missed_rings import heals
-from hybrid_runner.storage.connections.connections import ListenConnection, Rows, prove_once
+from hybrid_runner.storage.connections.listen import ListenConnection, prove_once
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 

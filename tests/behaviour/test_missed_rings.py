@@ -14,7 +14,7 @@ import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import MISSED_RINGS
 from hybrid_runner.web.pages.health import checks_of
 from tests.support import inside

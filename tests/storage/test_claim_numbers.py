@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import KINDS, enqueue, living
 
 Another = Callable[[], Awaitable[Connection]]

@@ -25,7 +25,8 @@ from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
 from hybrid_runner.storage.queries import query
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
 from hybrid_runner.worker.queue.claims import Frontier

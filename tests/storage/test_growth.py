@@ -15,7 +15,7 @@ from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
 from hybrid_runner.model.upkeep import BloatCause
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
 from tests.support.archive import aged

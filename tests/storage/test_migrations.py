@@ -11,7 +11,7 @@ from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, Sch
 from hybrid_runner.model.news import CancelRequested
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage import migrations as migrating
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import as_script, migrate, require_schema, schema_version
 from hybrid_runner.storage.queries import Migration, functions, migrations
 from tests.support.jobs import claim, ended, enqueue, living
@@ -21,7 +21,7 @@ from tools.schema_dump import dump
 NEWEST = migrations()[-1].version
 MIGRATOR = """
 import asyncio, sys
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 async def main():
     connection = await connect(sys.argv[1])

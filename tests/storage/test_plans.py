@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
 from hybrid_runner.storage.queries import functions, query
 from tests.support.server import Databases
 

@@ -14,7 +14,7 @@ from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support.archive import aged, exists, keep, partition, pruned
 from tests.support.jobs import claim, running

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.queries import query, sql_folder
 from tools import schema_dump, sql_lint
 
@@ -152,7 +152,7 @@ def _name(kind: str) -> str:
 
 
 async def _major(dsn: str) -> str:
-    from hybrid_runner.storage.connections.connections import connect  # noqa: PLC0415
+    from hybrid_runner.storage.connections.connection import connect  # noqa: PLC0415
 
     connection = await connect(dsn)
     version = str(connection.get_server_version().major)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """

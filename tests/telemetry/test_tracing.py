@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.sampling import (
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner import Job, Snooze
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.tracing.trace_ids import low_half
 from tests.support import inside
 from tests.support.drawn import Drawn, drawing, ids, told, traces

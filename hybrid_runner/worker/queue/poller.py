@@ -10,7 +10,7 @@ import math
 import time
 
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.worker.queue.wake import Wake
 
 
@@ -19,7 +19,7 @@ class Poller:
     it.
     """
 
-    def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
+    def __init__(self, wake: Wake, *, deaf: GrowingPause, hearing: GrowingPause) -> None:
         self._wake = wake
         self._deaf = deaf
         self._hearing = hearing
@@ -33,7 +33,7 @@ class Poller:
     @property
     def pause(self) -> float:
         """Seconds until the next poll, from the last change."""
-        return self._pace.poll(self.empty_polls).total_seconds()
+        return self._pace.after(self.empty_polls).total_seconds()
 
     @property
     def overdue(self) -> float:
