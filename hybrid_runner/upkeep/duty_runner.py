@@ -70,9 +70,9 @@ class DutyRunner:
                 await self._run(self._in_turn[name])
 
     async def _run(self, duty: Duty) -> None:
-        link = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
+        connection = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
         try:
-            await duty.run(link)
+            await duty.run(connection)
         except RunnerError as error:
             log.warning(
                 "duty %s failed: %s; again at its next turn",
@@ -87,4 +87,4 @@ class DutyRunner:
                 extra=log_event("upkeep.failed"),
             )
         finally:
-            await link.close()
+            await connection.close()

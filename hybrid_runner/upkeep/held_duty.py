@@ -39,7 +39,7 @@ class HeldDuty:
 
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
-        self._link = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
+        self._connection = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
         self._holder: str | None = None
         self._given = asyncio.Event()
         self._due_at = -math.inf
@@ -59,19 +59,19 @@ class HeldDuty:
                 await self._run_while_held()
             finally:
                 self._duty.held_until = -math.inf
-            await self._link.close()
+            await self._connection.close()
 
     async def close(self) -> None:
         """Leave it to another worker, and close the connection."""
         await self._release()
-        await self._link.close()
+        await self._connection.close()
 
     async def _release(self) -> None:
         holder, self._holder = self._holder, None
         if holder is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await worker_calls.release_duty(self._link, self._duty.name, holder)
+                    await worker_calls.release_duty(self._connection, self._duty.name, holder)
 
     async def _run_while_held(self) -> None:
         every = self._duty.every.total_seconds()
@@ -90,7 +90,7 @@ class HeldDuty:
 
     async def _renew(self, holder: str, until: float) -> bool:
         try:
-            is_ours = await worker_calls.renew_duty(self._link, self._duty.name, holder)
+            is_ours = await worker_calls.renew_duty(self._connection, self._duty.name, holder)
         except RunnerError as error:  # for now; nobody else is given it yet
             self._complain(error)
             return False
@@ -103,7 +103,7 @@ class HeldDuty:
     async def _run_once(self) -> bool:
         began = time.monotonic()
         try:
-            await self._duty.run(self._link)
+            await self._duty.run(self._connection)
         except Exception as error:
             self._complain(error)
             return False

@@ -67,10 +67,10 @@ class Rescuer:
             await worker_calls.forget_dead(on, REMEMBERED)
 
     async def end_hung(
-        self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta
+        self, on: Fetches, worker_id: str, ids: Sequence[int], timeout_grace: timedelta
     ) -> None:
         """Put back or end jobs that their worker, which lives, should have ended long ago."""
-        hung = await worker_calls.find_hung(on, worker_id, ids, overtime)
+        hung = await worker_calls.find_hung(on, worker_id, ids, timeout_grace)
         await self._settle(on, [self._decide(one, _hung(one)) for one in hung])
 
     def _decide(self, lost: OrphanedJob, raised: Raised) -> Settlement:

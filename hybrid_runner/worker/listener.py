@@ -25,7 +25,7 @@ _PROOF_TIMEOUT = 5.0
 _TRY_AGAIN = 60.0
 _TRY_POOLER_AGAIN = 3600.0
 """Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
-_DOUBTED = 2.0
+_PROOF_OVERDUE = 2.0
 """Seconds after which a ring to ourselves that has not come is shown as an illness; given up is the
 connection later.
 """
@@ -48,7 +48,7 @@ class Listener:
         self._is_hearing = asyncio.Event()
         self.lost = 0
         """Connections that listened, and do so no more."""
-        self.doubted = False
+        self.proof_overdue = False
         """Whether a ring to ourselves should have been heard by now."""
         self._healed_at = -math.inf
         self._deaf_since: float | None = time.monotonic()
@@ -106,7 +106,7 @@ class Listener:
             )
         finally:
             self._connection = self._proof = None
-            self.doubted = False
+            self.proof_overdue = False
             self._set(hearing=False)
             await listening.close()
 
@@ -118,7 +118,7 @@ class Listener:
         def on_proof(*_: object) -> None:
             if channel is self._proof:
                 self._proved_at = time.monotonic()
-                self.doubted = False
+                self.proof_overdue = False
             proved.set()
 
         await listening.listen(channel, on_proof)
@@ -166,8 +166,8 @@ class Listener:
                 and self._connection is not None
             )
 
-        def doubt() -> None:
-            self.doubted = self.doubted or is_missing()
+        def notice() -> None:
+            self.proof_overdue = self.proof_overdue or is_missing()
 
         def check() -> None:
             if is_missing() and self._connection is not None:
@@ -178,7 +178,7 @@ class Listener:
                 self._connection.hang_up()
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
-        loop.call_later(min(_DOUBTED, seconds), lambda: loop.call_later(_READ, doubt))
+        loop.call_later(min(_PROOF_OVERDUE, seconds), lambda: loop.call_later(_READ, notice))
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
 
     def missed(self, queue: str, count: int) -> None:
@@ -196,7 +196,7 @@ class Listener:
             )
             self._connection.hang_up()
 
-    async def get_up(self) -> None:
+    async def drop_sleep_locks(self) -> None:
         """Give back every sleeper's lock; rings are heard all the same."""
         if self._connection is not None:
             await self._connection.fetch("SELECT pg_advisory_unlock_all()")

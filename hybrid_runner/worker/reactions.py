@@ -33,23 +33,23 @@ class Reactions:
         self,
         station: Station,
         tasks: Tasks,
-        publisher: ChangeFeed,
+        change_feed: ChangeFeed,
         observe: Callable[[BatchSettled], None],
         proof_seconds: float,
     ) -> None:
         self._station = station
         self._tasks = tasks
-        self._change_feed = publisher
+        self._change_feed = change_feed
         self._observe = observe
         self._proof_seconds = proof_seconds
 
     # --- the settler
 
-    def on_batch_settled(self, writing: BatchSettled) -> None:
+    def on_batch_settled(self, batch: BatchSettled) -> None:
         """Postgres has these outcomes."""
-        self._observe(writing)
+        self._observe(batch)
         if not self._station.listener.hearing:  # nobody will ring us for what was put back
-            requeues, _ = split(writing.settled)
+            requeues, _ = split(batch.settled)
             for name in {
                 settlement.claim.queue for settlement in requeues
             } & self._station.queues.keys():
@@ -118,7 +118,7 @@ class Reactions:
 
     def on_silence(self) -> None:
         """A heartbeat got no answer: the network may have swallowed other answers too."""
-        self._station.links.suspect(_SWALLOWED)
+        self._station.connections.suspect(_SWALLOWED)
         self._station.listener.give_up()
         for queue in self._station.queues.values():
             queue.claimer.budget.unanswered(time.monotonic())

@@ -157,7 +157,7 @@ class Settler:
         let some outcomes gather.
         """
         now = time.monotonic()
-        self._recent.saw(settled, now)
+        self._recent.add(settled, now)
         if (
             max(settled, len(self._waiting)) >= self._gathering.enough
             or self._recent.rate(now) < self._gathering.from_rate

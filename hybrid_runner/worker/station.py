@@ -11,8 +11,8 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.membership import Membership
 from hybrid_runner.worker.queue.queue_station import QueueStation
@@ -30,7 +30,7 @@ class Station:
     def __init__(
         self,
         identity: Identity,
-        links: Links,
+        connections: Connections,
         listener: Listener,
         membership: Membership,
         executor: Executor,
@@ -38,7 +38,7 @@ class Station:
         queues: Mapping[str, QueueStation],
     ) -> None:
         self.identity = identity
-        self.links = links
+        self.connections = connections
         self.listener = listener
         self.membership = membership
         self.executor = executor
@@ -50,9 +50,9 @@ class Station:
     ) -> None:
         """Open the queues and become known; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
-            await worker_calls.open_queue(self.links.claims, name, ring_within)
+            await worker_calls.open_queue(self.connections.claims, name, ring_within)
         await self.membership.register()
-        await worker_calls.keep_jobs(self.links.settles, keeps)
+        await worker_calls.keep_jobs(self.connections.settles, keeps)
 
     async def idle(self) -> None:
         """Wait until there is no reason to look, nothing runs and everything is written down."""
@@ -72,11 +72,11 @@ class Station:
         """
         try:
             await self.membership.leave_queues()
-            await self.listener.get_up()
+            await self.listener.drop_sleep_locks()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
                 await worker_calls.leave_bell(
-                    self.links.claims, name, self.identity.id, is_muted=is_awaited
+                    self.connections.claims, name, self.identity.id, is_muted=is_awaited
                 )
         except RunnerError as error:
             log.info(
@@ -96,4 +96,4 @@ class Station:
 
     async def close(self) -> None:
         """Nothing of it will run any more, and nothing is asked of the database."""
-        await self.links.close()
+        await self.connections.close()

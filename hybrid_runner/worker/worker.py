@@ -16,11 +16,11 @@ from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.tracing.current import hushed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
 from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.job_log import JobLog, tell_start
 from hybrid_runner.worker.report.snapshot import snapshot
 from hybrid_runner.worker.report.status import WorkerStatus
 from hybrid_runner.worker.shutdown import Budget, Shutdown
-from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 from hybrid_runner.worker.wiring import Reports, wire
 
@@ -44,8 +44,8 @@ class Worker:
         self._slots = dict(queues)
         self._identity = Identity(worker_id, settings.work.lease)
         self._tasks = Tasks(lambda: self.id)
-        counts = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
-        self._reports = Reports(Tally(), counts, JobLog())
+        counters = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        self._reports = Reports(JobCounts(), counters, JobLog())
         self._stopping = False
 
     @property
@@ -77,7 +77,7 @@ class Worker:
             "settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room)
         )
         start_loop("progress", progress.run)
-        start_loop("chronicle", self._reports.job_log.run)
+        start_loop("job log", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
         for name, queue in station.queues.items():
             start_loop(f"claimer of {name}", queue.claimer.run)
@@ -113,13 +113,12 @@ class Worker:
     # --- what others see
 
     def status(self) -> WorkerStatus:
-        """A snapshot of everything."""
         return snapshot(
             self._station,
-            self._reports.tally,
+            self._reports.job_counts,
             stopping=self._stopping,
             ended_loops=self._tasks.ended,
-            figures=self._reports.counts.figures(),
+            figures=self._reports.counters.figures(),
         )
 
     async def hearing(self) -> None:
@@ -128,7 +127,7 @@ class Worker:
 
     async def settled(self, count: int) -> None:
         """Wait until so many jobs have ended here, in whatever state."""
-        await self._reports.tally.reached(count)
+        await self._reports.job_counts.until_ended(count)
 
     async def idle(self) -> None:
         """Wait until there is no reason to look, nothing runs and everything is written down."""

@@ -95,7 +95,7 @@ def test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds() -> 
     settings = Settings()
     beat = min(settings.work.heartbeat, settings.work.lease / 3).total_seconds() * health.SPREAD
     assert beat + health.LATE_BEAT < 14  # a server that is frozen
-    assert beat + inside.LISTENER_DOUBTS_AFTER < 14  # a listener that is dead, and does not know
+    assert beat + inside.PROOF_OVERDUE_AFTER < 14  # a listener that is dead, and does not know
     assert settings.work.stall_after.total_seconds() * 1.25 < 14
     assert max(health.HANGS_FROM, health.AWAY_FROM) < 14
 

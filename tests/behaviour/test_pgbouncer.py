@@ -224,8 +224,8 @@ async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_
         assert [tuple(row)[:2] for row in settling] == [("force_custom_plan", "1s")]
         # One message without arguments is not ours to wrap: it shows what the session itself has.
         assert await stranger.execute(THE_SESSIONS_OWN) == "SELECT 1"
-    for link in (claims, settles):
-        await link.close()
+    for connection in (claims, settles):
+        await connection.close()
     await stranger.close()
 
 

@@ -133,7 +133,7 @@ async def fleet(
             await stack.enter_async_context(app)
             workers.append(await stack.enter_async_context(app.worker({"default": SLOTS})))
         await until(lambda: database.fetchval(SLEEPERS), at_least(3))
-        await until(lambda: not any(inside.is_mixed(worker) for worker in workers))
+        await until(lambda: not any(inside.kinds_differ(worker) for worker in workers))
         yield Fleet(workers, process)
 
 

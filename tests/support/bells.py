@@ -91,7 +91,7 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
     return await until(look, fits)
 
 
-async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
+async def until_asleep(database: Connection, *workers: Worker, kinds_differ: bool = False) -> None:
     """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the
     others' kinds.
 
@@ -100,7 +100,7 @@ async def until_asleep(database: Connection, *workers: Worker, mixed: bool = Fal
     """
     ids = {worker.id for worker in workers}
     for worker in workers:
-        await until(partial(inside.is_mixed, worker), equals(mixed))
+        await until(partial(inside.kinds_differ, worker), equals(kinds_differ))
         await until(partial(inside.members, worker), at_least(ids))
     for worker in workers:
         await until_mode(worker, "asleep")

@@ -75,7 +75,7 @@ def forget_members(worker: Worker) -> None:
     _queue(worker).members.kinds_of = {}
 
 
-def is_mixed(worker: Worker) -> bool:
+def kinds_differ(worker: Worker) -> bool:
     """Whether it believes that some of the others may know other kinds."""
     return _queue(worker).members.kinds_differ
 
@@ -118,13 +118,13 @@ def has_slept(worker: Worker, seconds: float) -> None:
 
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
     """The statement that claims."""
-    link: Any = worker._station.links.claims
-    fetch, claim, text = link.fetch, wrap(link.fetch), query("claim_jobs")
+    connection: Any = worker._station.connections.claims
+    fetch, claim, text = connection.fetch, wrap(connection.fetch), query("claim_jobs")
 
     async def ask(asked: str, *arguments: Any) -> Any:
         return await (claim if asked == text else fetch)(asked, *arguments)
 
-    link.fetch = ask
+    connection.fetch = ask
 
 
 def never_pause(
@@ -212,7 +212,7 @@ def pause_changed(poller: Poller) -> asyncio.Event:
 
 # --- the listener
 
-LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
+PROOF_OVERDUE_AFTER = listening._PROOF_OVERDUE + listening._READ
 """Seconds without a ring to itself, after which a worker says that it may be deaf."""
 
 
@@ -240,37 +240,37 @@ def send_listener_to(worker: Worker, dsn: str) -> str:
     return before
 
 
-def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, ear: type) -> None:
+def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, connection: type) -> None:
     """Connections of this sort, in place of real ones, and little patience with them."""
-    monkeypatch.setattr(listening, "Ear", ear)
+    monkeypatch.setattr(listening, "ListenConnection", connection)
     monkeypatch.setattr(listening, "_PROOF_TIMEOUT", 0.01)
 
 
 def cut_in_silence(listener: Listener) -> None:
     """Its connection dies, and the driver tells nobody."""
-    ear = listener._connection
-    assert ear is not None
-    ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
-    ear._connection.terminate()
+    connection = listener._connection
+    assert connection is not None
+    connection._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
+    connection._connection.terminate()
 
 
 async def prove(listener: Listener) -> None:
     """A ring to itself, and its arrival."""
-    ear, proved = listener._connection, listener._proved_at
-    assert ear is not None
+    connection, proved = listener._connection, listener._proved_at
+    assert connection is not None
     assert listener.proof_channel is not None
     assert listener._proof is not None
-    await ear.send(listener._proof, Proof())
+    await connection.send(listener._proof, Proof())
     await until(lambda: listener._proved_at, differs_from(proved))
 
 
 async def prove_in_vain(listener: Listener) -> None:
     """A ring to itself that cannot arrive, nor will any other: nobody says so."""
-    ear = listener._connection
-    assert ear is not None
-    await ear._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
+    connection = listener._connection
+    assert connection is not None
+    await connection._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
     assert listener._proof is not None
-    await ear.send(listener._proof, Proof())
+    await connection.send(listener._proof, Proof())
 
 
 def _listener(of: Listener | Worker) -> Listener:
@@ -327,8 +327,8 @@ def replace_requeue(worker: Worker, wrap: Wrap) -> None:
 
 def set_settled(worker: Worker, **counts: int) -> None:
     """What it believes to have written down so far."""
-    worker._reports.tally.settled.clear()
-    worker._reports.tally.settled.update(counts)
+    worker._reports.job_counts.settled.clear()
+    worker._reports.job_counts.settled.update(counts)
 
 
 # --- the rest of a worker
@@ -342,12 +342,12 @@ def loop_of(worker: Worker, name: str) -> asyncio.Task[None]:
 
 def knows_of_readers(worker: Worker) -> bool:
     """Whether it was told that somebody reads of changes."""
-    return worker._reactions._change_feed.lit
+    return worker._reactions._change_feed.has_readers
 
 
 async def ask_claims(worker: Worker, query: str) -> Rows:
     """On the very connection that claims: nobody claims at that moment."""
-    return await worker._station.links.claims.fetch(query)
+    return await worker._station.connections.claims.fetch(query)
 
 
 def kill_idle_process(worker: Worker) -> None:

@@ -24,7 +24,7 @@ from tests.support import inside
 from tests.support.waiting import differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
 
-HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'gauges'"
+HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'queue_depths'"
 INSERT = (
     "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM"
     " generate_series(1, $1::int)"
@@ -104,7 +104,7 @@ async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(
         await until_shown(first, 0)
         await database.execute(
             "UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name ="
-            " 'gauges'"
+            " 'queue_depths'"
         )
         await until_shown(first, None)
         assert await database.fetchval(HOLDER) == "another 1"
@@ -114,14 +114,14 @@ async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = await database.fetchval(
-        "SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'"
+        "SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'queue_depths'"
     )
     assert pause > held_duty.BELIEVED * QueueDepths.every.total_seconds() > 2 * 10
     monkeypatch.setattr(held_duty, "BELIEVED", 0.5 / 30)
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
         await database.execute(
-            "BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE"
+            "BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'queue_depths' FOR UPDATE"
         )
         await until_shown(first, None)
         await database.execute("COMMIT")
@@ -133,11 +133,11 @@ async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
 ) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with a_worker(dsn, "first") as first:
-        await until(lambda: caplog.text, has("duty gauges failed"))
+        await until(lambda: caplog.text, has("duty queue_depths failed"))
         assert shown(first) is None
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
         await until_shown(first, 0)
-    assert caplog.text.count("duty gauges failed") == 1
+    assert caplog.text.count("duty queue_depths failed") == 1
 
 
 async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
@@ -158,7 +158,7 @@ async def given_to_us(
 ) -> AsyncIterator[tuple[QueueDepths, HeldDuty]]:
     """The duty, without a worker and its heartbeats."""
     await database.execute(
-        "UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'"
+        "UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'queue_depths'"
     )
     depths = QueueDepths()
     ours = HeldDuty(dsn, depths)
@@ -188,7 +188,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def held_again(database: Connection, times: int) -> None:
     """Wait until who measures has said so many times more that it still does."""
-    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'gauges'"
+    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'queue_depths'"
     for _ in range(times):
         before = await database.fetchval(taken)
         await until(lambda: database.fetchval(taken), differs_from(before))
@@ -205,11 +205,11 @@ async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_wor
         await held_again(database, 3)
         assert len(tries) == 1
         await database.execute(
-            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'"
+            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'queue_depths'"
         )
         await until(lambda: not inside.holds(ours))
         await database.execute(
-            "UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'"
+            "UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'queue_depths'"
         )
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)

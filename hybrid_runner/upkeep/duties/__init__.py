@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
-from hybrid_runner.upkeep.duties.lost import OrphanedJob
+from hybrid_runner.upkeep.duties.orphaned_jobs import RescueOrphanedJobs
 from hybrid_runner.upkeep.duties.partitions import Partitions
 from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.upkeep.duties.queue_depths import QueueDepths
@@ -22,7 +22,7 @@ class Duties:
         self.growth = GrowthWatch()
         self.queue_depths = QueueDepths()
         self.all: tuple[Duty, ...] = (
-            OrphanedJob(rescuer),
+            RescueOrphanedJobs(rescuer),
             Partitions(),
             Prune(),
             self.growth,

@@ -41,5 +41,5 @@ class Duty(ABC):
     monotonic clock; in the past while it is not held."""
 
     @abstractmethod
-    async def run(self, link: Fetches) -> object:
+    async def run(self, connection: Fetches) -> object:
         """Do it once."""

@@ -47,9 +47,9 @@ class GrowthWatch(Duty):
         complaints, found_at = self._pinned
         return complaints if self._clock() - found_at < _KNOWN else ()
 
-    async def run(self, link: Fetches) -> None:
+    async def run(self, connection: Fetches) -> None:
         """Look once, and warn."""
-        found = await worker_calls.find_growth(link, self._longer_than)
+        found = await worker_calls.find_growth(connection, self._longer_than)
         now = self._clock()
         holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
         self._pinned = tuple(holding), now

@@ -17,6 +17,6 @@ class Partitions(Duty):
     name = "partitions"
     every = timedelta(hours=1)
 
-    async def run(self, link: Fetches) -> None:
+    async def run(self, connection: Fetches) -> None:
         """Make those that are missing."""
-        await worker_calls.make_archive_partitions(link, _DAYS_AHEAD)
+        await worker_calls.make_archive_partitions(connection, _DAYS_AHEAD)

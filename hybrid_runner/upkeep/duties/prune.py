@@ -31,11 +31,11 @@ class Prune(Duty):
     def __init__(self) -> None:
         self._was_blocked = False
 
-    async def run(self, link: Fetches) -> list[Pruned]:
+    async def run(self, connection: Fetches) -> list[Pruned]:
         """Go on until nothing is left to forget, or until somebody is in the way."""
         done: list[Pruned] = []
         for _ in range(_CALLS):
-            said = await worker_calls.prune(link, _PARTITIONS)
+            said = await worker_calls.prune(connection, _PARTITIONS)
             done += said
             if not said or any(one.in_vain for one in said):
                 break

@@ -22,10 +22,10 @@ _MOST_QUEUES = 300
 class QueueDepths(Duty):
     """What it measured is shown while it is held, so no two workers show it at a time."""
 
-    name = "gauges"
+    name = "queue_depths"
     every = timedelta(seconds=30)
     held = True
-    session = named("gauges", FOR_SETTLING | {"statement_timeout": "4s"})
+    session = named("queue_depths", FOR_SETTLING | {"statement_timeout": "4s"})
     patience = timedelta(seconds=5)
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class QueueDepths(Duty):
         figures = self._figures
         return figures if time.monotonic() < self.held_until else {}
 
-    async def run(self, link: Fetches) -> None:
+    async def run(self, connection: Fetches) -> None:
         """Measure; if that fails, what was measured before is not shown as new."""
         try:
-            queues = await worker_calls.queue_depths(link)
-            self._figures = as_figures(queues, await worker_calls.horizon_age(link))
+            queues = await worker_calls.queue_depths(connection)
+            self._figures = as_figures(queues, await worker_calls.horizon_age(connection))
         except BaseException:
             self._figures = {}
             raise

@@ -19,8 +19,8 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.version import VERSION
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.liveness.beats import Beats, OnNews
 from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 from hybrid_runner.worker.liveness.watchdog import Watchdog
@@ -40,14 +40,14 @@ class Membership:
 
     def __init__(
         self,
-        links: Links,
+        connections: Connections,
         settings: Settings,
         identity: Identity,
         offer: Offer,
         beats: Beats,
         watchdog: Watchdog,
     ) -> None:
-        self._links = links
+        self._connections = connections
         self._lease = settings.work.lease
         self._identity = identity
         self._offer = offer
@@ -69,11 +69,11 @@ class Membership:
         """Become known; what an earlier worker of this name ran is put back after the first
         heartbeat.
         """
-        await self._register(self._links.settles, self._identity.id)
+        await self._register(self._connections.settles, self._identity.id)
 
     async def register_anew(self) -> None:
         """Become known under a new name: the others believe the owner of the old one dead."""
-        await self._register(self._links.courtesies, self._identity.new_id())
+        await self._register(self._connections.courtesies, self._identity.new_id())
 
     async def _register(self, on: Fetches, worker_id: str) -> None:
         host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
@@ -86,12 +86,12 @@ class Membership:
 
     async def leave_queues(self) -> None:
         """Tell the others not to count on this worker any more."""
-        await worker_calls.leave_queues(self._links.claims, *self._identity.name)
+        await worker_calls.leave_queues(self._connections.claims, *self._identity.name)
 
     async def retire(self, *, in_order: bool) -> None:
         """Sign off; if not in order, the others look after what is left."""
         await worker_calls.retire_worker(
-            self._links.claims, *self._identity.name, in_order=in_order
+            self._connections.claims, *self._identity.name, in_order=in_order
         )
 
     def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:

@@ -41,15 +41,15 @@ class UpkeepLoop:
         dsn: str,
         registry: Registry,
         executor: Executor,
-        overtime: timedelta,
+        timeout_grace: timedelta,
         tracing: Tracing,
         on_rescued: Callable[[Sequence[Settlement]], None],
         worker_loop: WorkerLoop,
     ) -> None:
         self._executor = executor
-        self._overtime = overtime
+        self._timeout_grace = timeout_grace
         self._worker_loop = worker_loop
-        self._link = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
+        self._connection = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
         self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
         self.duties = Duties(self._rescuer)
@@ -82,7 +82,7 @@ class UpkeepLoop:
 
     async def close(self) -> None:
         """Close the connections, and leave duties to others."""
-        await self._link.close()
+        await self._connection.close()
         await self._duty_runner.close()
 
     async def _act_on_news(self) -> None:
@@ -99,18 +99,18 @@ class UpkeepLoop:
     async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
         todo = _sorted(news)
         if todo.rescue or self.rescue_first:
-            await self._rescuer.rescue(self._link)
+            await self._rescuer.rescue(self._connection)
             self.rescue_first = False
         if todo.report_ends:
-            await self._end_reporter.report(self._link)
+            await self._end_reporter.report(self._connection)
         if todo.gone:
             # By their handlers, which may go on.
-            completed = await worker_calls.completed_claims(self._link, todo.gone)
+            completed = await worker_calls.completed_claims(self._connection, todo.gone)
             self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
         # Both: what waits here for a process is claimed, and its time has not begun.
-        overdue = self._executor.overdue(self._overtime.total_seconds())
+        overdue = self._executor.overdue(self._timeout_grace.total_seconds())
         if hung := [job_id for job_id in todo.hung if job_id in overdue]:
-            await self._rescuer.end_hung(self._link, worker_id, hung, self._overtime)
+            await self._rescuer.end_hung(self._connection, worker_id, hung, self._timeout_grace)
 
 
 @dataclass

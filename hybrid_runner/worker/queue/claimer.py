@@ -312,9 +312,9 @@ class Claimer:
     ) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
-        search = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
+        look = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
         for tell in self._on_look:
-            tell(search)
+            tell(look)
         seen.last_minute.answered(len(claims), ended - began, ended)
         seen.consecutive_errors = 0
         seen.looks += 1

@@ -29,7 +29,7 @@ class Claims:
     def __init__(
         self,
         queue: str,
-        link: LazyConnection,
+        connection: LazyConnection,
         kinds: Kinds,
         identity: Identity,
         margin: timedelta,
@@ -38,15 +38,15 @@ class Claims:
         settle: Callable[[Settlement], None],
     ) -> None:
         self._queue = queue
-        self._link = link
+        self._connection = connection
         self._kinds = kinds
         self._identity = identity
         self._frontier = Frontier(margin)
         self._ask_for_heartbeat = ask_for_heartbeat
         self._in_hand = in_hand
         self._settle = settle
-        self._generation = 1
-        self._is_unanswered = False
+        self._session = 1
+        self._claim_unanswered = False
         self._try_again_at = math.inf
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:
@@ -56,11 +56,11 @@ class Claims:
         """
         worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
         lanes = self._frontier.lanes(sweep=sweep)
-        self._is_unanswered = True
+        self._claim_unanswered = True
         taken = await worker_calls.claim_jobs(
-            self._link, self._queue, self._kinds, slots, worker_id, number, lanes
+            self._connection, self._queue, self._kinds, slots, worker_id, number, lanes
         )
-        self._is_unanswered = False
+        self._claim_unanswered = False
         if not self._identity.still(worker_id):
             for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -70,7 +70,7 @@ class Claims:
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None when none waits for its time."""
-        return await worker_calls.next_due(self._link, self._queue)
+        return await worker_calls.next_due(self._connection, self._queue)
 
     async def reconcile(self) -> None:
         """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
@@ -78,19 +78,19 @@ class Claims:
         Asked after a claim whose answer was lost, and on every new connection: the server may be
         another one since, which does not know an outcome that the old one took.
         """
-        is_new = self._link.generation != self._generation
-        if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
+        is_new = self._connection.session != self._session
+        if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
-            self._link, self._queue, self._identity.id, self._in_hand()
+            self._connection, self._queue, self._identity.id, self._in_hand()
         )
         for job_id in (job_id for job_id, done in released.items() if done):
             log.warning(
                 "it does not run here, whatever Postgres was told: queued again",
                 extra=log_event("job.released", job=job_id),
             )
-        self._is_unanswered = False
-        self._generation = self._link.generation
+        self._claim_unanswered = False
+        self._session = self._connection.session
         self._try_again_at = math.inf if all(released.values()) else time.monotonic() + _HELD
 
 

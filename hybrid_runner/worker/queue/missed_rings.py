@@ -56,16 +56,16 @@ class MissedRings:
         self._rung_at = time.monotonic()
         self._inserts_heard += insert
 
-    def searched(self, search: LookMade) -> None:
+    def on_look(self, look: LookMade) -> None:
         """A look ended: if a fallback poll caused it, what it found may have been missed."""
-        if search.asleep_since is None or not search.claims or search.way != _SWEEP:
+        if look.asleep_since is None or not look.claims or look.way != _SWEEP:
             return
         now = time.monotonic()
         rung = None if self._rung_at is None else now - self._rung_at
-        sleeper = Sleeper(now - search.asleep_since, rung, self._members.kinds_differ)
+        sleeper = Sleeper(now - look.asleep_since, rung, self._members.kinds_differ)
         suspects = [
             claim.id
-            for claim in search.claims[:_MOST]
+            for claim in look.claims[:_MOST]
             if is_suspect(claim.pickup.total_seconds(), sleeper)
         ]
         if suspects:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import stream_calls
@@ -31,7 +31,7 @@ each queue and kind.
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
-class ChangeFeed:
+class ChangeFeed(Observer):
     """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited
     for.
     """
@@ -40,44 +40,44 @@ class ChangeFeed:
         self._send = send
         self._soon = soon
         self._loop = asyncio.get_running_loop()
-        self._lit_until = 0.0
+        self._readers_until = 0.0
         self._changed: dict[tuple[str, str], set[int]] = {}
         self._left_out: dict[tuple[str, str], int] = {}
-        self._speaking = False
+        self._sending = False
 
     @property
-    def lit(self) -> bool:
+    def has_readers(self) -> bool:
         """Whether somebody reads."""
-        return time.monotonic() < self._lit_until
+        return time.monotonic() < self._readers_until
 
-    def heard(self, message: JobsRead, _pid: int) -> None:
+    def announced(self, message: JobsRead, _sender: int) -> None:
         """Somebody reads."""
-        self._lit_until = time.monotonic() + message.milliseconds / 1000
+        self._readers_until = time.monotonic() + message.milliseconds / 1000
 
     async def look(self, on: Fetches) -> None:
         """Whoever comes new has not heard who reads."""
         with contextlib.suppress(RunnerError):
             left = await stream_calls.readers_left(on)
-            self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
+            self._readers_until = max(self._readers_until, time.monotonic() + left.total_seconds())
 
-    def searched(self, search: LookMade) -> None:
+    def on_look(self, look: LookMade) -> None:
         """Its jobs run now."""
-        if search.claims:
-            self.note(search.claims)
+        if look.claims:
+            self.note(look.claims)
 
-    def wrote(self, writing: BatchSettled) -> None:
+    def on_settled(self, batch: BatchSettled) -> None:
         """Jobs have ended, or are queued again."""
-        if self.lit:
-            self.note([settlement.claim for settlement in (*writing.settled, *writing.stale)])
+        if self.has_readers:
+            self.note([settlement.claim for settlement in (*batch.settled, *batch.stale)])
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """The same for those of lost workers; from the heartbeat's thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so is all else
             self._loop.call_soon_threadsafe(self.note, [settlement.claim for settlement in settled])
 
     def note(self, claims: Sequence[Claim]) -> None:
         """These jobs have changed."""
-        if not claims or not self.lit:
+        if not claims or not self.has_readers:
             return
         for claim in claims:
             name = (claim.queue, claim.kind)
@@ -86,11 +86,11 @@ class ChangeFeed:
                 ids.add(claim.id)
             elif claim.id not in ids:
                 self._left_out[name] = self._left_out.get(name, 0) + 1
-        if not self._speaking:
-            self._speaking = True
-            self._soon(self._speak())
+        if not self._sending:
+            self._sending = True
+            self._soon(self._send_rounds())
 
-    async def _speak(self) -> None:
+    async def _send_rounds(self) -> None:
         try:
             while self._changed:
                 changed, self._changed = self._changed, {}
@@ -100,4 +100,4 @@ class ChangeFeed:
                     await self._send(CHANGES, JobsChanged(queue, kind, more, tuple(ids)))
                 await asyncio.sleep(PAUSE)
         finally:
-            self._speaking = False
+            self._sending = False

@@ -18,7 +18,7 @@ from typing import assert_never
 
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import decode
-from hybrid_runner.model.events import BatchSettled
+from hybrid_runner.model.events import BatchSettled, Observer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
@@ -82,7 +82,7 @@ class _Page:
         """The highest among the lines that were held back."""
 
 
-class JobLog:
+class JobLog(Observer):
     """An observer; `run` belongs among the worker's loops, `summarise` to its end."""
 
     def __init__(self) -> None:
@@ -90,17 +90,17 @@ class JobLog:
         self.since = time.monotonic()
         """When the last summary was made."""
 
-    def wrote(self, writing: BatchSettled) -> None:
+    def on_settled(self, batch: BatchSettled) -> None:
         """Postgres has them."""
         is_each_told = log.isEnabledFor(logging.DEBUG)
-        for queue, settled in groupby(writing.settled, _QUEUE):
+        for queue, settled in groupby(batch.settled, _QUEUE):
             page = self._pages.get(queue) or self._pages.setdefault(queue, _Page())
-            batch = list(settled)
-            words = list(map(word_of, batch))
+            of_queue = list(settled)
+            words = list(map(word_of, of_queue))
             page.counts.update(words)
-            page.runs += [s.claim.ended - s.claim.began for s in batch[-_RUNS:] if s.claim.began]
+            page.runs += [s.claim.ended - s.claim.began for s in of_queue[-_RUNS:] if s.claim.began]
             if is_each_told or words.count(_ORDINARY) < len(words):
-                for settlement, word in zip(batch, words, strict=True):
+                for settlement, word in zip(of_queue, words, strict=True):
                     if is_each_told or word != _ORDINARY:
                         self._tell(page, settlement, bounded=not is_each_told)
 

@@ -52,7 +52,7 @@ class Vitals:
     heartbeat_every: float = 10.0
     deaf: float | None = None
     """Seconds for which no ring could arrive; None: rings arrive."""
-    doubted: bool = False
+    proof_overdue: bool = False
     """Whether the listener is connected, and yet did not hear a ring of our own."""
     away: float | None = None
     """Seconds for which Postgres has answered nobody here; None: it answers."""

@@ -99,13 +99,13 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        callers: HandlerPools,
+        pools: HandlerPools,
         settle: Callable[[Settlement], None],
         report: Report,
         tracing: Tracing,
     ) -> None:
         self._registry = registry
-        self._pools = callers
+        self._pools = pools
         self._settle = settle
         self._report = report
         self._tracing = tracing
@@ -189,9 +189,9 @@ class Executor:
         for job_id in self.running:
             self.stop(job_id, Stopped.SHUTDOWN)
 
-    def overdue(self, overtime: float) -> set[int]:
+    def overdue(self, timeout_grace: float) -> set[int]:
         """The jobs that should have been ended so many seconds ago. From any thread."""
-        latest = time.monotonic() - overtime
+        latest = time.monotonic() - timeout_grace
         return {
             attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest
         }
@@ -317,7 +317,7 @@ class Executor:
         """Waiting for a thread or a process is no part of the attempt's time."""
         kind, claim = attempt.kind, attempt.claim
         attempt.waits = True
-        async with self._pools.place(kind, claim):
+        async with self._pools.reserve(kind, claim):
             attempt.waits = False
             claim.began = time.monotonic()
             if (late := _too_late(claim)) is not None:

@@ -25,12 +25,12 @@ class HandlerPools:
         self._surviving: dict[int, asyncio.Future[Any]] = {}
 
     @asynccontextmanager
-    async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
+    async def reserve(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
         """In here a thread or a process is there for the handler: an attempt that waits for one has
         not begun.
         """
         if kind.executor == "process":
-            async with self._processes.place(kind):
+            async with self._processes.reserve(kind):
                 yield
             return
         await self._free_threads.acquire()

@@ -39,17 +39,17 @@ class ProcessPool:
     """Up to `size` child processes, started when needed and kept."""
 
     def __init__(self, size: int, report: Report) -> None:
-        self._places = asyncio.Semaphore(size)
+        self._room = asyncio.Semaphore(size)
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
     @asynccontextmanager
-    async def place(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
+    async def reserve(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
         """In here a child is there that has imported what it needs: what waits for that has not
         begun.
         """
-        async with self._places:
+        async with self._room:
             while self._free and not self._free[-1].process.is_alive():
                 self._end(self._free.pop())
             if not self._free:

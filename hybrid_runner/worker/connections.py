@@ -10,7 +10,7 @@ from hybrid_runner.storage.connections.reachability import Reachability
 from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, for_claims, named
 
 
-class Links:
+class Connections:
     """One for each purpose, so that none waits for another."""
 
     def __init__(self, dsn: str, *, flush_claims: bool, lease: timedelta) -> None:
@@ -35,9 +35,9 @@ class Links:
 
     def suspect(self, patience: float) -> None:
         """The network may have swallowed an answer: give one that is on its way so many seconds."""
-        for link in self._all:
-            link.suspect(patience)
+        for connection in self._all:
+            connection.suspect(patience)
 
     async def close(self) -> None:
         """Close them politely, for a moment at most."""
-        await asyncio.gather(*(link.close() for link in self._all))
+        await asyncio.gather(*(connection.close() for connection in self._all))

@@ -45,8 +45,8 @@ def claim(number: int = 1, queue: str = "default", traceparent: str | None = Non
     )
 
 
-def wrote(job_log: JobLog, *settled: Settlement) -> None:
-    job_log.wrote(BatchSettled(settled, [], 0.0, 0.0))
+def on_settled(job_log: JobLog, *settled: Settlement) -> None:
+    job_log.on_settled(BatchSettled(settled, [], 0.0, 0.0))
 
 
 def completed(number: int = 1, queue: str = "default") -> Finished:
@@ -70,8 +70,8 @@ def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(
 ) -> None:
     """A12"""
     job_log = JobLog()
-    wrote(job_log, *(completed(number) for number in range(1, 1001)))
-    wrote(job_log, completed(queue="images"))
+    on_settled(job_log, *(completed(number) for number in range(1, 1001)))
+    on_settled(job_log, completed(queue="images"))
     assert not said.messages
     job_log.summarise()
     first, second = said.messages
@@ -89,7 +89,7 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
 ) -> None:
     """A12"""
     job_log = JobLog()
-    wrote(
+    on_settled(
         job_log,
         completed(),
         failed(2),
@@ -123,13 +123,13 @@ def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(
     """A12"""
     job_log = JobLog()
     for number in range(100):
-        wrote(job_log, *(failed(number) for _ in range(100)))
+        on_settled(job_log, *(failed(number) for _ in range(100)))
     assert len(said.messages) == MOST_LINES
     job_log.summarise()
     assert said.records[-1].levelname == "ERROR"  # those who read errors alone must hear of it
     assert "10,000 failed" in said.messages[-1]
     assert f"{10_000 - MOST_LINES:,} of them without a line of their own" in said.messages[-1]
-    wrote(job_log, failed())
+    on_settled(job_log, failed())
     assert len(said.messages) == MOST_LINES + 2  # the next moment has lines of its own
 
 
@@ -137,7 +137,7 @@ def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFi
     """So that whatever collects errors from the log gets its type and its stack."""
     error = ValueError("no such thing")
     job_log = JobLog()
-    wrote(job_log, failed()._replace(exception=error), failed())
+    on_settled(job_log, failed()._replace(exception=error), failed())
     assert [record.exc_info and record.exc_info[1] for record in said.records] == [error, None]
 
 
@@ -145,7 +145,7 @@ def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptur
     """Not since the first job of it ended: one job in 0.0 s is no rate."""
     job_log = JobLog()
     job_log.since -= 7
-    wrote(job_log, completed())
+    on_settled(job_log, completed())
     job_log.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
 
@@ -183,7 +183,7 @@ def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture)
     """A12"""
     said.set_level(logging.DEBUG, "hybrid_runner.worker")
     job_log = JobLog()
-    wrote(
+    on_settled(
         job_log,
         *(completed(number) for number in range(50)),
         *(failed(number) for number in range(50)),

@@ -9,17 +9,17 @@ from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.rescuer import Rescuer
 
 
-class OrphanedJob(Duty):
+class RescueOrphanedJobs(Duty):
     """Whoever declares a worker dead puts back its jobs at once. This finds what nobody
     declared.
     """
 
-    name = "lost"
+    name = "orphaned_jobs"
     every = timedelta(minutes=10)
 
     def __init__(self, rescuer: Rescuer) -> None:
         self._rescuer = rescuer
 
-    async def run(self, link: Fetches) -> None:
+    async def run(self, connection: Fetches) -> None:
         """Put them back, or end them."""
-        await self._rescuer.rescue(link)
+        await self._rescuer.rescue(connection)
