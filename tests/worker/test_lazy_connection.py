@@ -44,7 +44,7 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
         opened.append(Silent())
         return opened[-1]
 
-    monkeypatch.setattr(connections, "connect", connect)
+    monkeypatch.setattr(lazy, "connect", connect)
     connection = LazyConnection("postgresql://somewhere")
     for _ in range(2):
         with pytest.raises(DatabaseUnavailable):

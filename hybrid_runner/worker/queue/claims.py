@@ -45,7 +45,7 @@ class Claims:
         self._ask_for_heartbeat = ask_for_heartbeat
         self._in_hand = in_hand
         self._settle = settle
-        self._session = 1
+        self._generation = 1
         self._claim_unanswered = False
         self._try_again_at = math.inf
 
@@ -78,7 +78,7 @@ class Claims:
         Asked after a claim whose answer was lost, and on every new connection: the server may be
         another one since, which does not know an outcome that the old one took.
         """
-        is_new = self._connection.session != self._session
+        is_new = self._connection.generation != self._generation
         if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
@@ -90,7 +90,7 @@ class Claims:
                 extra=log_event("job.released", job=job_id),
             )
         self._claim_unanswered = False
-        self._session = self._connection.session
+        self._generation = self._connection.generation
         self._try_again_at = math.inf if all(released.values()) else time.monotonic() + _HELD
 
 
