@@ -119,8 +119,8 @@ _MODULES = {
     ),
 }
 """Where the public names are that are not errors. A module is imported when a name of it is first
-asked for: together they
-take a quarter of a second, and the command line seldom needs all."""
+asked for: together they take a quarter of a second, and the command line seldom needs all.
+"""
 
 if not TYPE_CHECKING:  # type checkers would take any name for one of ours
 

@@ -26,6 +26,11 @@ def parse_duration(value: Duration) -> timedelta:
     return duration
 
 
+def parse_optional(value: Duration | None) -> timedelta | None:
+    """`parse_duration` of what may be absent."""
+    return None if value is None else parse_duration(value)
+
+
 def _parse(value: Duration) -> timedelta:
     if isinstance(value, timedelta):
         return value

@@ -13,7 +13,7 @@ from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.client.session import Sessions
-from hybrid_runner.durations import Duration, parse_duration
+from hybrid_runner.durations import Duration, parse_optional
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.registry import (
     Executor,
@@ -104,8 +104,8 @@ class Runner:
             raise ConfigurationError(
                 'the kind is missing: write @app.job("name") above the handler'
             )
-        limit = _parsed(timeout)
-        keep = Keep(_parsed(keep_completed), _parsed(keep_failed), _parsed(keep_cancelled))
+        limit = parse_optional(timeout)
+        keep = Keep(*map(parse_optional, (keep_completed, keep_failed, keep_cancelled)))
 
         def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
             kind = make_kind(
@@ -395,7 +395,3 @@ class Runner:
                     extra=log_event("postgres.embedded"),
                 )
             return self.embedded
-
-
-def _parsed(value: Duration | None) -> timedelta | None:
-    return None if value is None else parse_duration(value)

@@ -279,8 +279,8 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
 
 
 def _check_place(function: Callable[..., Any], name: str, executor: Executor) -> None:
-    """A method has no `self` when a worker calls it, and a process can only run what it can
-    import.
+    """A method has no `self` when a worker calls it, and a process can only run what it
+    can import.
     """
     path = getattr(function, "__qualname__", "").split(".")
     first = next(iter(inspect.signature(function).parameters), "")

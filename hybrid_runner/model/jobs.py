@@ -19,8 +19,8 @@ _LONGEST_ID = len(str(LARGEST_ID))
 
 
 def parse_job_id(text: str) -> int | None:
-    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the
-    question.
+    """The id that a stranger wrote; None if no job can have it: Postgres would refuse
+    the question.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
         return None

@@ -1,5 +1,5 @@
-"""What a heartbeat's answer can say. Each type is one word of sql/queries/beat.sql: its own
-name.
+"""What a heartbeat's answer can say. Each type is one word of sql/queries/beat.sql: its
+own name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The settings that anybody may change, in sections.
 
-Each field is an argument of `Runner` and, in upper case, a variable HYBRID_RUNNER_<FIELD>.
-Its description is what docs/settings.md says.
+Each field is an argument of `Runner` and, in upper case, a variable HYBRID_RUNNER_<FIELD>. Its
+description is what docs/settings.md says.
 """
 
 from __future__ import annotations

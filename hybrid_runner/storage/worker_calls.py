@@ -1,6 +1,4 @@
-"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can
-fetch.
-"""
+"""The storage calls of workers: each runs the file of sql/queries that has its name."""
 
 from __future__ import annotations
 
@@ -297,8 +295,8 @@ async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: dateti
 
 
 def _claim(columns: tuple[Any, ...]) -> Claim:
-    """Of a job that may never have been claimed: until then it has no `max_attempts` but its
-    own.
+    """Of a job that may never have been claimed: until then it has no `max_attempts`
+    but its own.
     """
     claim = Claim(*columns)
     claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS

@@ -41,7 +41,7 @@ TERMS = {
     "lease": "leases?",
     "listener": "listeners?",
     "look": "looks",
-    "mute_lease": "mute[ds]?",
+    "mute": "mute[ds]?",
     "news": "news",
     "orphan": "orphan(s|ed)?",
     "outcome": "outcomes?",
@@ -77,7 +77,6 @@ AWAITING_RENAME = {
     "docs/guarantees.md",
     "docs/handlers.md",
     "docs/metrics.md",
-    "docs/settings.md",
     "docs/sql.md",
 }
 """Pages that still name code, settings or tables which are to be renamed. None should be left."""

@@ -84,10 +84,14 @@ def test_a_variable_that_is_no_setting_is_named_with_a_guess() -> None:
     }
     assert unknown_variables(environment) == [
         "the environment variable HYBRID_RUNNER_AWAKE_FROM is no setting: it is ignored",
-        "the environment variable HYBRID_RUNNER_LEESE is no setting (did you mean"
-        " 'HYBRID_RUNNER_LEASE'?): it is ignored",
-        "the environment variable HYBRID_RUNNER_PORT is no setting (did you mean"
-        " 'HYBRID_RUNNER_HTTP_PORT'?): it is ignored",
+        (
+            "the environment variable HYBRID_RUNNER_LEESE is no setting (did you mean"
+            " 'HYBRID_RUNNER_LEASE'?): it is ignored"
+        ),
+        (
+            "the environment variable HYBRID_RUNNER_PORT is no setting (did you mean"
+            " 'HYBRID_RUNNER_HTTP_PORT'?): it is ignored"
+        ),
     ]
 
 

@@ -1,11 +1,9 @@
 """Looks behind a frontier: what they find, in which order, and what they read.
 
 The law of a look: it passes over a due job only if that came late, which is to say that it was
-committed after the same
-claimer had looked at a time more than the margin past the job's run_at. Sweeps pass over nothing.
-"Passed over" is what was
-due, is not claimed, and comes before the last that was; or, when fewer came than were asked for,
-whatever is left.
+committed after the same claimer had looked at a time more than the margin past the job's run_at.
+Sweeps pass over nothing. "Passed over" is what was due, is not claimed, and comes before the last
+that was; or, when fewer came than were asked for, whatever is left.
 """
 
 from __future__ import annotations

@@ -185,8 +185,8 @@ def statement(name: str) -> str:
 async def test_settling_reads_a_batch_whatever_the_backlog(
     name: str, types: str, arrays: tuple[str, ...], backlogged: Connection
 ) -> None:
-    """A8: prepared before anything ran, and with many jobs running beside those that are
-    settled.
+    """A8: prepared before anything ran, and with many jobs running beside those that
+    are settled.
     """
     await backlogged.execute(f"PREPARE {name} ({types}) AS {statement(name)}")
     await backlogged.execute(

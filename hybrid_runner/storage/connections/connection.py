@@ -25,7 +25,7 @@ STATEMENT_TIMEOUT = 60.0
 
 
 async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
-    """One new connection, direct or by way of a pooler; failures come translated."""
+    """One new connection, direct or by way of a pooler; errors are RunnerErrors."""
     check_dsn(dsn)
     wanted = FOR_ALL | dict(settings)
     try:
@@ -37,15 +37,13 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
                 try:
                     if await pooler.keeps_settings(dsn, connection):
                         return connection
-                except BaseException:  # cancelled: nobody else knows of it
+                except BaseException:  # cancelled: nobody else would close it
                     connection.terminate()
                     raise
                 connection.terminate()
         return pooler.prepared(await _open(dsn, **pooler.OPTIONS), wanted)
-    except (
-        ValueError,
-        OverflowError,
-    ) as error:  # a port beyond 65535, or a password with a slash that nobody encoded
+    # A port beyond 65535, or a password with a slash that nobody encoded.
+    except (ValueError, OverflowError) as error:
         said = Redaction([dsn]).clean(str(error))
         raise ConfigurationError(f"the DSN cannot be used: {said}") from None
     except Exception as error:
@@ -61,19 +59,18 @@ async def _open(dsn: str, **options: Any) -> Connection:
 
 
 def _place(dsn: str) -> str:
-    """Where a DSN points to, without its secrets."""
+    """Where a DSN points to, without its password."""
     url = urlsplit(dsn)
     named = parse_qs(url.query)
-    if (
-        "@" in url.path + url.fragment
-    ):  # its password has a character that should have been percent-encoded
+    # Its password has a character that should have been percent-encoded.
+    if "@" in url.path + url.fragment:
         return "a place that cannot be read: percent-encode the password"
     host = named["host"][0] if "host" in named else url.netloc.rpartition("@")[2]
     return host or "the default socket"
 
 
 def check_dsn(dsn: str) -> None:
-    """ConfigurationError for what cannot be a DSN."""
+    """ConfigurationError unless it looks like a DSN."""
     if not dsn.startswith(("postgresql://", "postgres://")):
         raise ConfigurationError(
             "the DSN cannot be used: it must look like postgresql://user:password@host:5432/database"

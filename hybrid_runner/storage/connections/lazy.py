@@ -23,9 +23,7 @@ CLOSE_TIMEOUT = 1.0
 
 
 class LazyConnection:
-    """One connection for one purpose: opened at first use, again after it was lost, one statement
-    at a time.
-    """
+    """Opened at first use and again after it was lost; runs one statement at a time."""
 
     def __init__(
         self,
@@ -43,7 +41,7 @@ class LazyConnection:
         self._busy = asyncio.Lock()
         self._asked_at = math.inf
         self._orphan: int | None = None
-        """The server's process for a session that was left with a statement on its way."""
+        """The server process of a session that was given up while a statement ran."""
         self._opened = 0
 
     @property
@@ -52,31 +50,26 @@ class LazyConnection:
         return 0 if self._connection is None or self._connection.is_closed() else self._opened
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one statement; a lost connection is DatabaseUnavailable, and the next call opens a
-        new one.
+        """Run one statement. When the connection is lost, it raises DatabaseUnavailable, and the
+        next call opens a new one.
         """
         async with self._busy:
             connection = self._connection
             if connection is None or connection.is_closed():
-                connection = self._connection = await self._opened_again()
+                connection = self._connection = await self._reopen()
             try:
                 self._asked_at = time.monotonic()
                 rows = await connection.fetch(query, *args, timeout=self._timeout)
-            except (
-                asyncio.CancelledError
-            ):  # its answer may still come, and the next statement must not wait for it
-                self._leave(connection)
+            except asyncio.CancelledError:
+                self._leave(connection)  # the next statement must not wait for this answer
                 raise
-            except (
-                Exception
-            ) as error:  # nothing leaves untranslated: the loops know RunnerError alone
+            except Exception as error:  # all of them: the loops of a worker know RunnerError alone
                 failure = translate(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
                     self._reachability.failed(failure)
                     self._leave(connection)
-                elif getattr(
-                    error, "severity", None
-                ):  # only the server gives one: what the driver refuses never came there
+                # Only the server's errors have a severity: what the driver refuses is not sent.
+                elif getattr(error, "severity", None):
                     self._reachability.answered()
                 raise failure from error
             finally:
@@ -85,8 +78,9 @@ class LazyConnection:
             return rows
 
     def suspect(self, patience: float) -> None:
-        """The network may have swallowed something: reconnect before the next statement; give one
-        on its way so many seconds.
+        """The network may have dropped packets: reconnect before the next statement.
+
+        A statement that runs has until `patience` seconds after its start to answer.
         """
         connection, asked_at = self._connection, self._asked_at
         if connection is None:
@@ -98,7 +92,7 @@ class LazyConnection:
         asyncio.get_running_loop().call_later(max(0.0, left), self._give_up, connection, asked_at)
 
     async def close(self) -> None:
-        """Close the connection politely, for a moment at most."""
+        """Close the connection, within a second."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             try:
@@ -106,7 +100,7 @@ class LazyConnection:
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
                 connection.terminate()
 
-    async def _opened_again(self) -> Connection:
+    async def _reopen(self) -> Connection:
         try:
             connection = await self._open()
         except DatabaseUnavailable as error:
@@ -116,8 +110,8 @@ class LazyConnection:
         return connection
 
     async def _open(self) -> Connection:
-        """A new connection. A statement that was left on its way must not arrive after what
-        follows: its session is ended first.
+        """A new connection. The session that was given up is ended first, so that its statement
+        cannot take effect after later ones.
         """
         connection = await connect(self._dsn, self._settings)
         if self._orphan is not None:
@@ -136,7 +130,7 @@ class LazyConnection:
             self._leave(connection)
 
     def _leave(self, connection: Connection) -> None:
-        """Drop it while a statement may be on its way."""
+        """Give the connection up while a statement may still run."""
         if not connection.is_closed() and not pooler.is_pooled(connection):
             self._orphan = connection.get_server_pid()
         self._drop()

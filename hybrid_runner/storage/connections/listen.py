@@ -19,7 +19,7 @@ BELL_TIMEOUT = 5.0
 
 
 async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
-    """Send a proof from a session of its own."""
+    """Send a proof from a new session, which ends with it."""
     connection = await connect(dsn)
     try:
         await _translated(
@@ -32,7 +32,7 @@ async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
 
 
 class ListenConnection:
-    """A connection that listens, and moves doorbells; messages come until `lost`."""
+    """A connection that listens, and moves doorbells; messages arrive until `lost` is set."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -42,18 +42,16 @@ class ListenConnection:
 
     @classmethod
     async def open(cls, dsn: str) -> ListenConnection:
-        """Connect; nothing is listened to yet."""
+        """Connect; no channel is listened to yet."""
         return cls(await connect(dsn, FOR_LISTENING))
 
     @property
     def pooled(self) -> bool:
-        """Whether the session may be somebody else's at the next statement."""
+        """Whether it goes through a pooler, which may give each statement another session."""
         return pooler.is_pooled(self._connection)
 
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Subscribe to one channel; `heard` is given each message and the server process that sent
-        it.
-        """
+        """Subscribe to one channel; `heard` gets each message and its sender's server process."""
 
         def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
             if (message := channel.read(str(payload))) is not None:
@@ -67,12 +65,12 @@ class ListenConnection:
             await _translated(subscribe())
 
     async def send(self, channel: Channel[M], message: M) -> None:
-        """Send a message from this very connection."""
+        """Send a message from this connection."""
         await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one short statement; when it fails the connection is given up: what locks it holds is
-        then certain.
+        """Run one short statement; when it fails the connection is ended, so that its locks are
+        certainly released.
         """
         async with self._busy:
             try:
@@ -87,13 +85,13 @@ class ListenConnection:
         return self._busy.locked()
 
     async def close(self) -> None:
-        """The same as hanging up, for those who await."""
+        """`hang_up`, for callers that await."""
         self.hang_up()
 
     def hang_up(self) -> None:
         """End the connection at once."""
-        # Always: the driver may know it as closed (it died in the middle of a statement), and yet
-        # never have told us.
+        # Always: when a connection dies during a statement, the driver may know it as closed and
+        # never call the termination listener.
         self._connection.terminate()
         self.lost.set()
 

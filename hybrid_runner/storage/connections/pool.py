@@ -17,18 +17,16 @@ CLOSE_TIMEOUT = 3.0
 
 
 async def open_pool(dsn: str, *, largest: int) -> Pool:
-    """A pool that opens connections as they are needed; nothing is tried before the first use."""
+    """A pool that opens connections as they are needed; none before the first use."""
     check_dsn(dsn)
     opened = WeakSet[Connection]()
 
-    async def remembered(
-        dsn: str, **_: object
-    ) -> Connection:  # the driver's arguments are of no use here
+    async def connect_and_remember(dsn: str, **_: object) -> Connection:
         connection = await connect(dsn)
         opened.add(connection)
         return connection
 
-    opens: Any = remembered
+    opens: Any = connect_and_remember
     pool = await asyncpg.create_pool(
         dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0
     )
@@ -36,7 +34,7 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
 
 
 class Pool:
-    """Connections for whoever asks, several at a time."""
+    """Connections that are opened by need, and shared."""
 
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], opened: WeakSet[Connection]) -> None:
         self._pool = pool
@@ -52,7 +50,7 @@ class Pool:
                 raise
 
     async def close(self) -> None:
-        """Close them politely, for a moment at most."""
+        """Let statements end for up to 3 seconds, then close the connections."""
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await self._pool.close()
@@ -60,7 +58,7 @@ class Pool:
             self._pool.terminate()
 
     def abandon(self) -> None:
-        """Hang up where nothing can be awaited: the event loop of these connections is gone."""
+        """Close the sockets without awaiting: the event loop of these connections has ended."""
         for connection in self._opened:
             transport: Any = getattr(connection, "_transport", None)
             with contextlib.suppress(RuntimeError):  # a closed loop refuses the rest of it

@@ -13,14 +13,14 @@ Rows = list[asyncpg.Record]
 
 
 class Fetches(Protocol):
-    """Whatever can run a statement: a Link, a pool, or the caller's own asyncpg connection."""
+    """Runs statements: a LazyConnection, a Pool, or the caller's own asyncpg connection."""
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         """Run one statement and return its rows."""
 
 
 async def fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
-    """The rows of one of sql/queries; what Postgres says against it becomes an error of ours."""
+    """Run sql/queries/<name>.sql and return its rows; errors are RunnerErrors."""
     try:
         return await on.fetch(query(name), *arguments)
     except Exception as error:
@@ -28,6 +28,6 @@ async def fetch(on: Fetches, name: str, *arguments: Any) -> Rows:
 
 
 async def fetch_value(on: Fetches, name: str, *arguments: Any) -> Any:
-    """The first column of its first row; None without rows."""
+    """Run sql/queries/<name>.sql; the first column of the first row, None without rows."""
     rows = await fetch(on, name, *arguments)
     return rows[0][0] if rows else None
