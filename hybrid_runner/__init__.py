@@ -1,7 +1,7 @@
 """A job runner that lives in Postgres: INSERT a row, a worker runs it."""
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all of this."""
+"""As in `typing`, whose import would take longer than this module."""
 
 if TYPE_CHECKING:
     from hybrid_runner.client.handle import JobHandle

@@ -174,7 +174,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """All transactions in flight have lower numbers."""
+    """All transactions in flight have numbers below this."""
 
     below: int
 

@@ -1,4 +1,4 @@
-"""Puts the settings together: arguments win over the environment, which wins over defaults."""
+"""Loads the settings: arguments win over the environment, which wins over defaults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_A_SERVICE = re.compile(
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a runner, in sections."""
+    """All settings of a runner, in sections, and the numbers of tuning."""
 
     database: Database = field(default_factory=Database)
     work: Work = field(default_factory=Work)
@@ -61,7 +61,7 @@ class Settings:
         tuning: Tuning | None = None,
         **arguments: object,
     ) -> Self:
-        """Merge arguments over the environment; what is wrong is one line that names it."""
+        """Load the settings; a ConfigurationError names what is wrong in one line."""
         values: dict[str, object] = dict(_read(os.environ if environment is None else environment))
         values.update((name, value) for name, value in arguments.items() if value is not None)
         return cls._made(values, tuning or Tuning())
@@ -93,11 +93,11 @@ class Settings:
         return {n: f for _, section in SECTIONS for n, f in section.model_fields.items()}
 
     def is_given(self, name: str) -> bool:
-        """Whether a setting was given, by an argument or by the environment."""
+        """Whether a setting was given by an argument or by the environment."""
         return name in getattr(self, _FIELDS[name]).model_fields_set
 
     def make_worker_id(self) -> str:
-        """The configured worker id, or a new one that nobody else has."""
+        """The `worker_id` setting, or a new id that no other worker has."""
         made_up = f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         return self.work.worker_id or made_up
 

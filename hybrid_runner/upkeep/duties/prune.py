@@ -37,10 +37,10 @@ class Prune(Duty):
         for _ in range(_CALLS):
             said = await worker_calls.prune(connection, _PARTITIONS)
             done += said
-            if not said or any(one.in_vain for one in said):
+            if not said or any(one.prevented for one in said):
                 break
         for one in done:
-            if not one.in_vain:
+            if not one.prevented:
                 log.info(
                     "archive: %s %s (%s)",
                     one.what,
