@@ -826,7 +826,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.queue_figures(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1170,7 +1170,7 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
+    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;
 
@@ -1721,13 +1721,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) F
 
 GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 

@@ -271,7 +271,7 @@ async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Or
 async def find_hung(
     on: Fetches, worker_id: str, ids: Sequence[int], timeout_grace: timedelta
 ) -> list[OrphanedJob]:
-    """Those of this worker's jobs that are past their time-out by more than `overtime`."""
+    """Those of this worker's jobs that are past their time-out by more than `timeout_grace`."""
     return _lost(await fetch(on, "find_hung", worker_id, ids, timeout_grace))
 
 
@@ -348,7 +348,7 @@ async def release_duty(on: Fetches, duty: str, holder: str) -> None:
 
 async def queue_depths(on: Fetches) -> list[QueueDepth]:
     """How each queue stands."""
-    return [QueueDepth(*row) for row in await fetch(on, "queue_figures")]
+    return [QueueDepth(*row) for row in await fetch(on, "queue_depths")]
 
 
 async def horizon_age(on: Fetches) -> float:

@@ -14,6 +14,6 @@ AS $$
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
+    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;

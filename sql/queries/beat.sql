@@ -1,13 +1,18 @@
--- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
--- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
+-- beat: this worker lives; returns what it may not have heard, and what it should do: (what,
+--   queue, value).
+-- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim,
+-- $5 text proof_channel, $6 interval timeout_grace,
 -- $7 jsonb running_by_queue, $8 int8[] claims, $9 text[] duties
--- odd: each `what` is a type of hybrid_runner/model/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
--- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a heartbeat waits for no partition.
+-- odd: each `what` is a type of hybrid_runner/model/news.py, and docs/sql.md lists them; `queue`
+--   and `value` are '' where they say nothing.
+-- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a
+--   heartbeat waits for no partition.
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
         running = $7,
-        -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
+        -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of
+        -- others from its own.
         unbroken_since = CASE
             WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
             THEN clock_timestamp()
@@ -33,7 +38,8 @@ expired AS MATERIALIZED (
         SELECT o.id FROM others AS o
         WHERE o.dead_from < clock_timestamp() AND (o.rescued_at IS NULL OR o.rescued_at < clock_timestamp() - interval '10 seconds')
     )
-        -- Asked once more of the row itself: another heartbeat may have declared it since our snapshot, and given it free.
+        -- Asked once more of the row itself: another heartbeat may have declared it since our
+        -- snapshot, and given it free.
         AND (w.rescued_at IS NULL OR w.rescued_at < clock_timestamp() - interval '10 seconds')
         -- and it may have spoken, or have been taken over by a new process
         AND (w.dead_at IS NOT NULL OR w.heartbeat_at + w.lease < clock_timestamp())

@@ -88,6 +88,7 @@ def test_the_sql_files_have_no_complaints() -> None:
             'after the first line come "-- $1 type name, …" and "-- odd: …" only',
         ),
         ("-- look: look.\nSELECT 1;\n", "one statement, no semicolon"),
+        (f"-- look: look {'on ' * 40}.\nSELECT 1\n", "a comment has at most 100 columns"),
         ("-- look: look.\nSELECT 1", "a file ends with one line break"),
     ],
 )

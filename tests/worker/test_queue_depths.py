@@ -182,7 +182,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         began.append(time.monotonic())
         return await measure(on)
 
-    monkeypatch.setattr(worker_calls, "queue_figures", counted)
+    monkeypatch.setattr(worker_calls, "queue_depths", counted)
     return began
 
 
