@@ -279,7 +279,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00'::interval) RETURNS TABLE(culprit text, complaint text)
+CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00'::interval) RETURNS TABLE(cause text, complaint text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
@@ -519,7 +519,7 @@ BEGIN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: whoever falls asleep in between opens the bell after us.
+    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
     IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
     END IF;
@@ -655,7 +655,7 @@ BEGIN
         BEGIN
             EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.half);
 
-            -- All settles wait now: for nobody else.
+            -- All settles wait now, so this waits for nobody.
             FOREACH part IN ARRAY due.partitions LOOP
                 EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT',
                     part);
@@ -1165,7 +1165,7 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
     AS $$
     SELECT
         f.queue, f.due, f.running, f.slots, f.workers,
-        -- A paused queue keeps those that still run; more would not help it.
+        -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers

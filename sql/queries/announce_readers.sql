@@ -1,4 +1,4 @@
--- announce_readers: somebody reads how jobs move, for so many milliseconds from now; workers that
+-- announce_readers: somebody reads event streams for so many milliseconds from now; workers that
 --   listen are notified.
 -- $1 int4 milliseconds
 SELECT

@@ -1,5 +1,5 @@
--- find_lost: running jobs whose claim no living worker has, as claims; the rest of a worker's
---   death is up to the caller.
+-- find_lost: running jobs whose claim no living worker has, as claims; the caller declares
+--   what becomes of them.
 -- $1 int8 most, $2 int8 after_id
 -- odd: it walks the table: there is no index of running jobs, since every claim would pay for it,
 --   and this runs seldom.

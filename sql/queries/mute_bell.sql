@@ -1,4 +1,4 @@
--- mute_bell: inserts into the queue are quiet for a moment; true when somebody sleeps and was
+-- mute_bell: inserts into the queue do not ring for a moment; true when somebody sleeps and was
 --   rung for help.
 -- $1 text queue, $2 int4 milliseconds, $3 text mode, $4 bool drop_sleep_lock
 -- odd: on the listener's session alone: the lock that it gives back is held there.

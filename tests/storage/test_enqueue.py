@@ -260,8 +260,10 @@ async def test_the_sql_function_returns_the_id_and_notes_a_conflict(database: Co
     assert notices == []
     assert await database.fetchval(call) == first
     assert notices == [
-        f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this as a"
-        " column)"
+        (
+            f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this"
+            " as a column)"
+        )
     ]
 
 

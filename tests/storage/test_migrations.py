@@ -167,9 +167,11 @@ async def test_a_database_that_lacks_a_migration_is_refused_and_only_that_one_is
 BEFORE_THE_SQUASH = """
     CREATE SCHEMA hybrid_runner;
     CREATE TABLE hybrid_runner.migrations (
-        version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+        version integer PRIMARY KEY, name text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
     INSERT INTO hybrid_runner.migrations (version, name)
-    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'), (7, 'workers'), (8, 'doorbell')
+    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'),
+        (7, 'workers'), (8, 'doorbell')
 """
 
 

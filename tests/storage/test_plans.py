@@ -20,7 +20,9 @@ BACKLOG = 200_000
 LANES = (2, 5, 8)
 FILL = """
 INSERT INTO hybrid_runner.jobs (kind, queue, priority, run_at)
-SELECT 'work', 'default', (ARRAY[2, 5, 8])[n % 3 + 1], now() + CASE WHEN n % 10 = 0 THEN 1 ELSE -1 END * make_interval(secs => n)
+SELECT
+    'work', 'default', (ARRAY[2, 5, 8])[n % 3 + 1],
+    now() + CASE WHEN n % 10 = 0 THEN 1 ELSE -1 END * make_interval(secs => n)
 FROM generate_series(1, 200000) AS n
 """
 Plan = dict[str, Any]

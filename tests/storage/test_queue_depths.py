@@ -35,7 +35,8 @@ async def test_workers_count_while_they_live_and_running_is_what_they_said_last(
         " heartbeat_at) VALUES "
         """('1', '', 1, '', '{"a": 10}', '{"a": 4}', NULL, now()), """
         """('2', '', 1, '', '{"a": 5, "b": 1}', '{"a": 5}', NULL, now()), """
-        """('stopping', '', 1, '', '{}', '{"a": 2}', NULL, now()), ('dead', '', 1, '', '{"a": 10}', '{"a": 9}', now(), now()), """
+        """('stopping', '', 1, '', '{}', '{"a": 2}', NULL, now()), """
+        """('dead', '', 1, '', '{"a": 10}', '{"a": 9}', now(), now()), """
         """('silent', '', 1, '', '{"a": 10}', '{"a": 9}', NULL, now() - interval '1 hour')"""
     )
     [a] = await worker_calls.queue_depths(database)

@@ -140,7 +140,7 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(
     ] == [kept]
     assert await client_calls.retry_job(connection, kept) == "queued"
     assert [
-        culprit for culprit, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))
+        cause for cause, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))
     ] == []
 
 

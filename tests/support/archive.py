@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from hybrid_runner.model.jobs import State
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """
     INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at, finished_at)
-    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 0, 1, now(),
+        (id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at,
+        finished_at)
+    SELECT
+        nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(),
+        $2::text::hybrid_runner.job_state, 1, 0, 1, now(),
         date_trunc('hour', now()) - make_interval(mins => $3)
     FROM generate_series(1, $4::int)
     RETURNING id
@@ -54,6 +58,13 @@ async def exists(connection: Connection, table: str) -> bool:
             "SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table
         )
     )
+
+
+async def known(connection: Connection, ids: list[int]) -> list[int]:
+    """Which of these jobs can still be read, one by one and by those who wait."""
+    found = [job for job in ids if await client_calls.get_job(connection, job)]
+    assert sorted(status.id for status in await client_calls.watch_jobs(connection, ids)) == found
+    return found
 
 
 async def pruned(connection: Connection) -> list[tuple[str, str]]:

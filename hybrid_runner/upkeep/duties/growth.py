@@ -28,7 +28,7 @@ archive.
 
 
 class GrowthWatch(Duty):
-    """Logs one line for each culprit, and none for the same one again within the hour."""
+    """Logs one line for each cause, and none for the same one again within the hour."""
 
     name = "growth"
     every = timedelta(minutes=10)
@@ -51,12 +51,10 @@ class GrowthWatch(Duty):
         """Look once, and warn."""
         found = await worker_calls.find_growth(connection, self._longer_than)
         now = self._clock()
-        holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
+        holding = (complaint for cause, complaint in found if cause.startswith(_HOLDS_BACK))
         self._pinned = tuple(holding), now
-        self._reported = {
-            culprit: at for culprit, at in self._reported.items() if now - at < _REPEATED
-        }
-        for culprit, complaint in found:
-            if culprit not in self._reported:
-                self._reported[culprit] = now
+        self._reported = {cause: at for cause, at in self._reported.items() if now - at < _REPEATED}
+        for cause, complaint in found:
+            if cause not in self._reported:
+                self._reported[cause] = now
                 log.warning("growth: %s", complaint, extra=log_event("tables.grow"))
