@@ -1,4 +1,4 @@
-"""One database's part of a worker: a second database would be one more of these."""
+"""The part of a worker that belongs to one database: two databases would be two stations."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Station:
-    """The parts, and what concerns several of them. Made in `wiring.py`; see also
-    `reactions.py`.
-    """
+    """The parts, and what concerns several of them. Made in `wiring.py`."""
 
     def __init__(
         self,
@@ -48,14 +46,14 @@ class Station:
     async def register(
         self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]
     ) -> None:
-        """Open the queues and become known; `keeps` says how long ended jobs are kept."""
+        """Open the queues and register the worker; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
             await worker_calls.open_queue(self.connections.claims, name, ring_within)
         await self.membership.register()
         await worker_calls.keep_jobs(self.connections.settles, keeps)
 
     async def idle(self) -> None:
-        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        """Wait until there is no reason to look, nothing runs and all outcomes are written."""
         resting = [queue.wake.resting for queue in self.queues.values()]
         while True:
             for event in resting:
@@ -66,9 +64,9 @@ class Station:
                 return
 
     async def leave(self) -> None:
-        """Tell the others that they cannot count on this worker any more.
+        """Tell the queues' other workers that this one claims no more.
 
-        What its mute kept quiet, or a ring asked of it alone, is for them.
+        Jobs that it kept from ringing, or was alone to be rung for, are found by them.
         """
         try:
             await self.membership.leave_queues()
@@ -87,7 +85,7 @@ class Station:
             )
 
     async def sign_off(self) -> None:
-        """End the heartbeat, put back claims that got no answer, take the worker's row away."""
+        """End the heartbeat, put back claims that got no answer, delete the worker's row."""
         await self.membership.stop()
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()
@@ -95,5 +93,5 @@ class Station:
         await self.membership.retire(in_order=in_order)
 
     async def close(self) -> None:
-        """Nothing of it will run any more, and nothing is asked of the database."""
+        """Close the connections, once nothing runs any more."""
         await self.connections.close()

@@ -1,7 +1,7 @@
-"""What a worker is made of, and who is next: the architecture on one page.
+"""What a worker is made of, and which part uses which: the architecture on one page.
 
-Parts are made from the bottom up, and each is given the parts that it uses. Who is told what
-happens in a part is said when its loop is started: see `Worker.start`.
+Parts are made from the bottom up, and each is given the parts that it uses. What a loop calls when
+something happens in it is given to it when it is started: see `Worker.start`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.beats import Beats
-from hybrid_runner.worker.liveness.membership import Membership, Offer, heard_within
+from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_timeout
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
@@ -60,7 +60,7 @@ class Reports(NamedTuple):
 
 
 class Wired(NamedTuple):
-    """One database's part of a worker, ready to start."""
+    """The part of a worker that belongs to one database, ready to start."""
 
     station: Station
     reactions: Reactions
@@ -76,7 +76,7 @@ def wire(
     tasks: Tasks,
     reports: Reports,
 ) -> Wired:
-    """Make all parts; nothing is asked of the database yet."""
+    """Make all parts. Nothing is asked of the database yet."""
     connections = Connections(
         dsn, flush_claims=settings.work.flush_claims, lease=settings.work.lease
     )
@@ -109,7 +109,7 @@ def wire(
     )
     executor = Executor(registry, pools, settler.settle, progress.report, tracing)
 
-    # What it is to the others: membership here, the rest in the heartbeat's thread.
+    # Among the workers: membership in this loop, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
     upkeep = UpkeepLoop(
         dsn,
@@ -195,7 +195,7 @@ def wire(
     listener.hear(READERS, change_feed.announced)
 
     station = Station(identity, connections, listener, membership, executor, settler, queues)
-    proof_seconds = heard_within(settings).total_seconds()
+    proof_seconds = proof_timeout(settings).total_seconds()
     return Wired(
         station,
         Reactions(station, tasks, change_feed, observers.on_settled, proof_seconds),

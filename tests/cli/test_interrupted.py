@@ -26,7 +26,7 @@ MOMENTS = (
     "pydantic_core",
     "pydantic.main",
     "asyncpg.protocol.protocol",
-    "hybrid_runner.models",
+    "hybrid_runner.model.jobs",
     "hybrid_runner.handlers.registry",
     "hybrid_runner.runner",
     "hybrid_runner.cli.session",

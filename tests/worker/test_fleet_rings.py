@@ -38,7 +38,7 @@ class Fleet:
         self._handlers = handlers
 
     def ranked(self, ringer: int) -> list[Worker]:
-        """In the order in which a ring of that session is for them."""
+        """The workers in the order in which a ring of that session is for them."""
         ids = [worker.id for worker in self.workers]
         return sorted(self.workers, key=lambda worker: place(ringer, worker.id, ids))
 
@@ -198,7 +198,7 @@ async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(
 async def test_members_nobody_knows_are_only_believed_for_a_moment(
     dsn: str, database: Connection
 ) -> None:
-    """Whoever can connect can ring: the worst it can do is cause looks."""
+    """Anybody who can connect can ring: the worst that it does is cause looks."""
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         await until_asleep(database, worker)
@@ -255,7 +255,7 @@ async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
 
 @asynccontextmanager
 async def busy(database: Connection, jobs: Handlers) -> AsyncIterator[None]:
-    """So many jobs that its worker stays awake."""
+    """Insert so many jobs that the worker stays awake."""
 
     async def insert() -> None:
         connection = await connect(jobs.app.dsn)

@@ -1,4 +1,4 @@
-"""Looks for running jobs that no living worker has."""
+"""Rescues running jobs that no living worker has."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hybrid_runner.upkeep.rescuer import Rescuer
 
 
 class RescueOrphanedJobs(Duty):
-    """Whoever declares a worker dead puts back its jobs at once. This finds what nobody
-    declared.
+    """The worker that declares another one dead rescues its jobs at once. This duty finds jobs
+    whose worker was never declared dead.
     """
 
     name = "orphaned_jobs"
@@ -21,5 +21,4 @@ class RescueOrphanedJobs(Duty):
         self._rescuer = rescuer
 
     async def run(self, connection: Fetches) -> None:
-        """Put them back, or end them."""
         await self._rescuer.rescue(connection)

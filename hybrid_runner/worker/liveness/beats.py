@@ -1,6 +1,4 @@
-"""Sends the heartbeats, and gives what they bring to those that it concerns. Runs in the
-heartbeat's thread.
-"""
+"""Sends heartbeats and hands on the news that they bring. Runs in the heartbeat's thread."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Beats:
-    """Of the worker it reads only what may be read from another thread; what follows there is
-    called in its loop.
-    """
+    """Reads only what may be read from another thread; callbacks run in the worker's loop."""
 
     def __init__(
         self,
@@ -48,17 +44,17 @@ class Beats:
         self.upkeep = upkeep
         self._worker_loop = worker_loop
         self.on_news: OnNews = lambda _news, _asked_at, _name: None
-        """Written before the thread starts. Called in the worker's loop with what a heartbeat
-        brought, when it was sent,
-        and under which name."""
+        """Called in the worker's loop with the news of a heartbeat, when it was sent, and under
+        which name. Written before the thread starts.
+        """
         self.on_silence: Callable[[], None] = lambda: None
-        """Written before the thread starts. Called in the worker's loop when a heartbeat got no
-        answer.
+        """Called in the worker's loop when a heartbeat got no answer. Written before the thread
+        starts.
         """
 
     async def beat(self) -> float | None:
-        """Say that the worker lives; after how many seconds to say so again at the latest, None:
-        after the usual pause.
+        """Send a heartbeat. Returns after how many seconds the next one is needed, or None for the
+        usual pause.
         """
         name, began = self._identity.name, time.monotonic()
         try:

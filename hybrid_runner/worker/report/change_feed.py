@@ -1,8 +1,7 @@
-"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at
-the clock.
+"""Publishes the ids of jobs that changed while an event stream is being read; otherwise does
+nothing.
 
-What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes
-after the fact.
+The messages are hints that may be lost: readers ask the database for the state of a job.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.statements import Fetches
 
 PAUSE = 0.04
-"""Seconds between two rounds of messages: what changes meanwhile goes together."""
+"""Seconds between two rounds of messages: changes in between are sent together."""
 MOST_IDS = 380
-"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for
-each queue and kind.
+"""Ids in one message, which may have 8000 bytes: an id has 19 digits at most. A round has one
+message for each queue and kind.
 """
 
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
 class ChangeFeed(Observer):
-    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited
-    for.
+    """Belongs to the worker's loop. `send` sends a message, `soon` runs a coroutine in the
+    background.
     """
 
     def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -47,36 +46,33 @@ class ChangeFeed(Observer):
 
     @property
     def has_readers(self) -> bool:
-        """Whether somebody reads."""
+        """Whether an event stream is being read, as far as this worker has heard."""
         return time.monotonic() < self._readers_until
 
     def announced(self, message: JobsRead, _sender: int) -> None:
-        """Somebody reads."""
+        """Event streams are read for so many milliseconds more."""
         self._readers_until = time.monotonic() + message.milliseconds / 1000
 
-    async def look(self, on: Fetches) -> None:
-        """Whoever comes new has not heard who reads."""
+    async def ask_for_readers(self, on: Fetches) -> None:
+        """Ask the database whether event streams are read: a new worker missed the announcement."""
         with contextlib.suppress(RunnerError):
             left = await stream_calls.readers_left(on)
             self._readers_until = max(self._readers_until, time.monotonic() + left.total_seconds())
 
     def on_look(self, look: LookMade) -> None:
-        """Its jobs run now."""
         if look.claims:
             self.note(look.claims)
 
     def on_settled(self, batch: BatchSettled) -> None:
-        """Jobs have ended, or are queued again."""
         if self.has_readers:
             self.note([settlement.claim for settlement in (*batch.settled, *batch.stale)])
 
     def on_rescued(self, settled: Sequence[Settlement]) -> None:
-        """The same for those of lost workers; from the heartbeat's thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so is all else
             self._loop.call_soon_threadsafe(self.note, [settlement.claim for settlement in settled])
 
     def note(self, claims: Sequence[Claim]) -> None:
-        """These jobs have changed."""
+        """Publish soon that these jobs have changed."""
         if not claims or not self.has_readers:
             return
         for claim in claims:

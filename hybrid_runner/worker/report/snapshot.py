@@ -1,4 +1,4 @@
-"""One worker at one moment, read off its parts."""
+"""Reads a worker's status off its parts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def snapshot(
     *,
     stopping: bool,
     ended_loops: Sequence[str],
-    figures: MetricValues,
+    metric_values: MetricValues,
 ) -> WorkerStatus:
-    """From any thread: nothing here waits."""
+    """The status now. May be called from any thread."""
     membership, listener, executor, settler = (
         station.membership,
         station.listener,
@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**figures, **depths.figures()},
+        figures={**metric_values, **depths.metric_values()},
     )
 
 

@@ -120,7 +120,7 @@ class Member:
             process.kill()
 
     async def freeze(self, seconds: float) -> None:
-        """Nothing of it moves for so long."""
+        """Stop the process for so long, then let it go on."""
         process = self._process
         if process is None or process.returncode is not None:
             return
