@@ -27,7 +27,7 @@ from typing import Any
 
 from hybrid_runner import Runner
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 SAMPLES_A_SECOND = 400
 COLOURS = ("#a8a29e", "#2563eb")

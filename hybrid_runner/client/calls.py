@@ -1,4 +1,4 @@
-"""What applications do with jobs: put them in, wait for them, look at them, change them."""
+"""The calls of applications: enqueue jobs, wait for them, read them, change them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.publish_span import publish_span
 
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Client:
-    """The calls of a runner, on the connections of the running event loop."""
+    """Makes the calls on the connections of the running event loop."""
 
     def __init__(self, sessions: Sessions, registry: Registry) -> None:
         self._sessions = sessions
@@ -42,9 +42,9 @@ class Client:
         self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]
     ) -> JobHandle[R]:
         """Store one job, in the caller's transaction when a connection is given."""
-        said = given(options)
-        on_conflict, connection = _taken_out(said)
-        job = new_job(self.registry, kind, payload, said)
+        chosen = given(options)
+        on_conflict, connection = _call_options(chosen)
+        job = new_job(self.registry, kind, payload, chosen)
         on = connection if connection is not None else await self._sessions.pool()
         queue = job.queue or "default"
         with publish_span(queue, job.kind) as publish:
@@ -69,9 +69,9 @@ class Client:
         options: Mapping[str, Any],
     ) -> list[Enqueued]:
         """Store many jobs in one statement: all or none."""
-        said = given(options)
-        on_conflict, connection = _taken_out(said)
-        groups = new_jobs(self.registry, kind, payloads, key, said)
+        chosen = given(options)
+        on_conflict, connection = _call_options(chosen)
+        groups = new_jobs(self.registry, kind, payloads, key, chosen)
         if not groups:
             return []
         on = connection if connection is not None else await self._sessions.pool()
@@ -148,8 +148,8 @@ class Client:
             self._sessions.drop_if_unused(session)
 
 
-def _taken_out(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
-    """What is no property of the job."""
+def _call_options(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
+    """Take the options out that are no property of the job."""
     on_conflict = options.pop("on_conflict", "exists")
     if on_conflict not in ("exists", "replace", "error"):
         raise ConfigurationError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from datetime import timedelta
 
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 
-RESTARTS = Pace(timedelta(seconds=1), timedelta(seconds=30), 2)
+RESTARTS = GrowingPause(timedelta(seconds=1), timedelta(seconds=30), 2)
 """1 s after the first death, doubling, 30 s at most."""
 
 GOOD_LIFE = timedelta(seconds=60)
@@ -23,7 +23,7 @@ def deaths_in_a_row(before: int, lived: timedelta) -> int:
 
 def pause_after(deaths: int) -> timedelta:
     """How long to wait after so many deaths in a row."""
-    return RESTARTS.poll(deaths)
+    return RESTARTS.after(deaths)
 
 
 def is_refusal(code: int, *, has_worked: bool, fleet_has_worked: bool) -> bool:

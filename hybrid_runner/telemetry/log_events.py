@@ -53,6 +53,7 @@ LogEvent = Literal[
     "process.unraisable",
     "queue.looked",
     "queue.unnamed",
+    "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",
     "telemetry.send_failed",

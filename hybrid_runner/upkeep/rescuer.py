@@ -14,10 +14,10 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import OrphanedJob
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.policy.settlement import decide
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 

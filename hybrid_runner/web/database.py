@@ -14,7 +14,9 @@ from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, Rows, named
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
 
 PATIENCE = 5.0

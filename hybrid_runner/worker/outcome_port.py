@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import LazyConnection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 
 

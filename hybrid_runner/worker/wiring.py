@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.messages import READERS, channel_of
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.metrics.counters import Counters
@@ -148,12 +148,12 @@ def wire(
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(
                 wake,
-                deaf=Pace(
+                deaf=GrowingPause(
                     settings.polling.poll_base,
                     settings.polling.poll_cap,
                     settings.polling.poll_factor,
                 ),
-                hearing=Pace(
+                hearing=GrowingPause(
                     settings.polling.hybrid_poll_base,
                     settings.polling.hybrid_poll_cap,
                     settings.polling.poll_factor,

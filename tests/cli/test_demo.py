@@ -19,7 +19,7 @@ from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summ
 from hybrid_runner.cli.demo.view import draw, histogram, sparkline
 from hybrid_runner.cli.output import visible_length
 from hybrid_runner.runner import Runner
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, fails, succeeds
 
 

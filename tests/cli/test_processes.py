@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.fleets import ARCHIVED, INSERT, LATE, ONCE, RESULTS, TASKS, fleet, pids
 from tests.cli.running import NOBODY, fails
 from tests.support.pages import browser

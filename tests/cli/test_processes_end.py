@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.cli.fleets import INSERT, LATE, ONCE, TASKS, fleet, pids, send
 from tests.cli.running import NOBODY
 from tests.support.pages import browser

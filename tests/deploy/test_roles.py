@@ -17,7 +17,7 @@ import pytest
 
 from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server

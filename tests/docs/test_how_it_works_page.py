@@ -10,7 +10,7 @@ import pytest
 from hybrid_runner.policy import ring_order
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.tracing import span_queue
 from hybrid_runner.web.stream import changes, job_stream, new_jobs
 from hybrid_runner.worker.queue import queue_station

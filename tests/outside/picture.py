@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from tests.outside.journey import Journey, travelled
 from tests.support import jaeger as jaegers

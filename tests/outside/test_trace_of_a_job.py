@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.outside.journey import SPANS, travelled
 from tests.support.jaeger import Jaeger, Span
 from tests.support.opentelemetry_collector import OpenTelemetryCollector

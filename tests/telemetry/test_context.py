@@ -17,7 +17,7 @@ from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from hybrid_runner import JobCancelled, JobFailed
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import TRACEPARENT, tasks

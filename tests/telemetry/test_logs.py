@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
 from hybrid_runner.telemetry.logs.redaction import HIDDEN, Redaction
 from tests.cli.running import environment, worker

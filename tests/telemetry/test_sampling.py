@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import (
 )
 
 from hybrid_runner import Job, Snooze
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.tracing.trace_ids import low_half
 from tests.support.recorded import attributes_of, recording, traces
 from tests.support.traced import TRACE, TRACEPARENT, tasks

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hybrid_runner.model import messages
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.rings import listening
 from tests.support.streams import Stepwise, served

@@ -13,8 +13,8 @@ from functools import partial
 
 import pytest
 
-from hybrid_runner.storage.connections import connections
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections import connection
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.web import database as database_module
 from hybrid_runner.web.stream import events, job_stream, new_jobs, reader
 from tests.support.proxy import Proxy
@@ -87,7 +87,7 @@ async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
     monkeypatch.setattr(job_stream, "_READER_CHECK", 0.001)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
@@ -278,7 +278,7 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits behind others waits no longer than they."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(database_module, "PATIENCE", 0.5)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
@@ -293,7 +293,7 @@ async def test_only_so_many_wait_for_an_answer(
     dsn: str, monkeypatch: pytest.MonkeyPatch, few: int, most: int, slow: float
 ) -> None:
     """A few while nothing is answered; many never."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
     monkeypatch.setattr(database_module, "MOST_WAITING_WHILE_SLOW", few)
     monkeypatch.setattr(database_module, "MOST_WAITING", most)
     monkeypatch.setattr(database_module, "SLOW", slow)

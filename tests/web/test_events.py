@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from hybrid_runner.model import messages
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.stream import changes, events, job_stream, reader
 from hybrid_runner.worker.report import change_feed
 from tests.support import inside

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.model import messages
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.web.stream import job_stream
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server

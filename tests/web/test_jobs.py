@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_runner import ConfigurationError, Runner
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails
 from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
 

@@ -13,7 +13,7 @@ import pytest
 
 from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version__
 from hybrid_runner.handlers.job import Job
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from hybrid_runner.web.server import PageServer
 from tests.support import inside

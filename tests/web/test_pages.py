@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner import Runner, __version__
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.server import PageServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside

@@ -12,7 +12,7 @@ import pytest
 from hybrid_runner import Runner, Worker
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.pages import scale
 from hybrid_runner.web.server import PageServer

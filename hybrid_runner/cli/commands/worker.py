@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
-from hybrid_runner.cli.session import layout_of, start_logs
+from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.handlers.registry import check_queue
@@ -86,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return _run_as_child(arguments, tether)
     folder = Path.cwd()  # before the module is imported: it may go elsewhere
     app, queues = _prepare(arguments)
+    warn_of_unknown_variables()
     _warn_of_strange_queues(app, queues)
     if arguments.processes == 1:
         return _run_loop(_work(app, queues))

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from hybrid_runner.cli.demo.figures import BURST_KIND, ROUTINE_KINDS, Burst, Ended, Figures
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.worker import Worker
 
 _LIVE = (

@@ -13,7 +13,7 @@ from aiohttp import web
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, named
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
 from hybrid_runner.web.database import PageConnection, PageDatabase
 from hybrid_runner.web.pages.reports import Body
 from hybrid_runner.web.pages.status import as_json

@@ -19,7 +19,8 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.jobs import JobSnapshot
 from hybrid_runner.model.messages import JobsChanged
 from hybrid_runner.storage import stream_calls
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, named
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.stream.changes import ChangeListener

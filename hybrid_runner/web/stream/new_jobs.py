@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from hybrid_runner.storage import stream_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.web.stream.reader import Subscription
 
 MARGIN = 2.0

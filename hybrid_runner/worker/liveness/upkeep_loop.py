@@ -22,7 +22,8 @@ from hybrid_runner.model.news import (
 )
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import FOR_UPKEEP, LazyConnection, named
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.upkeep.duties import Duties
 from hybrid_runner.upkeep.duty_runner import DutyRunner

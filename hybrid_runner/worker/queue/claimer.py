@@ -42,7 +42,7 @@ from hybrid_runner.policy.last_minute import LookCounter
 from hybrid_runner.policy.look_rate import LookBudget
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Rows
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields, shorten
 from hybrid_runner.worker.loops import Outage

@@ -11,7 +11,7 @@ from datetime import timedelta
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import LazyConnection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Kinds, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity

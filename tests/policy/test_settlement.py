@@ -19,7 +19,7 @@ from hybrid_runner.model.outcomes import (
     Snooze,
     Stopped,
 )
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.policy.settlement import decide
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

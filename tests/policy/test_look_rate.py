@@ -16,7 +16,7 @@ from hybrid_runner.policy.look_rate import (
     is_brisk,
     pause_after_find,
     pause_after_none,
-    pause_for_known,
+    pause_for_expected,
 )
 
 LONGEST = 0.005
@@ -121,7 +121,7 @@ def test_a_worker_whose_share_may_be_everything_never_pauses() -> None:
 def test_looks_are_apart_while_only_jobs_whose_time_was_known_keep_a_worker_awake(
     rate: float, unexpected: float, pause: float
 ) -> None:
-    assert pause_for_known(rate, unexpected, 150) == pause
+    assert pause_for_expected(rate, unexpected, 150) == pause
 
 
 @pytest.mark.parametrize(

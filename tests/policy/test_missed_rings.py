@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from hybrid_runner.policy.missed_rings import (
-    HEALED_EVERY,
     MARGIN,
+    RECONNECT_EVERY,
     Proof,
     Sleeper,
-    heals,
     is_suspect,
+    may_reconnect,
     missed,
 )
 
@@ -74,6 +74,6 @@ def test_a_suspect_counts_once_the_moment_has_passed_in_which_its_ring_may_come(
     assert missed(proof) == count, why
 
 
-def test_a_missed_ring_heals_the_listener_once_a_minute() -> None:
-    assert heals(100.0, 100.0 - HEALED_EVERY)
-    assert not heals(100.0, 100.1 - HEALED_EVERY)
+def test_a_missed_ring_reconnects_the_listener_once_a_minute() -> None:
+    assert may_reconnect(100.0, 100.0 - RECONNECT_EVERY)
+    assert not may_reconnect(100.0, 100.1 - RECONNECT_EVERY)

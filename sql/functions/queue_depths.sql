@@ -1,6 +1,6 @@
--- queue_figures: how each queue stands: counted up to `most` a queue, estimated beyond; `most`
--- shrinks when queues are many, so that a call stays cheap.
-CREATE OR REPLACE FUNCTION hybrid_runner.queue_figures(
+-- queue_depths: how many jobs each queue has in each state, counted up to `most` and estimated
+-- beyond; `most` shrinks when queues are many, so that a call stays cheap.
+CREATE OR REPLACE FUNCTION hybrid_runner.queue_depths(
     most integer DEFAULT 10000, with_scheduled boolean DEFAULT true
 ) RETURNS TABLE (
     queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision,

@@ -3,30 +3,31 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner import ConfigurationError
-from hybrid_runner.policy.pace import OUTAGE, Pace, RetryPolicy
+from hybrid_runner.policy.intervals import OUTAGE, GrowingPause
+from hybrid_runner.policy.retry import RetryPolicy
 
-DEAF = Pace(timedelta(seconds=5), timedelta(seconds=30), 1.5)
-HEARING = Pace(timedelta(seconds=30), timedelta(seconds=60), 1.5)
+DEAF = GrowingPause(timedelta(seconds=5), timedelta(seconds=30), 1.5)
+HEARING = GrowingPause(timedelta(seconds=30), timedelta(seconds=60), 1.5)
 
 
 def test_poll_pauses_grow_by_half_from_5_s_to_30_s() -> None:
     """A2"""
-    seconds = [DEAF.poll(empty).total_seconds() for empty in range(8)]
+    seconds = [DEAF.after(empty).total_seconds() for empty in range(8)]
     assert seconds == pytest.approx([5, 5, 7.5, 11.25, 16.875, 25.3125, 30, 30])
 
 
 def test_polls_beside_rings_grow_from_30_s_to_60_s() -> None:
     """A3"""
-    assert [HEARING.poll(empty).total_seconds() for empty in range(5)] == [30, 30, 45, 60, 60]
+    assert [HEARING.after(empty).total_seconds() for empty in range(5)] == [30, 30, 45, 60, 60]
 
 
 def test_a_pause_stays_at_its_cap_however_long_nothing_is_found() -> None:
-    assert DEAF.poll(1_000_000) == timedelta(seconds=30)
+    assert DEAF.after(1_000_000) == timedelta(seconds=30)
 
 
 def test_an_outage_is_retried_after_1_2_4_8_and_then_every_10_s() -> None:
     """A9"""
-    assert [OUTAGE.outage(failures, 0).total_seconds() for failures in range(1, 7)] == [
+    assert [OUTAGE.spread(failures, 0).total_seconds() for failures in range(1, 7)] == [
         1,
         2,
         4,
@@ -37,7 +38,7 @@ def test_an_outage_is_retried_after_1_2_4_8_and_then_every_10_s() -> None:
 
 
 def test_chance_spreads_a_fleet_but_never_lengthens_the_pause() -> None:
-    assert OUTAGE.outage(3, 1.0) == timedelta(seconds=3.2)
+    assert OUTAGE.spread(3, 1.0) == timedelta(seconds=3.2)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybrid_runner.model.upkeep import QueueDepth
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 
 INSERT = (
     "INSERT INTO hybrid_runner.jobs (queue, kind, priority, run_at) SELECT $1, 'note', i % 10,"
@@ -35,7 +35,8 @@ async def test_workers_count_while_they_live_and_running_is_what_they_said_last(
         " heartbeat_at) VALUES "
         """('1', '', 1, '', '{"a": 10}', '{"a": 4}', NULL, now()), """
         """('2', '', 1, '', '{"a": 5, "b": 1}', '{"a": 5}', NULL, now()), """
-        """('stopping', '', 1, '', '{}', '{"a": 2}', NULL, now()), ('dead', '', 1, '', '{"a": 10}', '{"a": 9}', now(), now()), """
+        """('stopping', '', 1, '', '{}', '{"a": 2}', NULL, now()), """
+        """('dead', '', 1, '', '{"a": 10}', '{"a": 9}', now(), now()), """
         """('silent', '', 1, '', '{"a": 10}', '{"a": 9}', NULL, now() - interval '1 hour')"""
     )
     [a] = await worker_calls.queue_depths(database)
@@ -74,7 +75,7 @@ async def test_counting_reads_no_more_of_a_deep_queue_than_its_limit(database: C
 
 async def test_an_old_transaction_is_the_age_of_the_horizon(database: Connection, dsn: str) -> None:
     """D8"""
-    from hybrid_runner.storage.connections.connections import connect  # noqa: PLC0415
+    from hybrid_runner.storage.connections.connection import connect  # noqa: PLC0415
 
     assert await worker_calls.horizon_age(database) == 0
     other = await connect(dsn)
