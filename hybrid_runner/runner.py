@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
+from hybrid_runner.client.outage import outlast
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_optional
 from hybrid_runner.errors import ConfigurationError
@@ -30,7 +31,6 @@ from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
-from hybrid_runner.storage.connections.outage import outlast
 from hybrid_runner.storage.connections.pool import Pool, open_pool
 from hybrid_runner.storage.migrations import migrate, require_schema
 from hybrid_runner.storage.queries import Migration

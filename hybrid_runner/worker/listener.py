@@ -52,7 +52,7 @@ class Listener:
         """How many connections were lost after they had listened."""
         self.proof_overdue = False
         """Whether a proof should have been heard by now and was not."""
-        self._healed_at = -math.inf
+        self._reconnected_at = -math.inf
         self._deaf_since: float | None = time.monotonic()
         self._proof: Channel[Proof] | None = None  # where a proof must be heard while hearing
         self._proved_at = -math.inf

@@ -36,7 +36,7 @@ class Prune(Duty):
         for _ in range(_CALLS):
             pruned = await worker_calls.prune(connection, _PARTITIONS)
             done += pruned
-            if not pruned or any(one.in_vain for one in pruned):
+            if not pruned or any(one.prevented for one in pruned):
                 break
         for one in done:
             if not one.prevented:

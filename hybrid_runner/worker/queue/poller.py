@@ -31,7 +31,7 @@ class Poller:
     @property
     def pause(self) -> float:
         """Seconds between two polls."""
-        return self._pace.poll(self.empty_polls).total_seconds()
+        return self._pace.after(self.empty_polls).total_seconds()
 
     @property
     def overdue(self) -> float:
