@@ -70,8 +70,8 @@ def as_text(value: Any) -> str:
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]
 ) -> None:
-    """Aligned columns; the last one takes what is left of a terminal's width. One colour a row, for
-    its second column.
+    """Print aligned columns; the last one takes what is left of a terminal's width. Each row has a
+    colour, for its second column.
     """
     coloured = in_colour(sys.stdout)
     widths = [max(len(row[at]) for row in [headers, *rows]) for at in range(len(headers) - 1)]
@@ -80,9 +80,14 @@ def print_table(
         if sys.stdout.isatty()
         else 10_000
     )
-    print(paint(_aligned(headers, widths, left), "dim", on=coloured))
+
+    def aligned(row: Sequence[str]) -> str:
+        first, last = row[0].rjust(widths[0]), clip(row[-1], max(8, left))
+        return align([first, *row[1:-1], last], [*widths, 0])
+
+    print(paint(aligned(headers), "dim", on=coloured))
     for row, colour in zip(rows, colours, strict=True):
-        line = _aligned(row, widths, left)
+        line = aligned(row)
         if coloured:
             start = widths[0] + 2
             line = (
@@ -93,17 +98,19 @@ def print_table(
         print(line)
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int], left: int) -> str:
-    cells = [
-        row[0].rjust(widths[0]),
-        *(text.ljust(width) for text, width in zip(row[1:-1], widths[1:], strict=True)),
-    ]
-    return "  ".join([*cells, clip(row[-1], max(8, left))]).rstrip()
+def align(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One line of a table."""
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def without_colours(text: str) -> str:
+    """The text as it was before `paint`."""
+    return _ESCAPES.sub("", text)
 
 
 def visible_length(text: str) -> int:
     """Characters on the screen."""
-    return len(_ESCAPES.sub("", text))
+    return len(without_colours(text))
 
 
 def ago(moment: datetime | None) -> str:
