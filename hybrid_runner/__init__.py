@@ -92,7 +92,7 @@ _MODULES = {
         "EnqueueOptions",
     ),
     "hybrid_runner.handlers.job": ("Job",),
-    "hybrid_runner.models": (
+    "hybrid_runner.model.jobs": (
         "Enqueued",
         "JobStatus",
         "JobView",

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment from our first line on: 130, and nothing is said."""
+"""Ctrl-C at any moment of the start: exit code 130, and nothing is printed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOMENTS = (
     "pydantic_core",
     "pydantic.main",
     "asyncpg.protocol.protocol",
-    "hybrid_runner.models",
+    "hybrid_runner.model.jobs",
     "hybrid_runner.handlers.registry",
     "hybrid_runner.runner",
     "hybrid_runner.cli.session",
