@@ -14,8 +14,7 @@ SQL = ROOT / "sql"
 STORAGE = ROOT / "hybrid_runner" / "storage"
 DUMP = "schema.sql"
 
-KEYWORDS = frozenset(
-    """
+_KEYWORDS = """
     add after all alter always and any as asc before begin between by cascade case check commit
     conflict constraint continue create cross declare default definer delete desc distinct do
     drop each else elsif end enum exception execute exists exit for foreach from function
@@ -24,8 +23,8 @@ KEYWORDS = frozenset(
     outer perform primary raise references referencing returning returns revoke rollback schema
     security select sequence set skip slice statement stored strict table then to union unique
     update using values view when where with
-    """.split()
-)
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
 """Words that are never names in our SQL, so they are written in upper case."""
 
 _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
