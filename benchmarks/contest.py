@@ -1,5 +1,5 @@
-"""Ours and others, on one server, in one run, in turns: `python -m benchmarks.contest [--quick]
-[--output FOLDER]`.
+"""Compares hybrid_runner with other runners on one server, in one run, in turns: `python -m
+benchmarks.contest [--quick] [--output FOLDER]`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hybrid_runner.telemetry.logs.setup import configure_logs
 
 Measure = Callable[[Place, Contestant, Sizes], Awaitable[dict[str, Any]]]
 PATIENCE = 30.0
-"""Seconds for what is left once the last job was put in, or between two of a drain's looks."""
+"""Seconds that the last jobs may take once all are enqueued."""
 _WARM_UP = 10
 _PAUSE = 0.02
 
@@ -113,7 +113,7 @@ async def producers(
 
 
 async def hold(place: Place, sizes: Sizes, wanted: Sequence[str], only: str) -> dict[str, Any]:
-    """Every scenario for everyone; the order is that of turns."""
+    """Measure every scenario for every runner, in turns."""
     everyone = [contestant for contestant in await contestants(place) if only in contestant.name]
     results: dict[str, Any] = {name: {} for name in wanted}
     if "drain" in wanted:
@@ -127,7 +127,8 @@ async def hold(place: Place, sizes: Sizes, wanted: Sequence[str], only: str) -> 
         if name not in wanted:
             continue
         for flush, case in itertools.product((False, True), cases):
-            words = f"{case:,}{'/s' if name == 'paced' else ' clients'}{', 1 ms flush' if flush else ''}"
+            unit = "/s" if name == "paced" else " clients"
+            words = f"{case:,}{unit}{', 1 ms flush' if flush else ''}"
             async with place.flush(imitated=flush):
                 results[name][words] = await _in_turns(
                     place, everyone, replace(sizes, rounds=1), _with(measure, case), words
@@ -165,7 +166,7 @@ async def _in_turns(
 
 
 def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """One figure of several rounds."""
+    """The figures of several rounds as one."""
     if errors := [answer["error"] for answer in answers if "error" in answer]:
         return {"error": errors[0]}
     summary = dict(answers[0])
@@ -182,7 +183,7 @@ def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def _warm_up(place: Place, contestant: Contestant, worker: Child) -> None:
-    """Until it listens and has run something; the first ones may wait for its poll, or for its
+    """Wait until the worker listens and has run jobs: the first may wait for its poll, or for its
     start.
     """
     for _ in range(_WARM_UP):

@@ -1,5 +1,5 @@
-"""Who is compared, each at the settings that its own documentation gives: how to start it, put jobs
-in, and count what is left.
+"""The runners that are compared, each at the settings of its own documentation: how to start it,
+enqueue jobs, and count those that have not ended.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ NODE = FOLDER / "node_modules" / ".bin" / "node"
 
 @dataclass(frozen=True)
 class Contestant:
-    """One runner at one setting."""
+    """One runner with one set of settings. The texts are its SQL."""
 
     name: str
     command: tuple[str, ...]
     insert: str
-    """One job of the kind stamp; $1 is a text that it carries."""
+    """Enqueues one job of the kind stamp; $1 is the text that it carries."""
     fill: str
-    """$1 (int8) jobs of the kind noop."""
+    """Enqueues $1 (int8) jobs of the kind noop."""
     left: str
-    """How many jobs have not ended."""
+    """Counts the jobs that have not ended."""
     empty: str
-    """Leaves its tables empty."""
+    """Empties its tables."""
     tables: str
-    """To be vacuumed."""
+    """The tables that are vacuumed before a measurement."""
     share: float = 1.0
-    """How much of a drain it gets: what takes minutes tells nothing more."""
+    """The share of a drain's jobs that it gets: slow ones would take minutes, and show no more."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def started(self, place: Place) -> AbstractAsyncContextManager[Child]:
-        """Its worker, in a process."""
+        """Its worker in a process, until the block ends."""
         return started(self.name, self.command, place.dsn, self.variables)
 
     async def clear(self, place: Place) -> None:
-        """Leave no jobs."""
+        """Delete all jobs."""
         await place.connection.execute(self.empty, timeout=600)
-        await self.settle(place)
+        await self.vacuum(place)
 
     async def put_in(self, place: Place, jobs: int) -> None:
-        """Many jobs, in one statement."""
+        """Enqueue so many jobs in one statement."""
         await place.connection.execute(self.fill, jobs, timeout=600)
-        await self.settle(place)
+        await self.vacuum(place)
 
-    async def settle(self, place: Place) -> None:
-        """Let the planner know, and Postgres have written it."""
+    async def vacuum(self, place: Place) -> None:
+        """Vacuum, analyse and write a checkpoint, so that none of it falls into the measurement."""
         await place.connection.execute(f"VACUUM ANALYZE {self.tables}", timeout=600)
         await place.connection.execute("CHECKPOINT", timeout=600)
 
 
 async def contestants(place: Place) -> list[Contestant]:
-    """All of them, their tables made."""
+    """All runners; their tables are made."""
     return [ours(), *await pgqueuer(place), *await procrastinate(place), *await graphile(place)]
 
 
@@ -89,7 +89,7 @@ async def pgqueuer(place: Place) -> list[Contestant]:
     enqueue = (await _installed("pgqueuer", (*program, "install"), place))["enqueue"]
 
     def enqueued(kind: str, payload: str, count: str) -> str:
-        """Its own statement, with arrays of so many in place of the parameters."""
+        """The statement of pgqueuer itself, with arrays of so many values in place of its parameters."""
         values = ("0", f"'{kind}'::text", payload, "'0'::interval", "NULL::text", "NULL::text")
         return re.sub(
             r"\$(\d)::",
@@ -176,8 +176,8 @@ async def graphile(place: Place) -> list[Contestant]:
 
 
 async def _installed(name: str, command: tuple[str, ...], place: Place) -> dict[str, str]:
-    """Run an installer; what it says."""
-    async with started(name, command, place.dsn, _STOPWATCH, first_words=False) as child:
+    """Run an installer; its answer."""
+    async with started(name, command, place.dsn, _STOPWATCH, says_ready=False) as child:
         return await child.answer()
 
 

@@ -1,4 +1,4 @@
-"""All that was asked for, one after the other."""
+"""Runs the chosen scenarios, one after the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def _measured(name: str, place: Place, sizes: Sizes, progress: Progress) -
 
 
 async def about_place(place: Place, *, own: bool) -> dict[str, Any]:
-    """What one has to know to read the figures."""
+    """Versions, settings and the machine, which the figures depend on."""
     return {
         "version": VERSION,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -38,17 +38,18 @@ def in_colour(stream: TextIO) -> bool:
 
 
 def paint(text: str, colour: str, *, on: bool = True) -> str:
-    """The text in that colour."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if on and text and colour in _CODES else text
 
 
 def harmless(text: str) -> str:
-    """The text without what could move a terminal's cursor; jobs come from strangers."""
+    """The text without control characters, which could move a terminal's cursor: anybody may have
+    enqueued the job that it is from.
+    """
     return _CONTROL.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Harmless, and on one line."""
+    """The text without control characters, on one line."""
     return harmless(" ".join(text.split()))
 
 
@@ -114,7 +115,7 @@ def visible_length(text: str) -> int:
 
 
 def ago(moment: datetime | None) -> str:
-    """How long ago, or how soon."""
+    """Such as "5 s ago" or "in 2 min"."""
     if moment is None:
         return ""
     distance = datetime.now(UTC) - moment
@@ -122,12 +123,12 @@ def ago(moment: datetime | None) -> str:
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
-    """1 job, 2 jobs."""
+    """Such as "1 job" or "2 jobs"."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def span(length: timedelta) -> str:
-    """A length of time, in its largest fitting unit."""
+    """Such as "120 ms", "90 s" or "5 min"."""
     seconds = length.total_seconds()
     for limit, size, unit in (
         (1, 0.001, "ms"),

@@ -126,8 +126,8 @@ def _fork_waiter(users: int, lock: int) -> int:
 
 
 def _report(outcome: str) -> None:
-    """Tell the waiting user, who reads our output to its end; the log gets all but the good
-    news.
+    """Write the outcome to stdout, which the process that started the keeper reads to its end;
+    failures go to the log as well.
     """
     if outcome not in (READY, TAKEN):
         _say(outcome)

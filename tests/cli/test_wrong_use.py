@@ -1,4 +1,4 @@
-"""Exit 2 and one line, for whatever a person can get wrong in the command itself."""
+"""Whatever is wrong in the command itself: exit code 2 and one line."""
 
 from __future__ import annotations
 

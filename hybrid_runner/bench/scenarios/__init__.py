@@ -7,7 +7,7 @@ SCENARIOS = {
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
     "trickle": "looks and lateness of jobs that come due one by one, as those do that snooze",
     "drain": "how fast one worker empties a full queue",
-    "tracing": "what drawing jobs as spans costs a worker that empties a full queue",
+    "tracing": "what recording jobs as spans costs a worker that empties a full queue",
     "producers": "how many single-row INSERTs a second many clients can do",
     "horizon": "how fast a worker stays while a transaction keeps vacuum from cleaning up",
     "backlog": "from INSERT to handler of an urgent job, before many others",

@@ -23,7 +23,7 @@ _PAUSE = 0.05
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """The same inserts in four surroundings."""
+    """Measure the same inserts beside an idle queue and three kinds of backlog."""
     latencies: dict[str, list[int]] = {}
     for number, name in enumerate(("idle", "scheduled", "small", "large")):
         tell(number / 4, f"{name} backlog")
@@ -32,7 +32,7 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
             await place.fill("noop", sizes.backlog_jobs, delay=timedelta(hours=1))
         elif name == "large":
             await place.fill("noop", sizes.backlog_jobs, priority=9)
-        await place.settle()
+        await place.vacuum()
         async with place.worker() as worker, _topped_up(place.dsn, on=name == "small"):
             latencies[name] = await pickups(
                 place, worker, sizes.backlog_pickups, insert="insert_urgent", pause=_PAUSE

@@ -15,7 +15,7 @@ from hybrid_runner.bench.sizes import Sizes
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """Alternate, so that both meet the same weather."""
+    """Alternate, so that a busy moment of the machine meets all of them."""
     runs: dict[str, Callable[[], AbstractAsyncContextManager[Child]]] = {
         "bare loop": place.bare,
         "plain loop": place.plain,
@@ -40,7 +40,7 @@ async def drain(
     """Jobs per second from the first handler to the last."""
     await place.clear()
     await place.fill("noop", jobs)
-    await place.settle()
+    await place.vacuum()
     async with started() as child:
         marks: list[int] = (await child.ask(f"expect noop {jobs}"))["marks"]
         await place.must_be_empty(child.name)

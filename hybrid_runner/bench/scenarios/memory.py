@@ -13,7 +13,7 @@ _MIB = 2**20
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """Handlers that wait, more and more of them."""
+    """Let more and more handlers wait, and read the worker's memory at each size."""
     most = max(sizes.memory_jobs)
     await place.clear()
     async with place.worker(slots=most) as worker:

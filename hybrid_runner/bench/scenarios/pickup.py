@@ -19,7 +19,7 @@ _WARM_UP = 5
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """In turns, never both at once: two listeners would measure each other."""
+    """Measure in turns: two listeners at once would disturb each other."""
     latencies: dict[str, list[int]] = {"floor": [], "worker": []}
     turns = list(
         itertools.product(range(sizes.rounds), (("floor", place.bare), ("worker", place.worker)))

@@ -1,5 +1,5 @@
-"""How fast one worker empties a full queue while it draws none, one in a hundred, or all of the
-jobs.
+"""How fast one worker empties a full queue while it records none, one in a hundred, or all of the
+jobs as spans.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hybrid_runner.bench.results import Figure, Result, Tell, median
 from hybrid_runner.bench.sizes import Sizes
 
 NOWHERE = "http://127.0.0.1:1"
-"""Nobody listens there."""
+"""An address at which no server listens."""
 OFF, SOME, ALL, DEAD = (
     "no tracing",
     "1 % of the jobs",
@@ -22,7 +22,7 @@ OFF, SOME, ALL, DEAD = (
 
 
 async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """Alternate, so that all meet the same weather."""
+    """Alternate, so that a busy moment of the machine meets all of them."""
     async with place.collector() as collector:
         endpoint = f"http://127.0.0.1:{collector.first['port']}"
         ways: dict[str, dict[str, str]] = {
@@ -71,7 +71,7 @@ async def _drain(
     """Jobs per second from the first handler to the last, and what became of their spans."""
     await place.clear()
     await place.fill("noop", jobs)
-    await place.settle()
+    await place.vacuum()
     async with place.worker(variables=variables) as child:
         marks: list[int] = (await child.ask(f"expect noop {jobs}"))["marks"]
         await place.must_be_empty(child.name)

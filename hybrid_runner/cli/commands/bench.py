@@ -24,7 +24,6 @@ from hybrid_runner.telemetry.logs.setup import configure_logs
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         "Scenarios: "
         + "; ".join(f"{name}: {what}" for name, what in SCENARIOS.items())
@@ -51,7 +50,7 @@ def configure(parser: Parser) -> None:
         help="write results.json there, and a picture per scenario",
     )
     add_common(parser, logs="errors only")
-    for action in parser._actions:  # noqa: SLF001  # what all commands say of --dsn is not so here
+    for action in parser._actions:  # noqa: SLF001  # --dsn means something else here
         if action.dest == "dsn":
             action.help = (
                 "a database without jobs, to measure on (default: a Postgres of its own, gone"
@@ -62,7 +61,7 @@ def configure(parser: Parser) -> None:
 
 @checked
 def _scenario(name: str) -> str:
-    """A name of SCENARIOS; argparse's own choices refuse an empty list of them."""
+    """Check the name of a scenario (argparse's own `choices` would refuse an empty list)."""
     if name not in SCENARIOS:
         guess = did_you_mean(name, [*SCENARIOS]) or f" (there are: {', '.join(SCENARIOS)})"
         raise ValueError(f"there is no {name[:40]!r}{guess}")
@@ -114,7 +113,7 @@ class _Progress:
 
 
 def _prepare(folder: Path) -> None:
-    """Before anything is measured for minutes."""
+    """Fail before minutes of measuring if the results cannot be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.json").touch()

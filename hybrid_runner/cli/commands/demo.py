@@ -31,7 +31,6 @@ _LAST_JOBS = 4.0
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         f"It ends by itself after about {SECONDS:.0f} seconds; Ctrl-C ends it sooner. On a"
         " terminal a line below the events counts the jobs."
@@ -142,7 +141,7 @@ async def _producer() -> AsyncIterator[asyncio.subprocess.Process]:
         stdout=asyncio.subprocess.PIPE,
         # not an argument: a password would show in the process list
         env=os.environ | {"HYBRID_RUNNER_DSN": app.dsn},
-        start_new_session=True,  # Ctrl-C is for us
+        start_new_session=True,  # Ctrl-C is for this process
     )
     try:
         yield process

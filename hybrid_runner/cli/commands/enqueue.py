@@ -33,7 +33,6 @@ _FOR_PROGRAMS = "connection"
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.add_argument("kind", metavar="KIND", type=_kind, help="which handler runs it")
     parser.add_argument(
         "payload",

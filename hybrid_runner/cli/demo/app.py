@@ -1,4 +1,4 @@
-"""A small application: one Runner, a few handlers. `hybrid-runner worker
+"""A small application: a Runner and a few handlers. `hybrid-runner worker
 hybrid_runner.cli.demo.app:app` runs it for good.
 """
 
