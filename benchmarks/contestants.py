@@ -89,7 +89,7 @@ async def pgqueuer(place: Place) -> list[Contestant]:
     enqueue = (await _installed("pgqueuer", (*program, "install"), place))["enqueue"]
 
     def enqueued(kind: str, payload: str, count: str) -> str:
-        """The statement of pgqueuer itself, with arrays of so many values in place of its parameters."""
+        """The statement of pgqueuer itself, with arrays of so many values as parameters."""
         values = ("0", f"'{kind}'::text", payload, "'0'::interval", "NULL::text", "NULL::text")
         return re.sub(
             r"\$(\d)::",
