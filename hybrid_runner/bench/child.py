@@ -33,7 +33,7 @@ class Child:
         self.name = name
         self.pid = process.pid
         self.first: dict[str, Any] = {}
-        """Its first line."""
+        """The line with which it said that it is ready."""
         self._process = process
         self._stderr = stderr
 

@@ -21,7 +21,7 @@ class Figure:
     unit: str
     value: float
     against: str | None = None
-    """What the reference is; None: there is nothing to compare with."""
+    """Name of the reference; None: there is nothing to compare with."""
     reference: float | None = None
 
     @property

@@ -147,7 +147,6 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: getattr(value, field.name) for field in fields(value)
-        }  # asdict would copy deeply
+        # `asdict` would copy deeply.
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     return str(value)

@@ -28,7 +28,7 @@ _QUICK_DEATHS = 5
 
 
 def main() -> None:
-    """Detach, start Postgres, tell the user who started us how it went, and keep it."""
+    """Detach, start Postgres, report to the process that waits for it, and keep it running."""
     arguments = _parser().parse_args()
     if os.fork():  # the user's process gets rid of its child at once; init inherits us
         os._exit(0)

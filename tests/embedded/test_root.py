@@ -65,9 +65,8 @@ def test_root_as_nobody_starts_from_nothing_with_binaries_it_cannot_reach(
     assert ask(postgres.dsn, "SELECT 1") == 1
     executable = Path(f"/proc/{postmaster(empty)}/exe").readlink()
     assert str(executable).startswith(f"{empty}/binaries-")
-    os.kill(
-        keeper(empty), signal.SIGKILL
-    )  # a change of user must not have cleared the tie to the keeper
+    # A change of user must not have cleared the tie to the keeper.
+    os.kill(keeper(empty), signal.SIGKILL)
     wait_until_stopped(empty)
 
 

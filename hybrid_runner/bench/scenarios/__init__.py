@@ -1,4 +1,4 @@
-"""What can be measured, in the order in which it is; each name is that of a module with
+"""The scenarios in the order in which they are run; each is a module with
 `measure(place, sizes, tell)`.
 """
 
@@ -16,4 +16,4 @@ SCENARIOS = {
     "memory": "what running jobs hold in memory",
     "fleet": "how many workers look because of one INSERT",
 }
-"""Name and what is measured."""
+"""Name of each scenario, and what it measures."""

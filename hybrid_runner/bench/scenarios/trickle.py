@@ -1,4 +1,4 @@
-"""What jobs cost that keep coming due one by one, as those do that snooze: looks, lateness,
+"""The cost of jobs that keep coming due one by one, as snoozing jobs do: looks, lateness,
 processor time.
 """
 

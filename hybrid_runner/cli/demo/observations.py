@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 BURST_KIND = "tick"
 ROUTINE_KINDS = ("greeting", "thumbnail", "checksum")
-"""They arrive all the time: only the first of each kind is an event."""
+"""Kinds that arrive all the time: only the first of each is an event."""
 LATER_KINDS = ("payment", "upload", "reminder")
-"""Picked up when a time comes, not when a row arrives."""
+"""Kinds that are picked up when a time comes, not when a row arrives."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Observations:
     sent: int = 0
     """Jobs that the producer says it inserted."""
     ended: dict[int, EndedJob] = field(default_factory=dict)
-    """All but the burst's."""
+    """Jobs that have ended, except the burst's, by id."""
     burst_ended: int = 0
     live: Counter[str] = field(default_factory=Counter)
     """Jobs that have not ended, by state."""

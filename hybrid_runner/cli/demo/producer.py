@@ -23,7 +23,7 @@ ROWS = (
     ("thumbnail", '{"url": "dog.jpg", "width": 64}'),
     ("greeting", '{"name": "Postgres"}'),
 )
-"""What arrives all the time, one row each."""
+"""Jobs that arrive all the time, one row each: kind and payload."""
 
 PAUSE = 0.11
 KEYED = (
@@ -45,7 +45,7 @@ STORY = (
     (0.30, KEYED),
     (0.40, LATER),
 )
-"""What happens once, and when: a share of the whole time."""
+"""Statements that are run once, and when: a share of the whole time."""
 BURST_AT = 0.55
 
 

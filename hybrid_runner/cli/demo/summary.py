@@ -1,4 +1,4 @@
-"""What the demo says at its end: for people, and as one JSON document."""
+"""The end of the demo: its results and advice for people, or one JSON document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hybrid_runner.display import percentile
 from hybrid_runner.runner import Runner
 
 _NARROW = 74
-"""Of the usual 80 columns, behind the margin."""
+"""Columns for a command: the usual 80 without margins."""
 
 
 def print_summary(seen: Observations) -> None:
@@ -48,7 +48,7 @@ def print_summary(seen: Observations) -> None:
 
 
 def print_advice(app: Runner) -> None:
-    """What to try next."""
+    """Print commands to try next."""
     on = in_colour(sys.stdout)
     psql = app.embedded.psql if app.embedded else 'psql "$HYBRID_RUNNER_DSN"'
     print(f"\n{paint('Try next', 'bold', on=on)}")
