@@ -2,7 +2,7 @@
 that was measured in the same run.
 
 Who does what:
-    place.py      the Postgres that is measured on: emptied between scenarios, and put back
+    database.py   the Postgres that is measured on: emptied between scenarios, and put back
     sizes.py      how many of everything: full, or cut down
     child.py      a program in a process of its own, asked by lines
     stopwatch.py  what such a program records of its handlers, and how it answers
@@ -12,7 +12,7 @@ Who does what:
     collector.py  such a program: takes spans and counts their bytes
     pgbench.py    single-row INSERTs as fast as so many clients can
     processor.py  processor time and memory of processes
-    scenarios/    one module each: `measure(place, sizes, tell)` returns a Result
+    scenarios/    one module each: `measure(database, sizes, tell)` returns a Result
     sql/          the statements of all these, read by texts.py
     results.py    what a scenario returns
     table.py      the results as rows of text, and plots.py as pictures

@@ -1,5 +1,5 @@
 """The scenarios in the order in which they are run; each is a module with
-`measure(place, sizes, tell)`.
+`measure(database, sizes, tell)`.
 """
 
 SCENARIOS = {

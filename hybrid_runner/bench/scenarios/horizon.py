@@ -9,23 +9,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.storage.connections.connections import connect
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """Let a worker and the bare loop drain the same queue, each while a transaction stays open."""
     rates: dict[str, list[float]] = {}
-    for number, (name, started) in enumerate((("worker", place.worker), ("bare loop", place.bare))):
+    for number, (name, started) in enumerate(
+        (("worker", database.worker), ("bare loop", database.bare))
+    ):
         tell(number / 2, f"{name} behind a pinned horizon")
-        await place.clear()
-        await place.fill("noop", sizes.horizon_jobs)
-        await place.vacuum()
-        async with pinned(place.dsn), started() as child:
+        await database.clear()
+        await database.fill("noop", sizes.horizon_jobs)
+        await database.vacuum()
+        async with pinned(database.dsn), started() as child:
             rates[name] = parts_of(await child.ask(f"expect noop {sizes.horizon_jobs}"))
-            await place.must_be_empty(child.name)
+            await database.must_be_empty(child.name)
     kept = {name: _last_fifth(parts) / _first_fifth(parts) for name, parts in rates.items()}
     figures = (
         Figure(

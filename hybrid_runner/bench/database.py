@@ -36,8 +36,8 @@ _LONG = 600.0
 _DISK = Path("/var/tmp")  # noqa: S108  # the folder made there is private; unlike the usual one it is never memory
 
 
-class Place:
-    """One database, and a connection for everything that is not measured."""
+class BenchDatabase:
+    """The database that is measured on, and a connection for everything that is not measured."""
 
     def __init__(self, dsn: str, connection: Connection, *, superuser: bool) -> None:
         self.dsn = dsn
@@ -176,7 +176,7 @@ class Place:
 
 
 @asynccontextmanager
-async def own_place() -> AsyncIterator[Place]:
+async def own_database() -> AsyncIterator[BenchDatabase]:
     """Start a server with fsync, which is removed afterwards."""
     disk = str(_DISK) if os.access(_DISK, os.W_OK) else None
     with tempfile.TemporaryDirectory(
@@ -188,15 +188,15 @@ async def own_place() -> AsyncIterator[Place]:
         try:
             async with _connected(server.dsn) as connection:
                 await migrate(connection)
-                place = Place(server.dsn, connection, superuser=True)
-                await place.alter(AT_REST)
-                yield place
+                database = BenchDatabase(server.dsn, connection, superuser=True)
+                await database.alter(AT_REST)
+                yield database
         finally:
             server.close()
 
 
 @asynccontextmanager
-async def given_place(dsn: str) -> AsyncIterator[Place]:
+async def given_database(dsn: str) -> AsyncIterator[BenchDatabase]:
     """Use a given database in which there is no job; what was made in it is removed afterwards."""
     async with _connected(dsn) as connection:
         ours = await connection.fetchval("SELECT to_regnamespace('hybrid_runner') IS NULL")
@@ -210,7 +210,7 @@ async def given_place(dsn: str) -> AsyncIterator[Place]:
             )
         superuser = await connection.fetchval("SELECT current_setting('is_superuser')::boolean")
         try:
-            yield Place(dsn, connection, superuser=superuser)
+            yield BenchDatabase(dsn, connection, superuser=superuser)
         finally:
             await connection.execute(
                 text("drop_everything") if ours else text("drop_our_jobs"), timeout=_LONG
