@@ -23,7 +23,7 @@ from hybrid_runner.model.outcomes import Snooze
 from hybrid_runner.runner import Runner
 from hybrid_runner.telemetry.logs.setup import configure_logs
 from hybrid_runner.telemetry.tracing.export import exporting, spans_dropped, spans_sent
-from hybrid_runner.worker.interpreter import look_for_garbage_less_often
+from hybrid_runner.worker.interpreter import collect_garbage_less_often
 from hybrid_runner.worker.worker import Worker
 
 QUEUE = "bench"
@@ -105,6 +105,6 @@ def commands(
 
 
 if __name__ == "__main__":
-    look_for_garbage_less_often()
+    collect_garbage_less_often()
     configure_logs("error", "console")
     run_fast(main)

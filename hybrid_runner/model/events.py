@@ -1,4 +1,6 @@
-"""Events of a worker: a look was made, a batch of outcomes was settled. Observers are told."""
+"""What happens in a worker, as values: a look was made, a batch of outcomes was settled, jobs of a
+dead worker were rescued. Whoever counts, logs or traces that is an observer.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +12,44 @@ from hybrid_runner.model.outcomes import Finished, Settlement
 
 
 class LookMade(NamedTuple):
-    """One look or sweep that Postgres answered; most find nothing."""
+    """One look that Postgres answered; most find nothing."""
 
     queue: str
     way: str
-    """Why it was made: ring, look, timer, sweep …"""
+    """What caused it: ring, look, timer, sweep and others."""
     asked: int
-    """Free slots."""
+    """How many slots were free."""
     claims: Sequence[Claim]
     swept: bool
-    """Whether it went from the start of the lanes."""
+    """Whether it read the lanes from their start."""
     began: float
-    """By the monotonic clock, as are all times here."""
+    """By the monotonic clock, as `ended` and `asleep_since`."""
     ended: float
     asleep_since: float | None = None
-    """When its queue's claimer fell asleep; None: it was not asleep."""
+    """When the queue's claimer fell asleep; None: it was not asleep."""
 
 
 class BatchSettled(NamedTuple):
-    """One batch of outcomes that Postgres has."""
+    """One batch of outcomes that Postgres has. The times are those of its statement."""
 
     settled: Sequence[Settlement]
     stale: Sequence[Finished]
-    """Their claims were no longer valid: nothing was written."""
+    """Outcomes whose claims were no longer valid: nothing was written for them."""
     began: float
     ended: float
+
+
+class Observer:
+    """Ignores everything: an observer overrides what it wants to know.
+
+    `on_rescued` is called in the heartbeat's thread, the others in the worker's event loop.
+    """
+
+    def on_look(self, look: LookMade) -> None:
+        """Postgres has answered a look."""
+
+    def on_settled(self, batch: BatchSettled) -> None:
+        """Postgres has these outcomes."""
+
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
+        """Jobs of dead workers were put back or ended."""

@@ -44,7 +44,7 @@ class DecayingRate:
         self._rate = 0.0
         self._at = -math.inf
 
-    def saw(self, count: float, now: float) -> None:
+    def add(self, count: float, now: float) -> None:
         """So much was seen."""
         self._rate = self.rate(now) + count / self._memory
         self._at = now
@@ -153,11 +153,11 @@ class LookBudget:
             self._sweeps.took(ended if began <= self._silence_at else began, ended)
         self._found_all = len(claims) < asked
         if claims:
-            self._arrivals.saw(len(claims), ended)
-            self._unexpected.saw(count_unexpected(claims), ended)
+            self._arrivals.add(len(claims), ended)
+            self._unexpected.add(count_unexpected(claims), ended)
         else:
             self._look_seconds = ended - began
-            self._in_vain.saw(ended - began, ended)
+            self._in_vain.add(ended - began, ended)
 
     def unanswered(self, now: float) -> None:
         """The heartbeat got no answer: how long a look takes at this moment is not its cost."""

@@ -30,7 +30,7 @@ class Sleeper:
     """For how long it has been asleep; None: it was not."""
     rung: float | None
     """Since it last heard anything about jobs on the queue's channel; None: it never has."""
-    mixed: bool = False
+    kinds_differ: bool = False
     """Whether others of the queue know other kinds, or may."""
 
 
@@ -56,7 +56,7 @@ def is_suspect(waited: float, sleeper: Sleeper) -> bool:
     """Whether a job that was due for so many seconds, when a fallback poll found it, may have rung
     in vain.
     """
-    if sleeper.asleep is None or sleeper.mixed or waited < MARGIN:
+    if sleeper.asleep is None or sleeper.kinds_differ or waited < MARGIN:
         return False
     since_due = waited + MARGIN
     return sleeper.asleep >= since_due and (sleeper.rung is None or sleeper.rung > since_due)

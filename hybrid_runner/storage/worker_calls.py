@@ -229,7 +229,7 @@ async def beat(
     queues: Sequence[str],
     first_claim: int,
     proof_channel: str | None = None,
-    overtime: timedelta = timedelta(seconds=30),
+    timeout_grace: timedelta = timedelta(seconds=30),
     running_by_queue: str = "{}",
     duties: Sequence[str] = (),
 ) -> list[HeartbeatNews]:
@@ -247,7 +247,7 @@ async def beat(
         queues,
         first_claim,
         proof_channel,
-        overtime,
+        timeout_grace,
         running_by_queue,
         claims,
         duties,
@@ -271,10 +271,10 @@ async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Or
 
 
 async def find_hung(
-    on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta
+    on: Fetches, worker_id: str, ids: Sequence[int], timeout_grace: timedelta
 ) -> list[OrphanedJob]:
     """Those of this worker's jobs that are past their time-out by more than `overtime`."""
-    return _lost(await fetch(on, "find_hung", worker_id, ids, overtime))
+    return _lost(await fetch(on, "find_hung", worker_id, ids, timeout_grace))
 
 
 def _lost(rows: Rows) -> list[OrphanedJob]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
@@ -20,34 +20,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Observers:
-    """Each is told, in this order, in the worker's loop.
+class Observers(Observer):
+    """Calls several observers in their order."""
 
-    Of what is rescued they are told in the heartbeat's thread.
-    """
-
-    def __init__(
-        self,
-        searched: Iterable[Callable[[LookMade], None]] = (),
-        wrote: Iterable[Callable[[BatchSettled], None]] = (),
-        rescued: Iterable[Callable[[Sequence[Settlement]], None]] = (),
-    ) -> None:
-        self._searched = list(searched)
-        self._wrote = list(wrote)
-        self._rescued = list(rescued)
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        observers = tuple(observers)
+        self._on_look = [one.on_look for one in observers]
+        self._on_settled = [one.on_settled for one in observers]
+        self._on_rescued = [one.on_rescued for one in observers]
         RateLimitedLog.on("observing", [log.name])
 
-    def searched(self, search: LookMade) -> None:
-        """A look ended."""
-        _tell(self._searched, search)
+    def on_look(self, look: LookMade) -> None:
+        _tell(self._on_look, look)
 
-    def wrote(self, writing: BatchSettled) -> None:
-        """Outcomes were written."""
-        _tell(self._wrote, writing)
+    def on_settled(self, batch: BatchSettled) -> None:
+        _tell(self._on_settled, batch)
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended."""
-        _tell(self._rescued, settled)
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
+        _tell(self._on_rescued, settled)
 
 
 def harmless(call: Callable[P, R | None]) -> Callable[P, R | None]:

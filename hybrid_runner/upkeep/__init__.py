@@ -1,3 +1,3 @@
-"""What workers do for each other: putting back what dead ones ran, and the duties that heartbeats
-give out.
+"""What workers do for each other: rescuing the jobs of dead ones, and the duties that heartbeats
+hand out.
 """

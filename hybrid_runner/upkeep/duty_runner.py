@@ -1,5 +1,5 @@
-"""Does the duties that this worker's heartbeats are given, beside the heartbeat: a long one never
-holds up a beat.
+"""Does the duties that this worker's heartbeats are given. They run beside the heartbeat, so a long
+one does not hold it up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 
 class DutyRunner:
-    """One after another, but for held ones. What fails is tried at its next turn."""
+    """Does duties one after another, and each held one in a loop of its own. What fails is tried
+    again when it is next given out.
+    """
 
     def __init__(self, dsn: str, duties: Sequence[Duty]) -> None:
         self._dsn = dsn
@@ -31,16 +33,16 @@ class DutyRunner:
 
     @property
     def names(self) -> list[str]:
-        """What this worker can be given. In a fleet of two versions the other may know more."""
+        """The duties that this worker knows. Workers of another version may know others."""
         return [*self._in_turn, *self._held]
 
     @property
     def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        """What must run for them to be done."""
+        """The loops that have to run for duties to be done."""
         return (self._run_in_turn, *(held.run for held in self._held.values()))
 
     def give(self, names: Iterable[str], holder: str) -> None:
-        """Do these soon; `holder` is this worker as the database names the holder of a duty."""
+        """Do these soon. `holder` is how hybrid_runner.duties names this worker as a holder."""
         for name in names:
             if name in self._held:
                 self._held[name].give(holder)
@@ -56,7 +58,7 @@ class DutyRunner:
                 )
 
     async def close(self) -> None:
-        """Leave held ones to other workers."""
+        """Give held duties to other workers."""
         for held in self._held.values():
             await held.close()
 
@@ -70,9 +72,9 @@ class DutyRunner:
                 await self._run(self._in_turn[name])
 
     async def _run(self, duty: Duty) -> None:
-        link = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
+        connection = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
         try:
-            await duty.run(link)
+            await duty.run(connection)
         except RunnerError as error:
             log.warning(
                 "duty %s failed: %s; again at its next turn",
@@ -87,4 +89,4 @@ class DutyRunner:
                 extra=log_event("upkeep.failed"),
             )
         finally:
-            await link.close()
+            await connection.close()

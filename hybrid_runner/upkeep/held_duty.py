@@ -1,6 +1,4 @@
-"""Runs a duty that one worker of the fleet holds, the same one for as long as it lives and
-succeeds.
-"""
+"""Runs a duty that stays with one worker for as long as that worker lives and succeeds."""
 
 from __future__ import annotations
 
@@ -18,40 +16,42 @@ from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
-RENEWED = 1 / 3
-"""Of the duty's period: how often the worker that holds it says so."""
-BELIEVED = 5 / 6
-"""Of the duty's period: for so long from when it last said so it counts on holding it. With any
-delay and two workers' clocks no two count on it at a time."""
-RESTED = 20
-"""The next run comes no sooner than this many times what the last one took: a bloated table is not
-walked all the time."""
+RENEWAL = 1 / 3
+"""How often the holder renews its hold, as a part of the duty's period."""
+VALIDITY = 5 / 6
+"""How long a renewal is valid for the holder, as a part of the duty's period. The rest covers
+delays and differing clocks, so that no two workers take themselves for the holder.
+"""
+REST = 20
+"""After a run the holder pauses for this many times what the run took: a bloated table is not read
+all the time.
+"""
 _MOST_FAILURES = 3
-"""After so many in a row it is left to another worker."""
-_COMPLAINED = 60.0
+"""After so many consecutive failures the duty is left to another worker."""
+_LOG_EVERY = 60.0
 """Seconds between two log lines about failures."""
 
 
 class HeldDuty:
-    """`give` makes this worker the one that holds it, until it gives it up or finds that another
-    does.
+    """`give` makes this worker the holder, until it releases the duty or finds that another worker
+    holds it.
     """
 
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
-        self._link = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
+        self._connection = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
         self._holder: str | None = None
         self._given = asyncio.Event()
         self._due_at = -math.inf
-        self._complained_at = -math.inf
+        self._logged_at = -math.inf
 
     def give(self, holder: str) -> None:
-        """Hold it from now on, under this name."""
+        """Hold the duty from now on, under this name."""
         self._holder = holder
         self._given.set()
 
     async def run(self) -> None:
-        """Do it while it is held, until cancelled."""
+        """Do the duty while it is held, until cancelled."""
         while True:
             await self._given.wait()
             self._given.clear()
@@ -59,19 +59,19 @@ class HeldDuty:
                 await self._run_while_held()
             finally:
                 self._duty.held_until = -math.inf
-            await self._link.close()
+            await self._connection.close()
 
     async def close(self) -> None:
-        """Leave it to another worker, and close the connection."""
+        """Release the duty and close the connection."""
         await self._release()
-        await self._link.close()
+        await self._connection.close()
 
     async def _release(self) -> None:
         holder, self._holder = self._holder, None
         if holder is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await worker_calls.release_duty(self._link, self._duty.name, holder)
+                    await worker_calls.release_duty(self._connection, self._duty.name, holder)
 
     async def _run_while_held(self) -> None:
         every = self._duty.every.total_seconds()
@@ -79,20 +79,20 @@ class HeldDuty:
         while self._holder is not None:
             asked_at = time.monotonic()
             if (
-                await self._renew(self._holder, asked_at + BELIEVED * every)
+                await self._renew(self._holder, asked_at + VALIDITY * every)
                 and asked_at >= self._due_at
             ):
                 failures = 0 if await self._run_once() else failures + 1
                 if failures == _MOST_FAILURES:
                     await self._release()
             if self._holder is not None:
-                await asyncio.sleep(RENEWED * every)
+                await asyncio.sleep(RENEWAL * every)
 
     async def _renew(self, holder: str, until: float) -> bool:
         try:
-            is_ours = await worker_calls.renew_duty(self._link, self._duty.name, holder)
-        except RunnerError as error:  # for now; nobody else is given it yet
-            self._complain(error)
+            is_ours = await worker_calls.renew_duty(self._connection, self._duty.name, holder)
+        except RunnerError as error:  # still held: no other worker is given it yet
+            self._log_failure(error)
             return False
         if is_ours:
             self._duty.held_until = until
@@ -103,20 +103,20 @@ class HeldDuty:
     async def _run_once(self) -> bool:
         began = time.monotonic()
         try:
-            await self._duty.run(self._link)
+            await self._duty.run(self._connection)
         except Exception as error:
-            self._complain(error)
+            self._log_failure(error)
             return False
         else:
             return True
         finally:
             ended = time.monotonic()
-            self._due_at = began + RESTED * (ended - began)
+            self._due_at = began + REST * (ended - began)
 
-    def _complain(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         now = time.monotonic()
-        if now - self._complained_at > _COMPLAINED:
-            self._complained_at = now
+        if now - self._logged_at > _LOG_EVERY:
+            self._logged_at = now
             unexpected = None if isinstance(error, RunnerError) else error
             log.warning(
                 "duty %s failed: %s; trying again",

@@ -1,4 +1,4 @@
-"""Brings running jobs that nobody runs any more back to their queues, or to their end."""
+"""Puts running jobs back that no living worker runs, or ends them if no attempt is left."""
 
 from __future__ import annotations
 
@@ -25,19 +25,16 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 BATCH = 500
 _MOST_LINES = 10
-"""Of one batch so many get a line of their own."""
+"""So many jobs of one batch get a log line of their own."""
 REMEMBERED = timedelta(minutes=1)
-"""How long the row of a dead worker stays: what it claimed in its last moment is found by a later
-rescue.
-"""
+"""How long the row of a dead worker stays, so that a later rescue finds what it claimed last."""
 
 
 class Rescuer:
     """Settles jobs as if their handlers had raised.
 
     The attempt counts, and the kind's backoff and `max_attempts` apply. A job that its worker
-    settled
-    meanwhile is left as it is.
+    settled meanwhile is left as it is.
     """
 
     def __init__(
@@ -53,30 +50,31 @@ class Rescuer:
         self.rescued = 0
 
     async def rescue(self, on: Fetches) -> None:
-        """Put back or end all jobs whose worker is dead, unknown, or started anew under its
-        name.
+        """Put back or end all jobs whose worker is dead, unknown, or was started again under its
+        id.
         """
-        async with self._busy:  # a death and the duty may ask for it at once
-            lost = await worker_calls.find_lost(on, BATCH)
-            while lost:
-                await self._settle(on, [self._decide(one, _died(one)) for one in lost])
-                # Going on from there, whatever stays: rows that somebody holds must not hide those
-                # behind them.
-                last = lost[-1].claim.id
-                lost = await worker_calls.find_lost(on, BATCH, last) if len(lost) == BATCH else []
+        async with self._busy:  # a death and the duty may ask for it at the same time
+            orphans = await worker_calls.find_lost(on, BATCH)
+            while orphans:
+                await self._settle(on, [self._decide(one, _died(one)) for one in orphans])
+                # Go on behind the last one, even if some stay: locked rows must not hide others.
+                last = orphans[-1].claim.id
+                orphans = (
+                    await worker_calls.find_lost(on, BATCH, last) if len(orphans) == BATCH else []
+                )
             await worker_calls.forget_dead(on, REMEMBERED)
 
     async def end_hung(
-        self, on: Fetches, worker_id: str, ids: Sequence[int], overtime: timedelta
+        self, on: Fetches, worker_id: str, ids: Sequence[int], timeout_grace: timedelta
     ) -> None:
-        """Put back or end jobs that their worker, which lives, should have ended long ago."""
-        hung = await worker_calls.find_hung(on, worker_id, ids, overtime)
+        """Put back or end jobs that this living worker should have ended at their time-outs."""
+        hung = await worker_calls.find_hung(on, worker_id, ids, timeout_grace)
         await self._settle(on, [self._decide(one, _hung(one)) for one in hung])
 
-    def _decide(self, lost: OrphanedJob, raised: Raised) -> Settlement:
-        kind = self._registry.get(lost.claim.kind)
+    def _decide(self, orphan: OrphanedJob, raised: Raised) -> Settlement:
+        kind = self._registry.get(orphan.claim.kind)
         policy = kind.retry if kind is not None else RetryPolicy()
-        return decide(lost.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
+        return decide(orphan.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
 
     async def _settle(self, on: Fetches, settlements: Sequence[Settlement]) -> int:
         """Write them; returns how many jobs were moved.
@@ -88,7 +86,7 @@ class Rescuer:
         except RunnerError as error:
             if len(settlements) < 2:
                 log.warning(
-                    "a job of a lost worker stays for now: %s",
+                    "a job of a dead worker cannot be rescued yet: %s",
                     error,
                     extra=about(settlements[0].claim, "job.rescue_failed"),
                 )
@@ -99,12 +97,12 @@ class Rescuer:
             return sum([await self._settle(on, [settlement]) for settlement in free])
         self.rescued += len(moved)
         self._on_rescued(moved)
-        is_each_told = log.isEnabledFor(logging.DEBUG)
-        for settlement in moved if is_each_told else moved[:_MOST_LINES]:
-            _tell(settlement)
-        if len(moved) > _MOST_LINES and not is_each_told:
+        log_all = log.isEnabledFor(logging.DEBUG)
+        for settlement in moved if log_all else moved[:_MOST_LINES]:
+            _log(settlement)
+        if len(moved) > _MOST_LINES and not log_all:
             log.warning(
-                "rescued in the same way: %d more jobs",
+                "rescued %d more jobs",
                 len(moved) - _MOST_LINES,
                 extra=log_event("job.rescued"),
             )
@@ -123,7 +121,7 @@ class Rescuer:
             if requeues
             else set()
         )
-        # Not put back: settled meanwhile, or somebody asked for its cancelling.
+        # Not put back: settled meanwhile, or somebody asked to cancel it.
         finishes += [
             Finished(s.claim, State.CANCELLED, error=s.error)
             for s in requeues
@@ -136,16 +134,16 @@ class Rescuer:
         ]
 
 
-def _died(lost: OrphanedJob) -> Raised:
+def _died(orphan: OrphanedJob) -> Raised:
     return Raised(
         "WorkerLost",
-        f"worker {lost.worker_id} is gone: it died, or nothing was heard of it for longer than its"
-        " lease",
+        f"worker {orphan.worker_id} is gone: it died, or nothing was heard of it"
+        " for longer than its lease",
     )
 
 
-def _hung(lost: OrphanedJob) -> Raised:
-    seconds = lost.claim.timeout_seconds or 0
+def _hung(orphan: OrphanedJob) -> Raised:
+    seconds = orphan.claim.timeout_seconds or 0
     return Raised(
         "TimeoutError",
         f"ran longer than its time-out of {seconds:g} s, and its worker did not end it: is its loop"
@@ -153,7 +151,7 @@ def _hung(lost: OrphanedJob) -> Raised:
     )
 
 
-def _tell(settlement: Settlement) -> None:
+def _log(settlement: Settlement) -> None:
     claim = settlement.claim
     match settlement:
         case Finished(state=state):

@@ -1,6 +1,4 @@
-"""Reports jobs that `cancel()` ended while no worker had them: nobody else could say that they
-ended.
-"""
+"""Reports jobs that `cancel()` ended in the queue to tracing, since no worker saw their end."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ from hybrid_runner.storage.connections.connections import Fetches
 
 BATCH = 500
 _FOR_OTHERS = timedelta(minutes=1)
-"""For so long a worker that reports to nobody leaves them to those that do."""
+"""How long a worker without tracing leaves unreported ends to workers that have it."""
 
 
 class EndReporter:
     """Each end is reported at least once: its row is deleted afterwards.
 
-    Taken ones are given to nobody else for a minute; if the worker dies before it has deleted them,
-    they are reported again.
+    Ends that a worker has taken are given to no other for a minute; if the worker dies before it
+    has deleted them, they are reported again.
     """
 
     def __init__(self, report: Callable[[Sequence[CancelledInQueue]], None] | None) -> None:
         self._report = report
 
     async def report(self, on: Fetches) -> None:
-        """Take those that are there, report them, and delete them."""
+        """Take up to 500 unreported ends at a time, report them, and delete them."""
         older_than = _FOR_OTHERS if self._report is None else timedelta(0)
         while ids := await self._report_some(on, older_than):
             if len(ids) < BATCH:

@@ -1,3 +1,3 @@
-"""One worker: listener, timers and poller raise a wake; the claimer looks; the executor runs; the
-settler writes it down.
+"""One worker: listener, timer and poller wake the claimer; the claimer looks for jobs; the executor
+runs them; the settler writes their outcomes.
 """

@@ -1,4 +1,4 @@
-"""In whose name a worker claims, with which numbers, and whether it may do so now."""
+"""Under which id a worker claims, with which claim numbers, and whether it may claim now."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from itertools import count
 from typing import NamedTuple
 
 _ASKED_AGAIN = 0.05
-"""Seconds between two questions for a heartbeat while a claim waits for one."""
+"""Seconds between two requests for a heartbeat while a claim waits for one."""
 
 
 class Name(NamedTuple):
-    """What the others know a worker by."""
+    """A worker's id, and which claims under it are this worker's."""
 
     worker_id: str
     first_claim: int
-    """Its claims count from here; those below are of somebody else who was called so."""
+    """The number of this worker's first claim. Lower ones belong to an earlier worker with the same
+    id."""
 
 
 class Identity:
-    """One worker towards one database. It gets a new name when the others believe it dead."""
+    """Who the worker is in one database. It gets a new id when other workers declared it dead."""
 
     def __init__(self, worker_id: str, lease: timedelta) -> None:
         self.name = Name(worker_id, 0)
-        """Exchanged whole, so that other threads may read it."""
+        """Replaced as a whole, so other threads may read it."""
         self._given = worker_id
         self._lease = lease.total_seconds()
         self._numbers = count()
         self._may_claim = asyncio.Event()
         self.confirmed_at = time.monotonic()
-        """When Postgres last took a heartbeat, which writes it from its thread, or a registration.
+        """When Postgres last took a heartbeat or a registration. Also written by the heartbeat's
+        thread.
         """
 
     @property
     def id(self) -> str:
-        """The worker's id."""
         return self.name.worker_id
 
     @property
     def may_claim(self) -> bool:
-        """Not before it is registered, nor while the others believe it dead."""
+        """False until the worker is registered, and while other workers hold it for dead."""
         return self._may_claim.is_set()
 
     def new_id(self) -> str:
-        """An id that nobody has had yet, made from the one that was given."""
+        """An id that no worker has had yet, made from the one in the settings."""
         return f"{self._given[:180]}~{uuid.uuid4().hex[:8]}"
 
     def register(self, worker_id: str, first_claim: int) -> None:
-        """Postgres knows the worker by this name."""
+        """Use this id from now on: Postgres has registered it."""
         self.name = Name(worker_id, first_claim)
         self._numbers = count(first_claim)
         self.confirmed_at = time.monotonic()
 
     def allow_claims(self) -> None:
-        """Claims may be made in this name."""
         self._may_claim.set()
 
     def forbid_claims(self) -> None:
-        """The others believe the owner of this name dead, and run its jobs again."""
+        """Make `next_claim` wait: other workers declared this one dead and run its jobs again."""
         self._may_claim.clear()
 
     async def next_claim(self, ask_for_heartbeat: Callable[[], None]) -> tuple[str, int]:
@@ -77,5 +77,5 @@ class Identity:
         return self.name.worker_id, next(self._numbers)
 
     def still(self, worker_id: str) -> bool:
-        """Whether what was claimed under this id a moment ago is ours."""
+        """False if what was claimed under this id a moment ago is no longer this worker's."""
         return self.name.worker_id == worker_id and self._may_claim.is_set()

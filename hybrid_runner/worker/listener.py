@@ -21,14 +21,16 @@ from hybrid_runner.worker.loops import Outage
 log = logging.getLogger("hybrid_runner.worker")
 
 _PROOF_TIMEOUT = 5.0
+"""Seconds for the first proof on a new connection."""
 _TRY_AGAIN = 60.0
 _TRY_POOLER_AGAIN = 3600.0
-"""Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
-_DOUBTED = 2.0
-"""Seconds after which a ring to ourselves that has not come is shown as an illness; given up is the
-connection later.
+"""Seconds. Each try leaves a LISTEN in one of the pooler's sessions, and poolers seldom change."""
+_PROOF_OVERDUE = 2.0
+"""After so many seconds without our own proof /health fails; the connection is dropped later: see
+`expect_proof`.
 """
 _READ = 0.5
+"""Seconds for reading what has arrived, before a proof counts as missing."""
 _STEADY = 10.0
 """A connection that lasted for less seconds counts as one more failure: reconnecting must not spin.
 """
@@ -40,15 +42,15 @@ class Listener:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
-        self._turned: Callable[[], None] = _nobody_asks
+        self._on_turn: Callable[[], None] = _ignore
         self._outage = Outage("listener")
         self._connection: ListenConnection | None = None
         self.hearing = False
         self._is_hearing = asyncio.Event()
         self.lost = 0
-        """Connections that listened, and do so no more."""
-        self.doubted = False
-        """Whether a ring to ourselves should have been heard by now."""
+        """How many connections were lost after they had listened."""
+        self.proof_overdue = False
+        """Whether a proof should have been heard by now and was not."""
         self._healed_at = -math.inf
         self._deaf_since: float | None = time.monotonic()
         self._proof: Channel[Proof] | None = None  # where a proof must be heard while hearing
@@ -66,18 +68,19 @@ class Listener:
         return None if self._proof is None else self._proof.name
 
     async def until_hearing(self) -> None:
-        """Wait until messages arrive."""
+        """Wait until it is connected and messages arrive."""
         await self._is_hearing.wait()
 
     def hear(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Give each message of this channel, and its sender's process id, to `heard`. Before
-        `run`.
-        """
-        self._subscribe.append(lambda listening: listening.listen(channel, heard))
+        """Call `heard` with each message of this channel and its sender's process id.
 
-    async def run(self, turned: Callable[[], None]) -> None:
-        """Listen for ever; `turned` is called when hearing begins or ends."""
-        self._turned = turned
+        To be called before `run`.
+        """
+        self._subscribe.append(lambda connection: connection.listen(channel, heard))
+
+    async def run(self, on_turn: Callable[[], None]) -> None:
+        """Listen for ever; `on_turn` is called when hearing begins or ends."""
+        self._on_turn = on_turn
         while True:
             try:
                 await self._listen_until_lost()
@@ -85,17 +88,17 @@ class Listener:
                 await self._outage.pause(error)
 
     async def _listen_until_lost(self) -> None:
-        listening = await ListenConnection.open(self._dsn)
+        connection = await ListenConnection.open(self._dsn)
         try:
-            if not await self._prove(listening):
+            if not await self._prove(connection):
                 return
             for subscribe in self._subscribe:
-                await subscribe(listening)
+                await subscribe(connection)
             self._outage.over()
-            self._connection = listening
+            self._connection = connection
             self._set(hearing=True)
             heard_from = time.monotonic()
-            await listening.lost.wait()
+            await connection.lost.wait()
             self.lost += 1
             if time.monotonic() - heard_from < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
@@ -105,28 +108,27 @@ class Listener:
             )
         finally:
             self._connection = self._proof = None
-            self.doubted = False
+            self.proof_overdue = False
             self._set(hearing=False)
-            await listening.close()
+            await connection.close()
 
-    async def _prove(self, listening: ListenConnection) -> bool:
-        """Ring ourselves: behind a pooler LISTEN succeeds and nothing ever arrives."""
+    async def _prove(self, connection: ListenConnection) -> bool:
+        """Send ourselves a message: behind a pooler LISTEN succeeds and nothing ever arrives."""
         proved = asyncio.Event()
         channel = proof_channel(uuid.uuid4().hex[:16])
 
         def on_proof(*_: object) -> None:
             if channel is self._proof:
                 self._proved_at = time.monotonic()
-                self.doubted = False
+                self.proof_overdue = False
             proved.set()
 
-        await listening.listen(channel, on_proof)
-        if listening.pooled:
-            await prove_once(
-                self._dsn, channel
-            )  # a session hears its own rings, whoever has it at that moment
+        await connection.listen(channel, on_proof)
+        if connection.pooled:
+            # From another session: one hears its own messages, whoever has it at that moment.
+            await prove_once(self._dsn, channel)
         else:
-            await listening.send(channel, Proof())
+            await connection.send(channel, Proof())
         try:
             async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
@@ -136,8 +138,8 @@ class Listener:
                 "set HYBRID_RUNNER_LISTEN_DSN to a direct one",
                 extra=log_event("listener.unusable"),
             )
-            pooled = listening.pooled
-            await listening.close()
+            pooled = connection.pooled
+            await connection.close()
             await asyncio.sleep(_TRY_POOLER_AGAIN if pooled else _TRY_AGAIN)
             return False
         self._proof = channel
@@ -151,8 +153,8 @@ class Listener:
             self.expect_proof(channel.name, asked_at, seconds)
 
     def expect_proof(self, channel: str | None, asked_at: float, seconds: float) -> None:
-        """A proof was sent there, no sooner than `asked_at`: unheard, the connection is given
-        up.
+        """Drop the connection if a proof, sent on this channel at `asked_at` or later, is not heard
+        in time.
         """
         if channel is None or channel != self.proof_channel:
             return  # of an earlier connection
@@ -165,8 +167,8 @@ class Listener:
                 and self._connection is not None
             )
 
-        def doubt() -> None:
-            self.doubted = self.doubted or is_missing()
+        def notice() -> None:
+            self.proof_overdue = self.proof_overdue or is_missing()
 
         def check() -> None:
             if is_missing() and self._connection is not None:
@@ -177,12 +179,12 @@ class Listener:
                 self._connection.hang_up()
 
         # Twice: after a loop that stood still, what has arrived meanwhile is read in between.
-        loop.call_later(min(_DOUBTED, seconds), lambda: loop.call_later(_READ, doubt))
+        loop.call_later(min(_PROOF_OVERDUE, seconds), lambda: loop.call_later(_READ, notice))
         loop.call_later(seconds, lambda: loop.call_later(_READ, check))
 
     def missed(self, queue: str, count: int) -> None:
-        """Rings of the queue were swallowed, and the next may be too: listen on a new connection,
-        at most once a minute.
+        """Rings of the queue did not arrive, and the next may not either: listen on a new
+        connection, at most once a minute.
         """
         now = time.monotonic()
         if self._connection is not None and heals(now, self._healed_at):
@@ -195,24 +197,24 @@ class Listener:
             )
             self._connection.hang_up()
 
-    async def get_up(self) -> None:
-        """Give back every sleeper's lock; rings are heard all the same."""
+    async def drop_sleep_locks(self) -> None:
+        """Drop the locks of all queues that are asleep; rings are heard all the same."""
         if self._connection is not None:
             await self._connection.fetch("SELECT pg_advisory_unlock_all()")
 
     def give_up(self) -> None:
-        """Hang up if a statement waits for its answer: the network may have swallowed it."""
+        """Hang up if a statement waits for its answer: the network may have lost it."""
         if self._connection is not None and self._connection.busy:
             self._connection.hang_up()
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one statement on the session that listens."""
+        """Run one statement on the connection that listens."""
         if self._connection is None:
             raise DatabaseUnavailable("the listener is not connected")
         return await self._connection.fetch(query, *args)
 
     async def send(self, channel: Channel[M], message: M) -> None:
-        """Send a message; it is a hint, so it may be lost."""
+        """Send a message. It may be lost: messages are hints."""
         if self._connection is not None:
             with contextlib.suppress(RunnerError):
                 await self._connection.send(channel, message)
@@ -222,8 +224,8 @@ class Listener:
             self.hearing = hearing
             self._deaf_since = None if hearing else time.monotonic()
             (self._is_hearing.set if hearing else self._is_hearing.clear)()
-            self._turned()
+            self._on_turn()
 
 
-def _nobody_asks() -> None:
-    """Until `run` says whom to tell."""
+def _ignore() -> None:
+    """Stands in until `run` is given a callback."""

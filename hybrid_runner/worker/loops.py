@@ -1,4 +1,6 @@
-"""A loop of background work kept alive, the pauses of what fails, and a wait with an end."""
+"""Background loops that are started again when they fail, pauses after failures, and a wait with a
+deadline.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Outage:
-    """Counts failures in a row, says how long to pause, and logs each kind as it deserves (A9)."""
+    """Counts consecutive failures, says how long to pause after each, and logs it (A9)."""
 
     def __init__(self, what: str, longest: float = math.inf) -> None:
         self._what = what
@@ -30,7 +32,7 @@ class Outage:
         await asyncio.sleep(self.failed(error))
 
     def failed(self, error: Exception) -> float:
-        """Log the failure; how many seconds to wait before the next try."""
+        """Log the failure; returns how many seconds to wait before the next try."""
         self.failures += 1
         delay = min(self._longest, OUTAGE.outage(self.failures, random.random()).total_seconds())
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
@@ -54,7 +56,7 @@ class Outage:
         return delay
 
     def over(self) -> None:
-        """It worked."""
+        """Log that it works again, if it had failed, and count from zero."""
         if self.failures:
             log.info(
                 "%s: works again after %d failures",
@@ -66,7 +68,7 @@ class Outage:
 
 
 async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Run a loop that should never end; when it does, say so and start it again."""
+    """Run a loop; whenever it raises, log that and run it again after a pause."""
     outage = Outage(what)
     while True:
         try:
@@ -78,7 +80,7 @@ async def keep(what: str, run: Callable[[], Awaitable[None]]) -> None:
 
 
 async def within(deadline: float, waiting: Coroutine[Any, Any, None]) -> bool:
-    """Wait for it until then, by the clock of this machine; False: it was too late."""
+    """Wait until the deadline at most, by the monotonic clock; False if that was too short."""
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             await waiting

@@ -1,4 +1,6 @@
-"""What a worker does when a connection turns, a heartbeat brings news, or outcomes are settled."""
+"""What a worker does when the listener is lost or back, a heartbeat brings news, or outcomes are
+settled.
+"""
 
 from __future__ import annotations
 
@@ -22,48 +24,47 @@ from hybrid_runner.worker.tasks import Tasks
 
 log = logging.getLogger("hybrid_runner.worker")
 
-_SWALLOWED = 5.0
-"""Seconds for an answer, once a heartbeat got none: the network may have swallowed it."""
+_ANSWER_LOST = 5.0
+"""Seconds that other statements may still wait for answers once a heartbeat got none."""
 
 
 class Reactions:
-    """Each method is called by one loop or by the heartbeat, in the worker's own event loop."""
+    """Callbacks of the worker's loops and of the heartbeat; all run in the worker's event loop."""
 
     def __init__(
         self,
         station: Station,
         tasks: Tasks,
-        publisher: ChangeFeed,
+        change_feed: ChangeFeed,
         observe: Callable[[BatchSettled], None],
         proof_seconds: float,
     ) -> None:
         self._station = station
         self._tasks = tasks
-        self._change_feed = publisher
+        self._change_feed = change_feed
         self._observe = observe
         self._proof_seconds = proof_seconds
 
     # --- the settler
 
-    def on_batch_settled(self, writing: BatchSettled) -> None:
-        """Postgres has these outcomes."""
-        self._observe(writing)
-        if not self._station.listener.hearing:  # nobody will ring us for what was put back
-            requeues, _ = split(writing.settled)
+    def on_batch_settled(self, batch: BatchSettled) -> None:
+        self._observe(batch)
+        if not self._station.listener.hearing:  # no ring will say what was put back
+            requeues, _ = split(batch.settled)
             for name in {
                 settlement.claim.queue for settlement in requeues
             } & self._station.queues.keys():
                 self._station.queues[name].wake.up(Reason.LATER)
 
     def on_room(self) -> None:
-        """There is room for more outcomes: a claimer that had none may claim."""
+        """The settler has room again: claimers that waited for it may claim."""
         for queue in self._station.queues.values():
             queue.slots.offer()
 
     # --- the listener
 
     def on_turn(self) -> None:
-        """The listener is lost, or listens again."""
+        """The listener was lost, or listens again."""
         hearing = self._station.listener.hearing
         for queue in self._station.queues.values():
             queue.poller.hears(hearing=hearing)
@@ -77,22 +78,22 @@ class Reactions:
             self._tasks.soon(self._introduce())
 
     async def _introduce(self) -> None:
-        """Tell the others that this worker is here, then ask who they are.
+        """Tell the other workers that this one is here, then ask who they are.
 
-        In this order, two newcomers get to know each other.
+        In this order two workers that come at once get to know each other.
         """
         listener, worker_id = self._station.listener, self._station.identity.id
         for name in self._station.queues:
             await listener.send(channel_of(name), WorkerCame(worker_id))
         self._station.membership.soon()
-        await self._change_feed.look(listener)
+        await self._change_feed.ask_for_readers(listener)
 
     # --- the heartbeat
 
     def on_news(self, news: list[brought.WorkerNews], asked_at: float, name: Name) -> None:
-        """A heartbeat sent at that time, under that name, brought this."""
+        """The answer to a heartbeat that was sent at `asked_at` under `name`."""
         if name != self._station.identity.name:
-            return  # it speaks of who we were
+            return  # about an id that this worker has no more
         if brought.DeclaredDead() in news:
             self._on_declared_dead()
             return
@@ -117,8 +118,8 @@ class Reactions:
                     assert_never(one)
 
     def on_silence(self) -> None:
-        """A heartbeat got no answer: the network may have swallowed other answers too."""
-        self._station.links.suspect(_SWALLOWED)
+        """A heartbeat got no answer: other answers may be lost in the network too."""
+        self._station.connections.suspect(_ANSWER_LOST)
         self._station.listener.give_up()
         for queue in self._station.queues.values():
             queue.claimer.budget.unanswered(time.monotonic())
@@ -131,13 +132,11 @@ class Reactions:
             self._tasks.soon(self._start_over())
 
     async def _start_over(self) -> None:
-        """The others run this worker's jobs again: they end here, and it goes on under another
-        name.
-        """
+        """Others run this worker's jobs again: stop them here, and go on under another id."""
         station, outage = self._station, Outage("registering anew")
         old = station.identity.id
         log.error(
-            "worker %s was declared dead while it lived: its %d jobs end here",
+            "worker %s was declared dead although it lives: its %d jobs are stopped here",
             old,
             len(station.executor.running),
             extra=log_event("worker.declared_dead"),
@@ -151,7 +150,7 @@ class Reactions:
                 continue
             station.identity.allow_claims()
             log.warning(
-                "worker %s goes on as %s",
+                "worker re-registered: old id %s, new id %s (was declared dead)",
                 old,
                 station.identity.id,
                 extra=log_event("worker.reregistered"),

@@ -1,5 +1,5 @@
-"""Writes down what became of claims, in batches that grow by themselves: while one is on its way
-the next one collects.
+"""Writes the outcomes of jobs in batches: while one batch is being written the next one
+collects.
 """
 
 from __future__ import annotations
@@ -28,36 +28,39 @@ S = TypeVar("S", Finished, Requeued)
 
 LARGEST_BATCH = 500
 LOCKED_PAUSE = 1.0
+"""Seconds between two questions whether locked rows have come free."""
 _MOST_LINES = 10
-"""Of one batch so many outcomes that were dropped get a line of their own."""
-MOST_TEXT = (
-    8 * 1024 * 1024
-)  # of results in one batch: jsonb can be six times as large, and a statement has a time-out
+"""So many dropped outcomes of one batch get a log line of their own."""
+MOST_TEXT = 8 * 1024 * 1024
+"""Bytes of results in one batch: jsonb can be six times as large, and a statement has a
+time-out.
+"""
 
 
 class OutcomePort(Protocol):
     """What the settler asks of the database."""
 
     async def finish(self, batch: Sequence[Finished], /) -> set[int]:
-        """Archive ended jobs; the ids that were still ours."""
+        """Archive ended jobs; returns the ids of those whose claims were still valid."""
 
     async def requeue(self, batch: Sequence[Requeued], /) -> set[int]:
-        """Put jobs back; the ids that were still ours and not being cancelled."""
+        """Put jobs back; returns the ids of those whose claims were still valid and that nobody had
+        asked to cancel.
+        """
 
     async def archived_before(self, batch: Sequence[Finished], /) -> set[int]:
-        """The ids of those that an earlier write archived whose answer was lost."""
+        """Which of these an earlier write has archived, whose answer was lost."""
 
     async def locked(self, ids: Sequence[int], /) -> set[int]:
-        """The ids of jobs whose rows somebody else holds."""
+        """Which of these jobs have rows that another transaction has locked."""
 
     async def reasons(self, ids: Sequence[int], /) -> Mapping[int, str]:
-        """The last errors of ended jobs, as JSON texts."""
+        """The last error of each of these ended jobs, as JSON text."""
 
 
 class Gathering(NamedTuple):
-    """When a batch waits for more outcomes, and how long at most.
-
-    While more than `from_rate` a second come, until there are `enough`.
+    """A batch waits for more outcomes while more than `from_rate` a second come: until there are
+    `enough`, and at most so many seconds.
     """
 
     seconds: float = 0.0
@@ -66,7 +69,7 @@ class Gathering(NamedTuple):
 
 
 class Settler:
-    """Keeps every settlement until Postgres has it."""
+    """Keeps every settlement until Postgres has written it."""
 
     def __init__(
         self,
@@ -77,15 +80,15 @@ class Settler:
     ) -> None:
         self._outcomes = outcomes
         self._most = most
-        self._on_batch_settled: Callable[[BatchSettled], None] = _nobody_asks
-        self._on_room: Callable[[], None] = _nobody_asks
+        self._on_batch_settled: Callable[[BatchSettled], None] = _ignore
+        self._on_room: Callable[[], None] = _ignore
         self._waiting: deque[Settlement] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
         self._outage = Outage("settling")
         self._in_flight: list[Settlement] = []
-        self._set_aside: list[Settlement] = []  # their rows are locked by somebody
+        self._set_aside: list[Settlement] = []  # their rows are locked
         self._look_again = False
         self._gathering = gathering
         self._is_enough = asyncio.Event()
@@ -94,20 +97,20 @@ class Settler:
 
     @property
     def pending(self) -> int:
-        """Settlements that Postgres does not have yet."""
+        """How many settlements Postgres does not have yet."""
         return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
 
     def room(self) -> int:
-        """How many more it takes; what is claimed beyond that would wait here when it ends."""
+        """How many more settlements it takes: more jobs than that should not be claimed."""
         return max(0, self._most - len(self._waiting) - len(self._in_flight) - len(self._set_aside))
 
     def claims(self) -> list[tuple[int, int]]:
-        """The jobs and claims whose outcome Postgres does not have yet."""
+        """Job id and claim number of each settlement that Postgres does not have yet."""
         kept = (*self._waiting, *self._in_flight, *self._set_aside)
         return [(settlement.claim.id, settlement.claim.number) for settlement in kept]
 
     def settle(self, settlement: Settlement) -> None:
-        """Take a settlement; never waits."""
+        """Write this soon; returns at once."""
         self._waiting.append(settlement)
         if len(self._waiting) == self._gathering.enough:
             self._is_enough.set()
@@ -121,10 +124,9 @@ class Settler:
     async def run(
         self, on_batch_settled: Callable[[BatchSettled], None], on_room: Callable[[], None]
     ) -> None:
-        """Write for ever; started again, what was on its way is written first.
+        """Write for ever. If it was started before, the batch that was being written comes first.
 
-        `on_batch_settled` is told what Postgres has, `on_room` that there is room for more
-        outcomes.
+        `on_batch_settled` is called with what Postgres has, `on_room` when there is room for more.
         """
         self._on_batch_settled, self._on_room = on_batch_settled, on_room
         self._waiting.extendleft(reversed(self._in_flight))
@@ -153,11 +155,11 @@ class Settler:
                 self._none.set()
 
     async def _gather(self, settled: int) -> None:
-        """Each write waits for the disk, and the inserts beside it wait for each write: under load
-        let some outcomes gather.
+        """Under load, wait for more outcomes: each write waits for the disk, and inserts wait for
+        each write.
         """
         now = time.monotonic()
-        self._recent.saw(settled, now)
+        self._recent.add(settled, now)
         if (
             max(settled, len(self._waiting)) >= self._gathering.enough
             or self._recent.rate(now) < self._gathering.from_rate
@@ -190,8 +192,8 @@ class Settler:
                 if await self._isolate(batch, error):
                     return
             except RunnerError as error:
-                # Not the outcome's fault: away, or a right or a table is missing. Fenced: writing
-                # it again changes nothing.
+                # Postgres is away, or a right or a table is missing. Writing it again does no harm:
+                # a claim is valid for one write.
                 await self._outage.pause(error)
                 again = True
             else:
@@ -202,9 +204,9 @@ class Settler:
         began = time.monotonic()
         requeues, finishes = split(batch)
         if requeues:
-            put_back, left = _parted(requeues, await self._outcomes.requeue(requeues))
+            put_back, left = _partition(requeues, await self._outcomes.requeue(requeues))
             self._tell(put_back, [], began)
-            # Not put back: stale, or somebody asked for its cancelling.
+            # Not put back: stale, or somebody asked to cancel it.
             finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
             batch[:] = finishes  # should this fail, the others are not written again
         if finishes:
@@ -214,13 +216,11 @@ class Settler:
                 moved |= await self._outcomes.archived_before(
                     [s for s in finishes if s.claim.id not in moved]
                 )
-            ended, stale = _parted(finishes, moved)
+            ended, stale = _partition(finishes, moved)
             self._tell(await self._explained(ended), stale, began)
 
     async def _explained(self, ended: list[Finished]) -> list[Finished]:
-        """Why a job was cancelled while it ran stands in its row; whoever is told of its end is
-        told that too.
-        """
+        """Add why a job was cancelled while it ran: the reason is in its row only."""
         unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
         if not unexplained:
             return ended
@@ -242,14 +242,14 @@ class Settler:
         ]
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
-        """Those whose rows nobody else holds; the others are tried again in a moment."""
+        """Set those aside whose rows are locked, for a later try; returns the others."""
         try:
             locked = await self._outcomes.locked([settlement.claim.id for settlement in batch])
         except RunnerError as failure:
             await self._outage.pause(failure)
             return batch
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
-        if not aside:  # given back meanwhile
+        if not aside:  # all have come free meanwhile
             return batch
         log.warning(
             "%d of %d outcomes wait: %s",
@@ -271,8 +271,8 @@ class Settler:
         self._some.set()
 
     async def _take_up(self) -> None:
-        """Those whose rows have come free; asked, not tried: trying would hold up the others each
-        time.
+        """Take up those whose rows have come free. Asks first: trying to write would hold up the
+        other outcomes each time.
         """
         self._look_again = False
         try:
@@ -288,8 +288,9 @@ class Settler:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
 
     async def _isolate(self, batch: list[Settlement], error: RunnerError) -> bool:
-        """One settlement that Postgres refuses must not hold up the others; True when the batch is
-        dealt with.
+        """Find the settlement that Postgres refuses, so that it does not hold up the others.
+
+        True when nothing of the batch is left to write; False to try the batch again.
         """
         if len(batch) > 1:
             for settlement in batch:
@@ -297,12 +298,11 @@ class Settler:
             return True
         (refused,) = batch
         if _is_smallest(refused):
-            await self._outage.pause(
-                error
-            )  # nothing of ours left to blame: a right is missing, a schema is gone
+            # Nothing in it can be refused: a right is missing, or a schema is gone.
+            await self._outage.pause(error)
             return False
         log.error(
-            "what became of it was refused: %s",
+            "Postgres refused the outcome: %s",
             error,
             extra=about(refused.claim, "job.outcome_refused"),
         )
@@ -341,14 +341,14 @@ class Settler:
             )
         if len(stale) > _MOST_LINES:
             log.warning(
-                "dropped in the same way: %d more outcomes",
+                "%d more outcomes were dropped because their claims are no longer valid",
                 len(stale) - _MOST_LINES,
                 extra=log_event("job.outcome_dropped"),
             )
 
 
 def _length(settlement: Settlement) -> int:
-    """Of what it carries."""
+    """How many characters a handler's text in it has."""
     match settlement:
         case Finished():
             return len(settlement.result or "")
@@ -359,7 +359,7 @@ def _length(settlement: Settlement) -> int:
 
 
 def _is_smallest(settlement: Settlement) -> bool:
-    """Nothing of the handler's is in it that Postgres could refuse."""
+    """Whether nothing of the handler's is in it that Postgres could refuse."""
     match settlement:
         case Finished():
             return settlement.result is None and settlement.state is State.FAILED
@@ -369,8 +369,8 @@ def _is_smallest(settlement: Settlement) -> bool:
             assert_never(settlement)
 
 
-def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
-    """Those whose jobs were moved, and the others."""
+def _partition(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
+    """The settlements whose jobs were moved, and the others."""
     if len(moved) == len(settlements):
         return settlements, []
     # Of two claims of one job, which a crash of Postgres can bring about, only the later one
@@ -382,5 +382,5 @@ def _parted(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
     ]
 
 
-def _nobody_asks(*_: object) -> None:
-    """Until `run` says whom to tell."""
+def _ignore(*_: object) -> None:
+    """Stands in until `run` is given a callback."""

@@ -1,4 +1,4 @@
-"""How a worker stops: six steps, and one budget of time that they share."""
+"""How a worker stops: six steps that share one budget of time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hybrid_runner.worker.tasks import Tasks
 log = logging.getLogger("hybrid_runner.worker")
 
 OVERRUN = 5.0
-"""Seconds past the grace that a stop takes at most, whatever Postgres and the network do."""
+"""How many seconds past the grace a stop may take, whatever Postgres and the network do."""
 
 
 class Share(Enum):
-    """How much of the overrun is spent, at the latest, when a step is done."""
+    """Which part of the overrun may be spent when a step is done."""
 
     LAST_CLAIMS = 0.2
     HANDLERS = 0.0  # they have the grace
@@ -31,24 +31,24 @@ class Share(Enum):
 
 
 _LAST_CLAIMS = 5.0
-"""Seconds for which the answers to the last claims are waited for, however long the grace is."""
+"""Seconds to wait for the answers to the last claims, however long the grace is."""
 _LEAST = 0.5
-"""Seconds that leaving and signing off get even if the budget is spent."""
+"""Seconds that leaving the queues and signing off get, even if the budget is spent."""
 
 
 class Budget:
-    """The time of one stop, from the moment it is made: the grace and the overrun."""
+    """The time of one stop: the grace and the overrun, counted from when it is made."""
 
     def __init__(self, grace: timedelta) -> None:
         self._grace_ends = time.monotonic() + grace.total_seconds()
 
     def deadline(self, share: Share) -> float:
-        """When a step with this share is to be done, by the monotonic clock."""
+        """When a step with this share has to be done, by the monotonic clock."""
         return self._grace_ends + share.value * OVERRUN
 
 
 class Shutdown:
-    """The steps, in the order in which they are made."""
+    """The steps, in their order."""
 
     def __init__(self, station: Station, tasks: Tasks, job_log: JobLog, budget: Budget) -> None:
         self._station = station
@@ -58,7 +58,7 @@ class Shutdown:
         self._name = station.identity.id
 
     async def run(self) -> None:
-        """Returns when nothing of the worker is left."""
+        """Take all steps; returns when nothing of the worker is left."""
         last_claims = min(self._budget.deadline(Share.LAST_CLAIMS), time.monotonic() + _LAST_CLAIMS)
         await self._1_end_claims(last_claims)
         await self._2_leave_queues(last_claims)
@@ -68,7 +68,7 @@ class Shutdown:
         await self._6_sign_off()
 
     async def _1_end_claims(self, deadline: float) -> None:
-        """No new claims; what a claim on its way takes is not lost."""
+        """Stop looking, and wait for answers that are on their way: they may bring jobs."""
         for queue in self._station.queues.values():
             queue.claimer.stop()
         claimers = self._tasks.named("claimer")
@@ -85,7 +85,7 @@ class Shutdown:
             )
 
     async def _3_let_handlers_end(self) -> None:
-        """Within the grace; then they are stopped, and their jobs go back."""
+        """Wait within the grace; then stop the handlers, whose jobs are released."""
         executor = self._station.executor
         if not await within(self._budget.deadline(Share.HANDLERS), executor.idle()):
             log.warning(

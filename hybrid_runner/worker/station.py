@@ -1,4 +1,4 @@
-"""One database's part of a worker: a second database would be one more of these."""
+"""The part of a worker that belongs to one database: two databases would be two stations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.membership import Membership
 from hybrid_runner.worker.queue.queue_station import QueueStation
@@ -23,14 +23,12 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Station:
-    """The parts, and what concerns several of them. Made in `wiring.py`; see also
-    `reactions.py`.
-    """
+    """The parts, and what concerns several of them. Made in `wiring.py`."""
 
     def __init__(
         self,
         identity: Identity,
-        links: Links,
+        connections: Connections,
         listener: Listener,
         membership: Membership,
         executor: Executor,
@@ -38,7 +36,7 @@ class Station:
         queues: Mapping[str, QueueStation],
     ) -> None:
         self.identity = identity
-        self.links = links
+        self.connections = connections
         self.listener = listener
         self.membership = membership
         self.executor = executor
@@ -48,14 +46,14 @@ class Station:
     async def register(
         self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]
     ) -> None:
-        """Open the queues and become known; `keeps` says how long ended jobs are kept."""
+        """Open the queues and register the worker; `keeps` says how long ended jobs are kept."""
         for name in self.queues:
-            await worker_calls.open_queue(self.links.claims, name, ring_within)
+            await worker_calls.open_queue(self.connections.claims, name, ring_within)
         await self.membership.register()
-        await worker_calls.keep_jobs(self.links.settles, keeps)
+        await worker_calls.keep_jobs(self.connections.settles, keeps)
 
     async def idle(self) -> None:
-        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        """Wait until there is no reason to look, nothing runs and all outcomes are written."""
         resting = [queue.wake.resting for queue in self.queues.values()]
         while True:
             for event in resting:
@@ -66,17 +64,17 @@ class Station:
                 return
 
     async def leave(self) -> None:
-        """Tell the others that they cannot count on this worker any more.
+        """Tell the queues' other workers that this one claims no more.
 
-        What its mute kept quiet, or a ring asked of it alone, is for them.
+        Jobs that it kept from ringing, or was alone to be rung for, are found by them.
         """
         try:
             await self.membership.leave_queues()
-            await self.listener.get_up()
+            await self.listener.drop_sleep_locks()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
                 await worker_calls.leave_bell(
-                    self.links.claims, name, self.identity.id, is_muted=is_awaited
+                    self.connections.claims, name, self.identity.id, is_muted=is_awaited
                 )
         except RunnerError as error:
             log.info(
@@ -87,7 +85,7 @@ class Station:
             )
 
     async def sign_off(self) -> None:
-        """End the heartbeat, put back claims that got no answer, take the worker's row away."""
+        """End the heartbeat, put back claims that got no answer, delete the worker's row."""
         await self.membership.stop()
         for queue in self.queues.values():
             await queue.claimer.claims.reconcile()
@@ -95,5 +93,5 @@ class Station:
         await self.membership.retire(in_order=in_order)
 
     async def close(self) -> None:
-        """Nothing of it will run any more, and nothing is asked of the database."""
-        await self.links.close()
+        """Close the connections, once nothing runs any more."""
+        await self.connections.close()

@@ -1,4 +1,4 @@
-"""The background tasks of one worker: kept alive, named, and ended together."""
+"""The background tasks of one worker: named, started again when they fail, ended together."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from hybrid_runner.worker.loops import keep
 log = logging.getLogger("hybrid_runner.worker")
 
 RESTARTED = 5.0
-"""Seconds after which a loop that ended by itself is started again: long enough to be seen on the
-health page.
+"""Seconds after which a loop that ended by itself is started again: long enough for the health page
+to show it.
 """
 
 
 class Tasks:
-    """Loops that should never end, and small things done soon."""
+    """Loops that should never end, and single calls that nobody waits for."""
 
     def __init__(self, owner: Callable[[], str]) -> None:
         self._owner = owner
         self._tasks: set[asyncio.Task[None]] = set()
         self.ended: list[str] = []
-        """Loops that ended although nobody ended them, until they are started again."""
+        """Names of loops that ended by themselves and are not started again yet."""
         self._ending = False
         self._context = quiet()
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a loop; what it raises starts it again, and so does an end that nobody asked for."""
+        """Run a loop, and start it again when it raises or ends by itself."""
         task = asyncio.get_running_loop().create_task(
             keep(name, run), name=name, context=self._context.copy()
         )
@@ -39,26 +39,26 @@ class Tasks:
         task.add_done_callback(lambda task: self._on_loop_end(task, run))
 
     def soon(self, call: Coroutine[Any, Any, None]) -> None:
-        """Do it without waiting for it."""
+        """Run it in the background."""
         task = asyncio.get_running_loop().create_task(call, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     @property
     def ending(self) -> bool:
-        """Whether the worker stops."""
+        """Whether the worker is being stopped."""
         return self._ending
 
     def named(self, word: str) -> list[asyncio.Task[None]]:
-        """Those whose names start with it."""
+        """The tasks whose names start with this word."""
         return [task for task in self._tasks if task.get_name().startswith(word)]
 
     def expect_ends(self) -> None:
-        """From now on an end is no surprise."""
+        """The worker is being stopped: loops that end are not started again."""
         self._ending = True
 
     async def end(self, *words: str) -> None:
-        """End those whose names start with one of the words, or with anything: ''."""
+        """Cancel the tasks whose names start with one of the words; '' stands for all."""
         tasks = [task for word in words for task in self.named(word)]
         for task in tasks:
             task.cancel()

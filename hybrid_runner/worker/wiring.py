@@ -1,7 +1,7 @@
-"""What a worker is made of, and who is next: the architecture on one page.
+"""What a worker is made of, and which part uses which: the architecture on one page.
 
-Parts are made from the bottom up, and each is given the parts that it uses. Who is told what
-happens in a part is said when its loop is started: see `Worker.start`.
+Parts are made from the bottom up, and each is given the parts that it uses. What a loop calls when
+something happens in it is given to it when it is started: see `Worker.start`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.observers import Observers
 from hybrid_runner.telemetry.tracing.tracing import make_tracing
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.beats import Beats
-from hybrid_runner.worker.liveness.membership import Membership, Offer, heard_within
+from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_timeout
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
@@ -39,28 +39,28 @@ from hybrid_runner.worker.queue.timer import Timer
 from hybrid_runner.worker.queue.wake import Wake
 from hybrid_runner.worker.reactions import Reactions
 from hybrid_runner.worker.report.change_feed import ChangeFeed
+from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
 from hybrid_runner.worker.settler import Gathering, Settler
 from hybrid_runner.worker.station import Station
-from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 
 _MANY_OUTCOMES = 50
 
 
 class Reports(NamedTuple):
-    """What a worker keeps of what happened in it, whatever database it came from."""
+    """The observers that outlive a change of the database: what happened in the whole worker."""
 
-    tally: Tally
-    counts: Counters
+    job_counts: JobCounts
+    counters: Counters
     job_log: JobLog
 
 
 class Wired(NamedTuple):
-    """One database's part of a worker, ready to start."""
+    """The part of a worker that belongs to one database, ready to start."""
 
     station: Station
     reactions: Reactions
@@ -76,33 +76,30 @@ def wire(
     tasks: Tasks,
     reports: Reports,
 ) -> Wired:
-    """Make all parts; nothing is asked of the database yet."""
-    links = Links(dsn, flush_claims=settings.work.flush_claims, lease=settings.work.lease)
+    """Make all parts. Nothing is asked of the database yet."""
+    connections = Connections(
+        dsn, flush_claims=settings.work.flush_claims, lease=settings.work.lease
+    )
     listener = Listener(settings.database.listen_dsn or dsn)
     kinds = worker_calls.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
     tracing = make_tracing(lambda: identity.id)
     total = sum(slots.values())
 
-    # Who watches.
-    tally, counts, job_log = reports
-    publisher = ChangeFeed(listener.send, tasks.soon)
-    observers = Observers(
-        searched=[counts.searched, *([tracing.searched] if tracing.on else []), publisher.searched],
-        wrote=[tally.wrote, counts.wrote, job_log.wrote, tracing.wrote, publisher.wrote],
-        rescued=[counts.rescued, tracing.rescued, publisher.rescued],
-    )
+    # Who counts, logs, traces and publishes what happens.
+    change_feed = ChangeFeed(listener.send, tasks.soon)
+    observers = Observers([*reports, tracing, change_feed])
 
     # From a claim to the archive: executor → settler.
     progress = ProgressWriter(
-        partial(worker_calls.record_progress, links.courtesies), publisher.note
+        partial(worker_calls.record_progress, connections.courtesies), change_feed.note
     )
-    callers = HandlerPools(
+    pools = HandlerPools(
         threads=settings.work.thread_slots,
         processes=settings.work.process_slots,
         report=progress.report,
     )
     settler = Settler(
-        Outcomes(links.settles, tracing),
+        Outcomes(connections.settles, tracing),
         most=2 * total,
         gathering=Gathering(
             seconds=settings.tuning.settle_batch_pause.total_seconds(),
@@ -110,9 +107,9 @@ def wire(
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         ),
     )
-    executor = Executor(registry, callers, settler.settle, progress.report, tracing)
+    executor = Executor(registry, pools, settler.settle, progress.report, tracing)
 
-    # What it is to the others: membership here, the rest in the heartbeat's thread.
+    # Among the workers: membership in this loop, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
     upkeep = UpkeepLoop(
         dsn,
@@ -120,11 +117,11 @@ def wire(
         executor,
         settings.work.timeout_grace,
         tracing,
-        observers.rescued,
+        observers.on_rescued,
         worker_loop,
     )
     beats = Beats(
-        links,
+        connections,
         identity,
         list(slots),
         settings.work.timeout_grace,
@@ -134,10 +131,10 @@ def wire(
         worker_loop,
     )
     watchdog = Watchdog(
-        settings.work.stall_after.total_seconds(), executor.mark_stall, counts.lagged
+        settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.lagged
     )
     offer = Offer(slots, kinds.number)
-    membership = Membership(links, settings, identity, offer, beats, watchdog)
+    membership = Membership(connections, settings, identity, offer, beats, watchdog)
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
     def in_hand() -> list[tuple[int, int]]:
@@ -164,10 +161,12 @@ def wire(
             ),
         )
         members = Members(identity, kinds.number)
-        missed = MissedRings(queue, links.courtesies, listener, members, tasks.soon, counts.missed)
+        missed = MissedRings(
+            queue, connections.courtesies, listener, members, tasks.soon, reports.counters.missed
+        )
         claims = Claims(
             queue,
-            links.claims,
+            connections.claims,
             kinds,
             identity,
             settings.tuning.frontier_margin,
@@ -175,7 +174,7 @@ def wire(
             in_hand,
             settler.settle,
         )
-        on_look = (missed.searched, observers.searched)
+        on_look = (missed.on_look, observers.on_look)
         claimer = Claimer(
             queue, settings, reasons, claims, listener, members, executor.start, on_look
         )
@@ -193,10 +192,12 @@ def wire(
     queues = {queue: wire_queue(queue, count) for queue, count in slots.items()}
     for name, queue in queues.items():
         listener.hear(channel_of(name), queue.heard)
-    listener.hear(READERS, publisher.heard)
+    listener.hear(READERS, change_feed.announced)
 
-    station = Station(identity, links, listener, membership, executor, settler, queues)
-    proof_seconds = heard_within(settings).total_seconds()
+    station = Station(identity, connections, listener, membership, executor, settler, queues)
+    proof_seconds = proof_timeout(settings).total_seconds()
     return Wired(
-        station, Reactions(station, tasks, publisher, observers.wrote, proof_seconds), progress
+        station,
+        Reactions(station, tasks, change_feed, observers.on_settled, proof_seconds),
+        progress,
     )

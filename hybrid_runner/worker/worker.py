@@ -1,4 +1,4 @@
-"""A worker: started, running, shut down."""
+"""A worker: how it is started and stopped, and what can be asked of it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import Keep
 from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.logs.setup import is_watched
 from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.tracing.current import hushed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
 from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.job_log import JobLog, tell_start
 from hybrid_runner.worker.report.snapshot import snapshot
 from hybrid_runner.worker.report.status import WorkerStatus
 from hybrid_runner.worker.shutdown import Budget, Shutdown
-from hybrid_runner.worker.tally import Tally
 from hybrid_runner.worker.tasks import Tasks
 from hybrid_runner.worker.wiring import Reports, wire
 
@@ -44,13 +45,13 @@ class Worker:
         self._slots = dict(queues)
         self._identity = Identity(worker_id, settings.work.lease)
         self._tasks = Tasks(lambda: self.id)
-        counts = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
-        self._reports = Reports(Tally(), counts, JobLog())
+        counters = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        self._reports = Reports(JobCounts(), counters, JobLog(show_first=is_watched()))
         self._stopping = False
 
     @property
     def id(self) -> str:
-        """Under which the others know it; a new one, should they believe it dead."""
+        """The id in the table of workers. It changes if other workers declared this one dead."""
         return self._identity.id
 
     async def start(self) -> None:
@@ -77,7 +78,7 @@ class Worker:
             "settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room)
         )
         start_loop("progress", progress.run)
-        start_loop("chronicle", self._reports.job_log.run)
+        start_loop("job log", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
         for name, queue in station.queues.items():
             start_loop(f"claimer of {name}", queue.claimer.run)
@@ -87,7 +88,7 @@ class Worker:
         tell_start(self.id, self._slots, registry, settings.work.thread_slots)
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Shut down within the grace and a moment: see `shutdown.py`."""
+        """Stop within the grace and a few seconds: see `shutdown.py`."""
         if self._stopping:
             return
         self._stopping = True
@@ -113,23 +114,22 @@ class Worker:
     # --- what others see
 
     def status(self) -> WorkerStatus:
-        """A snapshot of everything."""
         return snapshot(
             self._station,
-            self._reports.tally,
+            self._reports.job_counts,
             stopping=self._stopping,
             ended_loops=self._tasks.ended,
-            figures=self._reports.counts.figures(),
+            metric_values=self._reports.counters.figures(),
         )
 
     async def hearing(self) -> None:
-        """Wait until rings arrive."""
+        """Wait until the listener is connected and hears rings."""
         await self._station.listener.until_hearing()
 
     async def settled(self, count: int) -> None:
-        """Wait until so many jobs have ended here, in whatever state."""
-        await self._reports.tally.reached(count)
+        """Wait until so many jobs have ended in this worker, in any final state."""
+        await self._reports.job_counts.until_ended(count)
 
     async def idle(self) -> None:
-        """Wait until there is no reason to look, nothing runs and everything is written down."""
+        """Wait until there is no reason to look, nothing runs and all outcomes are written."""
         await self._station.idle()

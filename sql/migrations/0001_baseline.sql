@@ -231,13 +231,13 @@ CREATE TABLE hybrid_runner.duties (
     name text PRIMARY KEY,
     every interval NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
-    -- Who was given it. The holder of 'gauges' renews taken_at, so nobody else is given it while
-    -- that one lives.
+    -- Who was given it. The holder of 'queue_depths' renews taken_at, so nobody else is given it
+    -- while that one lives.
     holder text
 );
 INSERT INTO hybrid_runner.duties (name, every) VALUES
-    ('partitions', '1 hour'), ('lost', '10 minutes'), ('prune', '10 minutes'),
-    ('growth', '10 minutes'), ('gauges', '30 seconds');
+    ('partitions', '1 hour'), ('orphaned_jobs', '10 minutes'), ('prune', '10 minutes'),
+    ('growth', '10 minutes'), ('queue_depths', '30 seconds');
 
 -- Which transaction was the next one when: what is older than a number that is ten minutes old has
 -- held back vacuum for as long.

@@ -1,5 +1,5 @@
 """The app of the fleet test. Every run is written to a table without a unique key: a job that ran
-twice stands there twice.
+twice is there twice.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ async def once_long(seconds: float, job: Job) -> str:
 
 @app.job("long")
 async def long(seconds: float, job: Job) -> str:
-    """The same at every attempt; the second begins where nobody looks."""
+    """Takes as long at every attempt."""
     await note(job, "began")
     await asyncio.sleep(seconds)
     return str(os.getpid())
@@ -54,7 +54,7 @@ async def block(seconds: float, job: Job) -> str:
 
 @app.job("block_in_time", timeout=0.5)
 async def block_in_time(seconds: float, job: Job) -> str:
-    """The same, past its time-out."""
+    """Holds up the event loop past its time-out, at the first attempt."""
     await note(job, "began")
     if job.attempt == 1:
         time.sleep(seconds)  # noqa: ASYNC251
@@ -63,7 +63,7 @@ async def block_in_time(seconds: float, job: Job) -> str:
 
 @app.job("in_process", executor="process", timeout=None)
 def in_process(seconds: float, job: Job) -> str:
-    """In a process of its own, whose number it writes down."""
+    """Runs in a process of its own, whose number it writes down."""
     with psycopg.connect(DSN) as connection:
         connection.execute(
             "INSERT INTO runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid())
@@ -75,13 +75,13 @@ def in_process(seconds: float, job: Job) -> str:
 
 @app.job("in_process_in_time", executor="process", timeout=1)
 def in_process_in_time(seconds: float, job: Job) -> None:
-    """Short, of its time-out."""
+    """Runs for longer or shorter than its time-out."""
     time.sleep(seconds)
 
 
 @app.job("hold_the_gil", timeout=None)
 async def hold_the_gil(seconds: float, job: Job) -> str:
-    """Not even another thread can run meanwhile."""
+    """Holds the GIL: not even another thread can run meanwhile."""
     import ctypes  # noqa: PLC0415
 
     await note(job, "began")

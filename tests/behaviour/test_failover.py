@@ -184,7 +184,7 @@ async def test_rings_arrive_again_even_if_a_mute_came_over_from_a_server_whose_c
         assert (queue.found.get("ring", 0), queue.polls) == (before + 1, 0)
 
 
-async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_its_job_running_for_ever(
+async def test_an_outcome_that_an_asynchronous_standby_never_got_does_not_leave_its_job_running(
     asynchronous: Pair,
 ) -> None:
     """The old primary took it, the new one shows the job as running, and its worker lives: it runs
@@ -255,7 +255,7 @@ async def test_a_worker_whose_registration_was_lost_goes_on_under_a_new_name(
     assert await archived(asynchronous) == [(handle.id, "completed", 1)]
 
 
-async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_the_attempt_that_runs(
+async def test_a_claim_that_the_new_primary_never_got_may_be_made_again_beside_the_attempt(
     asynchronous: Pair,
 ) -> None:
     """A4: claims are not flushed. The late outcome changes nothing, the job ends once."""
@@ -322,9 +322,9 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
     await asyncio.to_thread(asynchronous.fail_over)
     connection = await connect(asynchronous.dsn)
     first = await living(connection, "new")
-    told = await worker_calls.beat(connection, "new", [], ["default"], first)
-    assert [one for one in told if isinstance(one, WorkerDied | DeclaredDead)] == []
-    [silent] = [one for one in told if isinstance(one, WorkerSilent)]
+    news = await worker_calls.beat(connection, "new", [], ["default"], first)
+    assert [one for one in news if isinstance(one, WorkerDied | DeclaredDead)] == []
+    [silent] = [one for one in news if isinstance(one, WorkerSilent)]
     assert timedelta(0) < silent.dead_in <= lease
     await connection.close()
 
@@ -332,7 +332,7 @@ async def test_whoever_comes_new_to_a_promoted_server_declares_nobody_dead_at_on
 async def test_an_old_primary_that_comes_back_as_a_standby_is_passed_over(
     asynchronous: Pair,
 ) -> None:
-    """It stands first in the DSN, and answers."""
+    """It comes first in the DSN, and answers."""
     app = runner(asynchronous.dsn)
 
     @app.job("note")

@@ -3,8 +3,7 @@ again by itself.
 
 The 15 s are the arithmetic of
 `test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds`; on a busy machine each
-test
-waits for longer, and what it waits for is the page.
+test waits for longer, and what it waits for is the page.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ async def until_well(client: Browser) -> None:
 
 @asynccontextmanager
 async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple[Worker, Browser]]:
-    """Unless told otherwise nothing is set: what is promised holds for the defaults."""
+    """Without arguments all settings are the defaults: the promises hold for those."""
     usual: dict[str, Any] = {"slots": 200, "grace": "25s"}
     app, port = runner(dsn, **(usual | settings)), free_port()
     ran = asyncio.Event()
@@ -95,7 +94,7 @@ def test_the_worst_case_of_each_check_adds_up_to_less_than_fifteen_seconds() -> 
     settings = Settings()
     beat = min(settings.work.heartbeat, settings.work.lease / 3).total_seconds() * health.SPREAD
     assert beat + health.LATE_BEAT < 14  # a server that is frozen
-    assert beat + inside.LISTENER_DOUBTS_AFTER < 14  # a listener that is dead, and does not know
+    assert beat + inside.PROOF_OVERDUE_AFTER < 14  # a listener that is dead, and does not know
     assert settings.work.stall_after.total_seconds() * 1.25 < 14
     assert max(health.HANGS_FROM, health.AWAY_FROM) < 14
 

@@ -148,8 +148,8 @@ async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(
             other.process.send_signal(signal.SIGCONT)
             await until_fetched(database, COMPLETED, 1)
             frozen.process.send_signal(signal.SIGCONT)
-            await frozen.says("was declared dead while it lived")
-            await frozen.says("goes on as")
+            await frozen.says("was declared dead although it lives")
+            await frozen.says("worker re-registered")
             assert await other.ends() == 0
         row = await database.fetchrow(
             "SELECT attempt, result #>> '{}' AS result FROM hybrid_runner.archive WHERE id = $1",
@@ -158,7 +158,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(
         assert row is not None
         assert tuple(row) == (2, "attempt 2")
         assert not [
-            line for line in frozen.lines if "has not turned" in line["message"]
+            line for line in frozen.lines if "has stood still" in line["message"]
         ]  # no handler held it up
         # It works on: under a name that is alive.
         await insert(database, "long", payload=0)
@@ -191,7 +191,7 @@ async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(
         await until_fetched(database, BEGAN, 1)
         other.process.send_signal(signal.SIGCONT)
         if kind == "block":
-            line = await blocked.says("the event loop has not turned", job)
+            line = await blocked.says("the event loop has stood still", job)
             assert "lost_app.py" in line["message"]
             assert "time.sleep(seconds)" in line["message"]
         await until_fetched(database, COMPLETED, 1)
@@ -206,7 +206,7 @@ async def test_while_the_loop_stands_still_the_pages_say_so(dsn: str, database: 
     async with a_worker(dsn, **settings) as blocked, browser(port) as client:
         assert (await client.get("/ready"))[0] == 200
         await insert(database, "block", payload=2)
-        await blocked.says("the event loop has not turned")
+        await blocked.says("the event loop has stood still")
         status, body = await asyncio.wait_for(client.get("/ready"), 1)
         assert (status, body["ready"], body["phase"]) == (503, False, "stalled")
         await until_fetched(database, COMPLETED, 1)
@@ -218,7 +218,7 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
     dsn: str, database: Connection
 ) -> None:
     """The worker lives, and so says its heartbeat; its loop cannot enforce anything."""
-    async with a_worker(dsn, HYBRID_RUNNER_OVERTIME="500ms") as hung, a_worker(dsn) as other:
+    async with a_worker(dsn, HYBRID_RUNNER_TIMEOUT_GRACE="500ms") as hung, a_worker(dsn) as other:
         other.process.send_signal(signal.SIGSTOP)
         [job] = await insert(database, "block_in_time", payload=5)
         await until_fetched(database, BEGAN, 1)
@@ -236,10 +236,10 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
 
 
 async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: Connection) -> None:
-    """They are claimed, and their time-outs count from when they run."""
+    """Such jobs are claimed, and their time-outs count from when they run."""
     settings = {
         "HYBRID_RUNNER_PROCESS_SLOTS": "1",
-        "HYBRID_RUNNER_OVERTIME": "300ms",
+        "HYBRID_RUNNER_TIMEOUT_GRACE": "300ms",
         "HYBRID_RUNNER_HEARTBEAT": "300ms",
         "HYBRID_RUNNER_LEASE": "30s",
     }

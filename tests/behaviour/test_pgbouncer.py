@@ -230,8 +230,8 @@ async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_
         assert [tuple(row)[:2] for row in settling] == [("force_custom_plan", "1s")]
         # One message without arguments is not ours to wrap: it shows what the session itself has.
         assert await stranger.execute(THE_SESSIONS_OWN) == "SELECT 1"
-    for link in (claims, settles):
-        await link.close()
+    for connection in (claims, settles):
+        await connection.close()
     await stranger.close()
 
 
@@ -240,7 +240,7 @@ async def value(pool: Pool, query: str, *arguments: object) -> object:
 
 
 async def test_a_refused_statement_leaves_the_connection_usable(pooled_dsn: str) -> None:
-    """And one that is cut off does not leave its transaction to the next."""
+    """A connection that is cut off does not leave its transaction to the next."""
     pool = await open_pool(pooled_dsn, largest=1)
     for _ in range(3):
         with pytest.raises(Exception, match="division"):
@@ -253,7 +253,7 @@ async def test_a_refused_statement_leaves_the_connection_usable(pooled_dsn: str)
 
 
 async def test_a_pool_does_not_reset_what_belongs_to_others(dsn: str) -> None:
-    """Of what a stranger left in the only session nothing is touched."""
+    """What somebody else left in the only session is not touched."""
     with pgbouncer(dsn, size=1) as by_pooler:
         stranger = await connect(by_pooler)
         await stranger.execute("SET work_mem = '7777kB'; SELECT pg_advisory_lock(7777)")
@@ -279,7 +279,7 @@ async def test_the_schema_can_be_made_through_it(empty_dsn: str) -> None:
 
 
 async def test_a_pooler_that_drops_our_settings_without_a_word_is_noticed(dsn: str) -> None:
-    """As some do, and PgBouncer if it is told to."""
+    """Some poolers do so, and PgBouncer if it is configured to."""
     with pgbouncer(dsn, ignore_startup_parameters=OURS_IGNORED) as by_pooler:
         pool = await open_pool(by_pooler, largest=8)
         numbers = await asyncio.gather(*(value(pool, "SELECT $1::int", n) for n in range(100)))

@@ -98,7 +98,7 @@ SILENT = "SELECT bool_and(heartbeat_at + lease < clock_timestamp()) FROM hybrid_
 
 @asynccontextmanager
 async def two_workers(dsn: str) -> AsyncIterator[list[tuple[App, Worker]]]:
-    """With a short lease, both holding jobs."""
+    """Two workers with short leases, both holding jobs."""
     async with AsyncExitStack() as stack:
         both = []
         for _ in range(2):

@@ -134,7 +134,7 @@ async def test_while_the_server_is_read_only_nothing_is_claimed_and_outcomes_are
 async def test_a_client_does_not_keep_a_session_that_began_read_only(
     dsn: str, database: Connection
 ) -> None:
-    """The same for those who enqueue."""
+    """A client that enqueues is refused in the same ways."""
     name = urlsplit(dsn).path[1:]
     app = App(dsn)
     await database.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")

@@ -2,8 +2,8 @@
 workers do.
 
 A wake-up that is lost once shows: after each series of inserts there is silence, so nobody else
-would find the job by chance, and
-both the fallback poll and (but for the test of a death) the heartbeat are minutes away.
+would find the job by chance, and both the fallback poll and (but for the test of a death) the
+heartbeat are minutes away.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ UNFINISHED = (
 )
 WAITED = """
 SELECT a.started_at - s.startable AS waited
-FROM hybrid_runner.archive AS a JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (id, startable) ON a.id = s.id
+FROM hybrid_runner.archive AS a
+JOIN unnest($1::bigint[], $2::timestamptz[]) AS s (id, startable) ON a.id = s.id
 WHERE a.state = 'completed'
 """
 
@@ -133,7 +134,7 @@ async def fleet(
             await stack.enter_async_context(app)
             workers.append(await stack.enter_async_context(app.worker({"default": SLOTS})))
         await until(lambda: database.fetchval(SLEEPERS), at_least(3))
-        await until(lambda: not any(inside.is_mixed(worker) for worker in workers))
+        await until(lambda: not any(inside.kinds_differ(worker) for worker in workers))
         yield Fleet(workers, process)
 
 
@@ -195,7 +196,7 @@ async def test_no_job_is_left_behind_by_workers_that_wake_fill_up_and_fall_aslee
 async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most(
     dsn: str, database: Connection, seed: int
 ) -> None:
-    """Those that it was running are for the rescue."""
+    """The jobs that it was running are left to the rescue."""
     chance = random.Random(seed)
     settings = SETTINGS | {"heartbeat": "1s"}
     # the process alone is ever awake: it holds the mute, and the others sleep under it

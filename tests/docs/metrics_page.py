@@ -48,7 +48,7 @@ starts, so that the first event shows in a rate; series with other labels appear
 
 `hybrid_runner_queue_*` and `hybrid_runner_horizon_age_seconds` are about the database, not about the worker that shows them. One
 worker of the fleet measures every 10 s, and goes on for as long as it lives; all others show no such series. When it stops,
-another takes over with its next heartbeat; when it dies, after 30 s. Whoever loses the office shows nothing from that moment on,
+another takes over with its next heartbeat; when it dies, after 30 s. Whoever loses this duty shows nothing from that moment on,
 and whoever cannot reach Postgres nothing after 25 s. Read them with `max`, so that it does not matter who it is:
 
 ```promql

@@ -2,13 +2,12 @@
 run out and what else may happen.
 
 A world is bad when a committed job waits, a live worker has a free slot, and nothing that comes by
-itself leads to a claim: no
-ring that was raised, no pause that ends, no wait for transactions that have ended. The fallback
-poll does not count.
+itself leads to a claim: no ring that was raised, no pause that ends, no wait for transactions that
+have ended. The fallback poll does not count.
 
 What keeps it fast: workers, and what they share, are small numbers; a worker's moves are worked out
-once for each scene; worlds
-that differ only in who is who are one; a world in which no job is left to lose is not followed.
+once for each scene; worlds that differ only in who is who are one; a world in which no job is left
+to lose is not followed.
 """
 
 from __future__ import annotations
@@ -207,7 +206,7 @@ class Explorer:
     # --- what is the same
 
     def _scene(self, scene: Scene) -> int:
-        """Without anybody who reads the bell, it does not matter how it stands."""
+        """If nobody reads the bell, its state does not matter."""
         if not self._reads_bells and (
             scene.bell is Bell.RUN_OUT or not any(phase is Phase.NEW for phase, _ in scene.jobs)
         ):
@@ -238,7 +237,7 @@ class Explorer:
         )
         return self._scene(before._replace(jobs=tuple(sorted(jobs))))
 
-    # --- what is told of it
+    # --- the report
 
     def _story(self, worlds: list[World], came_from: list[int], place: int) -> list[str]:
         if place < 0:

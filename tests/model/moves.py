@@ -2,8 +2,7 @@
 does itself.
 
 A worker's transitions are those that run in production. What they ask for is performed here, one
-write or read of what is shared
-at a time, and answered.
+write or read of what is shared at a time, and answered.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from tests.model.worlds import (
     Chances,
     Job,
     Life,
-    ListenConnection,
+    ListenerState,
     Phase,
     Rules,
     Scene,
@@ -77,8 +76,8 @@ class Moves:
         for job in dict.fromkeys(scene.jobs):  # equal ones do the same
             match job[0]:
                 case Phase.NEW:
-                    told = Phase.QUIET if scene.bell is Bell.MUTED else Phase.RINGING
-                    yield _moved(scene, job, told), None
+                    phase = Phase.QUIET if scene.bell is Bell.MUTED else Phase.RINGING
+                    yield _moved(scene, job, phase), None
                 case Phase.QUIET | Phase.RINGING:
                     ring = Reason.RING if job[0] is Phase.RINGING else None
                     yield _moved(scene, job, Phase.COMMITTED), ring
@@ -140,21 +139,21 @@ class Moves:
 
     def _listener(self, scene: Scene, worker: Worker) -> Iterator[Move]:
         match worker.listening:
-            case ListenConnection.HEARS if scene.losses:
+            case ListenerState.HEARS if scene.losses:
                 yield Move(
                     scene._replace(losses=scene.losses - 1),
-                    worker._replace(listening=ListenConnection.BROKEN, lock=False),
+                    worker._replace(listening=ListenerState.BROKEN, lock=False),
                     own=False,
                 )
-            case ListenConnection.BROKEN:  # it rings itself now and then, and misses that ring
+            case ListenerState.BROKEN:  # it rings itself now and then, and misses that ring
                 yield Move(
                     scene,
-                    _flagged(worker._replace(listening=ListenConnection.LOST), Reason.LISTENER),
+                    _flagged(worker._replace(listening=ListenerState.LOST), Reason.LISTENER),
                 )
-            case ListenConnection.LOST:
+            case ListenerState.LOST:
                 yield Move(
                     scene,
-                    _flagged(worker._replace(listening=ListenConnection.HEARS), Reason.LISTENER),
+                    _flagged(worker._replace(listening=ListenerState.HEARS), Reason.LISTENER),
                 )
 
     # --- what it does
@@ -168,7 +167,7 @@ class Moves:
                 yield from self._wakes(scene, worker, pause, place)
             case Look(sweep):
                 yield from self._looks(scene, worker, place, sweep=sweep)
-            case _ if worker.listening is not ListenConnection.HEARS and worker.life is Life.ALIVE:
+            case _ if worker.listening is not ListenerState.HEARS and worker.life is Life.ALIVE:
                 yield self._answered(
                     scene, _flagged(worker, Reason.LISTENER), place, ListenerLost()
                 )
@@ -195,7 +194,7 @@ class Moves:
             return
         woken = Woken(
             worker.flag or Reason.PAUSE,
-            hearing=worker.listening is not ListenConnection.LOST,
+            hearing=worker.listening is not ListenerState.LOST,
             free=worker.free > 0,
         )
         lowered = worker._replace(flag=None) if self._rules.lower_before_look else worker
@@ -267,7 +266,7 @@ def heard(worker: Worker, reason: Reason) -> Worker:
     is_local = reason in (Reason.SLOT, Reason.EXPIRED, Reason.SWEEP)
     return (
         _flagged(worker, reason)
-        if worker.life is Life.ALIVE and (is_local or worker.listening is ListenConnection.HEARS)
+        if worker.life is Life.ALIVE and (is_local or worker.listening is ListenerState.HEARS)
         else worker
     )
 

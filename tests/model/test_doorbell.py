@@ -19,7 +19,7 @@ def explore(slots: tuple[int, ...], producers: int, chances: Chances) -> Explore
     return Explorer(slots, producers, chances).explore()
 
 
-def told(explored: Explored) -> str:
+def explained(explored: Explored) -> str:
     """How it came to the loss, for whoever reads the failure."""
     return "\n".join(["a committed job is left behind:", *explored.story])
 
@@ -33,7 +33,7 @@ def test_no_committed_job_waits_beside_a_free_slot(
     slots: tuple[int, ...], producers: int, at_least: int
 ) -> None:
     explored = explore(slots, producers, Chances())
-    assert not explored.bad, told(explored)
+    assert not explored.bad, explained(explored)
     assert explored.worlds > at_least
 
 
@@ -62,7 +62,7 @@ def test_no_committed_job_waits_beside_a_free_slot(
 )
 def test_not_even_when(slots: tuple[int, ...], chances: Chances, at_least: int) -> None:
     explored = explore(slots, 2, chances)
-    assert not explored.bad, told(explored)
+    assert not explored.bad, explained(explored)
     assert explored.worlds > at_least
 
 

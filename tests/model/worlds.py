@@ -1,4 +1,4 @@
-"""What a world is made of: what workers and producers share, and where each worker stands."""
+"""What a world is made of: what workers and producers share, and the state of each worker."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Phase(IntEnum):
     """How far a job is until a worker claims it."""
 
     NEW = 0  # not inserted yet
-    QUIET = 1  # in flight, and told to be quiet
-    RINGING = 2  # in flight, and told to ring
+    QUIET = 1  # in flight, and found the bell muted
+    RINGING = 2  # in flight, and will ring
     COMMITTED = 3
     LATE = 4  # committed behind the frontier: only sweeps see it
 
 
-class ListenConnection(Enum):
-    """The listener's connection."""
+class ListenerState(Enum):
+    """How the listener's connection is."""
 
     HEARS = "hears"
     BROKEN = "broken"  # and nobody knows
-    LOST = "lost"  # and the worker was told
+    LOST = "lost"  # and the worker knows
 
 
 class Life(Enum):
-    """Of a worker's process."""
+    """The state of a worker's process."""
 
     ALIVE = "alive"
     DYING = "dying"  # dead, but the server still runs the statement that it sent
@@ -43,7 +43,9 @@ class Life(Enum):
 
 
 Job = tuple[Phase, int]
-"""In flight, the number says which workers wait for its transaction: a bit each."""
+"""The number says, while the job is in flight, which workers wait for its transaction: a bit
+each.
+"""
 
 IN_FLIGHT = (Phase.QUIET, Phase.RINGING)
 WAITING = (Phase.COMMITTED, Phase.LATE)
@@ -82,7 +84,7 @@ class Worker(NamedTuple):
     flag: Reason | None = None
     lock: bool = True
     """The sleeper's lock, as the server sees it."""
-    listening: ListenConnection = ListenConnection.HEARS
+    listening: ListenerState = ListenerState.HEARS
     life: Life = Life.ALIVE
 
     def __str__(self) -> str:
@@ -91,7 +93,7 @@ class Worker(NamedTuple):
         (state, action), marks = self.step, [self.life.value] if self.life is Life.DYING else []
         marks += [self.flag.way] if self.flag is not None else []
         marks += ["lock"] if self.lock else []
-        marks += [self.listening.value] if self.listening is not ListenConnection.HEARS else []
+        marks += [self.listening.value] if self.listening is not ListenerState.HEARS else []
         return (
             f"{state.mode.value} {action} part {self.stage}, {self.free} free, {self.running}"
             f" running [{' '.join(marks)}]"

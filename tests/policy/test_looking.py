@@ -97,7 +97,7 @@ def test_looks_that_find_nothing_take_their_share_of_the_time_and_no_more(look: 
     now, looking, in_vain = 0.0, 0.0, DecayingRate(0.1)
     while now < 10:
         now, looking = now + look, looking + look
-        in_vain.saw(look, now)
+        in_vain.add(look, now)
         now += pause_after_none(10_000, look, in_vain.rate(now), SHARE, LONGEST)
     assert looking / now == pytest.approx(SHARE, rel=0.1)
 
@@ -164,7 +164,7 @@ def claim_put_in(seconds_before: float) -> Claim:
 def test_what_was_never_seen_has_no_rate() -> None:
     recent = DecayingRate(0.1)
     assert recent.rate(-math.inf) == recent.rate(0) == recent.rate(1e9) == 0
-    recent.saw(0, 5)
+    recent.add(0, 5)
     assert recent.rate(5) == recent.rate(6) == 0
 
 
@@ -173,14 +173,14 @@ def test_what_was_never_seen_has_no_rate() -> None:
 )
 def test_what_was_seen_counts_less_the_older_it_is(later: float, left: float) -> None:
     recent = DecayingRate(0.1)
-    recent.saw(20, now=7)
+    recent.add(20, now=7)
     assert recent.rate(7 + later) == pytest.approx(200 * left, rel=1e-3, abs=1e-9)
 
 
 def test_asking_for_the_rate_changes_nothing() -> None:
     often, once = DecayingRate(0.1), DecayingRate(0.1)
     for recent in (often, once):
-        recent.saw(3, 0)
+        recent.add(3, 0)
     for step in range(10):
         often.rate(step / 10)
     assert often.rate(1) == once.rate(1)
@@ -190,7 +190,7 @@ def test_asking_for_the_rate_changes_nothing() -> None:
 def test_a_steady_stream_comes_to_its_own_rate(count: float, every: float) -> None:
     recent = DecayingRate(0.1)
     for step in range(2000):
-        recent.saw(count, step * every)
+        recent.add(count, step * every)
     assert recent.rate(2000 * every) == pytest.approx(count / every, rel=0.12)
 
 

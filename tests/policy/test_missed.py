@@ -40,7 +40,7 @@ PROVED = Proof(3, bell_open=True, alone=False, rung=False, hearing=True)
             False,
         ),
         ("the last ring was long before it", 10.0, replace(LONG_ASLEEP, rung=50.0), True),
-        ("others know other kinds", 10.0, replace(LONG_ASLEEP, mixed=True), False),
+        ("others know other kinds", 10.0, replace(LONG_ASLEEP, kinds_differ=True), False),
         ("committed late, with a run_at from before this worker slept", 1000.0, LONG_ASLEEP, False),
         ("due in the future by a clock that was set back", -5.0, LONG_ASLEEP, False),
     ],

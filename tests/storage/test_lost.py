@@ -174,13 +174,13 @@ async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(
 
 async def test_a_duty_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
-    known = ["prune", "lost"]
+    known = ["prune", "orphaned_jobs"]
     given = [duties(await beat(database, name, firsts[name], known)) for name in ("a", "b")]
-    assert given == [["lost", "prune"], []]
+    assert given == [["orphaned_jobs", "prune"], []]
     await database.execute(
-        "UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'lost'"
+        "UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'orphaned_jobs'"
     )
-    assert duties(await beat(database, "b", firsts["b"], known)) == ["lost"]
+    assert duties(await beat(database, "b", firsts["b"], known)) == ["orphaned_jobs"]
 
 
 async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> None:

@@ -8,8 +8,10 @@ from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """
     INSERT INTO hybrid_runner.archive
-        (id, queue, kind, priority, payload, run_at, state, attempt, snoozes, version, created_at, finished_at)
-    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(), $2::text::hybrid_runner.job_state, 1, 0, 1, now(),
+        (id, queue, kind, priority, payload, run_at, state,
+         attempt, snoozes, version, created_at, finished_at)
+    SELECT nextval('hybrid_runner.jobs_id_seq'), 'default', $1, 5, '{}', now(),
+        $2::text::hybrid_runner.job_state, 1, 0, 1, now(),
         date_trunc('hour', now()) - make_interval(mins => $3)
     FROM generate_series(1, $4::int)
     RETURNING id

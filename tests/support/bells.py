@@ -45,7 +45,7 @@ WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 121
 
 
 class Handlers:
-    """A runner whose jobs `note` are noted, and whose jobs `hold` run until they are let go."""
+    """A runner whose jobs `note` are noted, and whose jobs `hold` run until `let_go` is set."""
 
     def __init__(self, dsn: str, hold: str = "hold", **settings: Any) -> None:
         self.app: Runner = runner(dsn, **(FAR_POLLS | settings))
@@ -76,7 +76,7 @@ async def until_mode(worker: Worker, mode: str) -> None:
 
 
 async def until_looking_as_it_falls(worker: Worker) -> None:
-    """It has looked some times, and still does not sleep."""
+    """Wait until the worker has looked several times while it falls asleep."""
     await until_mode(worker, "falling")
     looks = seen(worker).looks
     await until(lambda: seen(worker).looks > looks + 3)
@@ -91,16 +91,14 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
     return await until(look, fits)
 
 
-async def until_asleep(database: Connection, *workers: Worker, mixed: bool = False) -> None:
-    """All of them, with the bell open, everybody's lock taken, and nobody in doubt about the
-    others' kinds.
+async def until_asleep(database: Connection, *workers: Worker, kinds_differ: bool = False) -> None:
+    """Wait until all of them sleep, with the bell open and a lock for each.
 
-    Who knows the others already is not put in doubt when one of them says, a moment later perhaps,
-    that it is here.
+    They must know each other: a worker that is not known yet makes the kinds differ for a moment.
     """
     ids = {worker.id for worker in workers}
     for worker in workers:
-        await until(partial(inside.is_mixed, worker), equals(mixed))
+        await until(partial(inside.kinds_differ, worker), equals(kinds_differ))
         await until(partial(inside.members, worker), at_least(ids))
     for worker in workers:
         await until_mode(worker, "asleep")
@@ -113,6 +111,6 @@ async def listeners_pid(worker: Worker) -> int:
 
 
 def found_without_poll(*workers: Worker) -> set[str]:
-    """By which ways they found jobs, none of them being the fallback poll."""
+    """The ways by which workers found jobs. Fails if the fallback poll was one of them."""
     assert not any(seen(worker).polls for worker in workers)
     return {way for worker in workers for way, count in seen(worker).found.items() if count}

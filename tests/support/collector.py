@@ -58,7 +58,7 @@ class Collector:
 
 
 class GrpcCollector:
-    """The same over gRPC."""
+    """A collector that is reached over gRPC."""
 
     def __init__(self) -> None:
         self.spans: list[Received] = []

@@ -58,7 +58,7 @@ class Composition:
         )
 
     def scale(self, workers: int) -> None:
-        """So many workers, and everything else; those that run already are left alone."""
+        """Start everything, with so many workers; containers that run already go on."""
         self.compose(
             "up",
             "--detach",

@@ -54,7 +54,7 @@ class Engine:
         timeout: float = 50,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        """The same for `docker compose`."""
+        """Run `docker compose` with these arguments."""
         return self.docker("compose", *arguments, timeout=timeout, variables=variables)
 
 

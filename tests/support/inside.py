@@ -1,6 +1,4 @@
-"""The only place that reaches inside: a private name of a worker that changes is changed here, and
-in no test.
-"""
+"""The only place that uses private names of a worker: if one changes, no test has to."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None
     """How long a worker waits for what a dead network swallowed, while it runs and when it
     stops.
     """
-    monkeypatch.setattr(reactions, "_SWALLOWED", seconds)
+    monkeypatch.setattr(reactions, "_ANSWER_LOST", seconds)
     monkeypatch.setattr(shutdown, "OVERRUN", seconds)
 
 
@@ -74,7 +72,7 @@ def forget_members(worker: Worker) -> None:
     _queue(worker).members.kinds_of = {}
 
 
-def is_mixed(worker: Worker) -> bool:
+def kinds_differ(worker: Worker) -> bool:
     """Whether it believes that some of the others may know other kinds."""
     return _queue(worker).members.kinds_differ
 
@@ -83,13 +81,13 @@ def is_mixed(worker: Worker) -> bool:
 
 
 def fill(worker: Worker, slots: int, reason: Reason = Reason.HELP) -> None:
-    """As if it ran so many jobs more."""
+    """Take so many slots, as if jobs ran in them."""
     _queue(worker).slots.take(slots)
     wake(worker, reason)
 
 
 def free(worker: Worker, slots: int = 1) -> None:
-    """Take that back."""
+    """Free slots that `fill` took."""
     for _ in range(slots):
         _queue(worker).slots.release()
 
@@ -99,37 +97,37 @@ def wake(worker: Worker, reason: Reason) -> None:
 
 
 def is_full(worker: Worker) -> bool:
-    """It is, and has nothing left to look for."""
+    """Whether the worker is full and has no reason left to look."""
     return _queue(worker).claimer.mode is Mode.FULL and _queue(worker).wake.resting.is_set()
 
 
 def was_full_for_long(worker: Worker) -> None:
-    """As when it has been full for all of `full_after`: it asks others for help."""
+    """Make the worker believe that it was full for `full_help_after`: it asks others for help."""
     _queue(worker).claimer._fresh_until = 0.0
 
 
 def has_slept(worker: Worker, seconds: float) -> None:
-    """It fell asleep so much earlier."""
+    """Make the worker believe that it fell asleep so many seconds earlier."""
     claimer = _queue(worker).claimer
     assert claimer.asleep_since is not None
     claimer.asleep_since -= seconds
 
 
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
-    """The statement that claims."""
-    link: Any = worker._station.links.claims
-    fetch, claim, text = link.fetch, wrap(link.fetch), query("claim_jobs")
+    """Replace the statement that claims."""
+    connection: Any = worker._station.connections.claims
+    fetch, claim, text = connection.fetch, wrap(connection.fetch), query("claim_jobs")
 
     async def ask(asked: str, *arguments: Any) -> Any:
         return await (claim if asked == text else fetch)(asked, *arguments)
 
-    link.fetch = ask
+    connection.fetch = ask
 
 
 def never_pause(
     claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]
 ) -> None:
-    """What it does after a look that failed."""
+    """Replace the pause after a look that failed."""
     claimer._outage.pause = instead  # type: ignore[method-assign, assignment]
 
 
@@ -137,7 +135,7 @@ def never_pause(
 
 
 class HeldRings:
-    """Rings that arrived and were not heard yet."""
+    """Holds rings back that have arrived, until they are let through."""
 
     def __init__(self, listener: Listener, queue: str) -> None:
         self.payloads: list[str] = []
@@ -159,18 +157,18 @@ class HeldRings:
 
 
 def hold_rings(worker: Worker) -> HeldRings:
-    """From now on, until they are let through."""
+    """Hold back all rings that arrive from now on."""
     return HeldRings(worker._station.listener, "default")
 
 
 def tell_overdue(worker: Worker) -> None:
-    """As if a heartbeat had found an overdue job."""
-    work = _queue(worker)
-    work.on_news(JobsOverdue(work.queue))
+    """Tell the worker what a heartbeat says that found an overdue job."""
+    station = _queue(worker)
+    station.on_news(JobsOverdue(station.queue))
 
 
 def missed_rings_examined(worker: Worker) -> asyncio.Event:
-    """Set once it has asked Postgres whether what a poll found was missed."""
+    """An event that is set once the worker has examined what a poll found."""
     missed, examined = _queue(worker).missed, asyncio.Event()
     examine = missed._examine
 
@@ -183,13 +181,13 @@ def missed_rings_examined(worker: Worker) -> asyncio.Event:
 
 
 def examines_missed_rings(worker: Worker) -> bool:
-    """Whether it is asking that just now."""
+    """Whether the worker examines what a poll found just now."""
     names = [task.get_coro().__qualname__ for task in worker._tasks.named("")]  # type: ignore[union-attr]
     return any(name.endswith("_examine") for name in names)
 
 
 def hold_polls(worker: Worker, goes_on: asyncio.Event) -> None:
-    """Its fallback poll hangs until then."""
+    """Make the worker's fallback polls wait for this event."""
     poller = _queue(worker).poller
     poll = poller._poll
 
@@ -205,14 +203,14 @@ async def poll_once(poller: Poller) -> None:
 
 
 def pause_changed(poller: Poller) -> asyncio.Event:
-    """Set by what ends a running pause."""
+    """The event that ends a running pause."""
     return poller._changed
 
 
 # --- the listener
 
-LISTENER_DOUBTS_AFTER = listening._DOUBTED + listening._READ
-"""Seconds without a ring to itself, after which a worker says that it may be deaf."""
+PROOF_OVERDUE_AFTER = listening._PROOF_OVERDUE + listening._READ
+"""Seconds without a proof after which a worker's health page says so."""
 
 
 def listener(worker: Worker) -> Listener:
@@ -220,7 +218,7 @@ def listener(worker: Worker) -> Listener:
 
 
 def session(listener: Listener | Worker) -> object:
-    """Stands for its connection: another one has another."""
+    """The listener's connection, to be compared with a later one."""
     return _listener(listener)._connection
 
 
@@ -229,47 +227,47 @@ def proof_channel(worker: Worker) -> str | None:
 
 
 async def ask_listener(worker: Worker, query: str) -> Rows:
-    """On the very connection on which rings arrive."""
+    """Run a query on the connection on which rings arrive."""
     return await worker._station.listener.fetch(query)
 
 
 def send_listener_to(worker: Worker, dsn: str) -> str:
-    """Where it connects the next time; where it did until now."""
+    """Set where the listener connects the next time; returns where it did so far."""
     before, worker._station.listener._dsn = worker._station.listener._dsn, dsn
     return before
 
 
-def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, ear: type) -> None:
-    """Connections of this sort, in place of real ones, and little patience with them."""
-    monkeypatch.setattr(listening, "Ear", ear)
+def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, connection: type) -> None:
+    """Give listeners connections of this class, and a short time-out for the first proof."""
+    monkeypatch.setattr(listening, "ListenConnection", connection)
     monkeypatch.setattr(listening, "_PROOF_TIMEOUT", 0.01)
 
 
 def cut_in_silence(listener: Listener) -> None:
-    """Its connection dies, and the driver tells nobody."""
-    ear = listener._connection
-    assert ear is not None
-    ear._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
-    ear._connection.terminate()
+    """Kill the connection so that the driver calls no callback."""
+    connection = listener._connection
+    assert connection is not None
+    connection._connection._termination_listeners.clear()  # type: ignore[attr-defined]  # the driver's own
+    connection._connection.terminate()
 
 
 async def prove(listener: Listener) -> None:
-    """A ring to itself, and its arrival."""
-    ear, proved = listener._connection, listener._proved_at
-    assert ear is not None
+    """Send a proof, and wait until it is heard."""
+    connection, proved = listener._connection, listener._proved_at
+    assert connection is not None
     assert listener.proof_channel is not None
     assert listener._proof is not None
-    await ear.send(listener._proof, Proof())
+    await connection.send(listener._proof, Proof())
     await until(lambda: listener._proved_at, differs_from(proved))
 
 
 async def prove_in_vain(listener: Listener) -> None:
-    """A ring to itself that cannot arrive, nor will any other: nobody says so."""
-    ear = listener._connection
-    assert ear is not None
-    await ear._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
+    """Send a proof after all subscriptions were dropped in silence: it cannot arrive."""
+    connection = listener._connection
+    assert connection is not None
+    await connection._connection.execute(f'UNLISTEN "{listener.proof_channel}"')
     assert listener._proof is not None
-    await ear.send(listener._proof, Proof())
+    await connection.send(listener._proof, Proof())
 
 
 def _listener(of: Listener | Worker) -> Listener:
@@ -284,7 +282,7 @@ def beat_soon(worker: Worker) -> None:
 
 
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
-    """What is seen each time when it asks for a heartbeat because somebody came."""
+    """What `look` returned each time the worker asked for a heartbeat because another one came."""
     queue, seen = _queue(worker), list[T]()
     beat = queue._ask_for_heartbeat
 
@@ -313,51 +311,51 @@ def has_not_beaten_for(worker: Worker, seconds: float) -> None:
 
 
 def replace_finish(worker: Worker, wrap: Wrap) -> None:
-    """The statement that writes down how jobs ended."""
+    """Replace the statement that archives ended jobs."""
     outcomes: Any = worker._station.settler._outcomes
     outcomes.finish = wrap(outcomes.finish)
 
 
 def replace_requeue(worker: Worker, wrap: Wrap) -> None:
-    """The statement that puts jobs back."""
+    """Replace the statement that puts jobs back."""
     outcomes: Any = worker._station.settler._outcomes
     outcomes.requeue = wrap(outcomes.requeue)
 
 
 def set_settled(worker: Worker, **counts: int) -> None:
-    """What it believes to have written down so far."""
-    worker._reports.tally.settled.clear()
-    worker._reports.tally.settled.update(counts)
+    """Set the counts of what the worker has settled."""
+    worker._reports.job_counts.settled.clear()
+    worker._reports.job_counts.settled.update(counts)
 
 
 # --- the rest of a worker
 
 
 def loop_of(worker: Worker, name: str) -> asyncio.Task[None]:
-    """One of the background loops that should never end."""
+    """The task of one of the worker's background loops."""
     [task] = worker._tasks.named(name)
     return task
 
 
 def knows_of_readers(worker: Worker) -> bool:
-    """Whether it was told that somebody reads of changes."""
-    return worker._reactions._change_feed.lit
+    """Whether the worker has heard that an event stream is being read."""
+    return worker._reactions._change_feed.has_readers
 
 
 async def ask_claims(worker: Worker, query: str) -> Rows:
-    """On the very connection that claims: nobody claims at that moment."""
-    return await worker._station.links.claims.fetch(query)
+    """Run a query on the connection that claims, while nothing is claimed."""
+    return await worker._station.connections.claims.fetch(query)
 
 
 def kill_idle_process(worker: Worker) -> None:
-    """The one process that handlers have run in, and that waits for the next."""
+    """Kill the only process for handlers, while it waits for the next attempt."""
     [idle] = worker._station.executor._pools._processes._free
     idle.process.kill()
     idle.process.join(10)
 
 
 def claim_number(job: Job) -> int:
-    """Of the attempt that a handler runs in."""
+    """The claim number of the attempt that this handler runs in."""
     return job._claim.number
 
 
@@ -365,7 +363,7 @@ def claim_number(job: Job) -> int:
 
 
 async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued]) -> int:
-    """Of a dead worker's jobs; how many were still there."""
+    """Put a dead worker's jobs back; returns how many were still there."""
     return await rescuer._settle(database, jobs)
 
 
@@ -378,10 +376,10 @@ def holds(duty: HeldDuty) -> bool:
 
 
 def remembered(deadlines: Deadlines) -> int:
-    """How many it keeps in memory, those that are over included."""
+    """How many time-outs are in memory, ended ones included."""
     return len(deadlines._heap)
 
 
 def awaits_no_time_out(executor: Executor) -> bool:
-    """No alarm is set, and none would have to be."""
+    """Whether no alarm is set and none is needed."""
     return executor._deadlines._alarm is None and executor._deadlines._living == 0

@@ -1,8 +1,8 @@
 """A real Jaeger in memory, and its query API. The fixture `jaeger` is one for all tests: tell
 traces apart by id.
 
-Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then
-`spans = await jaeger.until(trace_id, lambda spans: len(spans) == 3)`.
+Send OTLP to `jaeger.endpoint` (HTTP) or `jaeger.grpc_endpoint`, then `spans = await
+jaeger.until(trace_id, lambda spans: len(spans) == 3)`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Span:
     status: str
     status_message: str
     resource: Attributes
-    """Of the process that sent it, `service.name` too."""
+    """Attributes of the process that sent it, `service.name` among them."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 says how to use it.
 
 Each process has a Postgres of its own. What is made once and takes long to make is for one process:
-the tests that share it are
-a group. What wants the machine for itself is marked `alone`, and runs when everything else has
-ended.
+the tests that share it are a group. What wants the machine for itself is marked `alone`, and runs
+when everything else has ended.
 
 Not xdist's own groups: they are a suffix of a test's id, which pytest has not let others change
 since 9.2.
@@ -60,7 +59,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """In the process that hands out, for each one that will run tests."""
+    """Called in the process that hands out tests, for each process that will run some."""
     if FILE not in node.config.stash:
         handle, name = tempfile.mkstemp(prefix="hybrid-runner-groups-")
         os.close(handle)
@@ -70,7 +69,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """They all collect the same; before xdist says that it is done."""
+    """All processes collect the same tests. Called before xdist says that they are done."""
     given = getattr(session.config, "workerinput", {"workerid": None})
     if given["workerid"] == "gw0":
         groups = {item.nodeid: group for item in session.items if (group := _group_of(item))}

@@ -15,7 +15,7 @@ meanwhile.
 
 
 def free_ports(number: int) -> list[int]:
-    """So many ports of loopback."""
+    """So many free ports of the loopback address."""
     return [free_port() for _ in range(number)]
 
 

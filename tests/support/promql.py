@@ -17,7 +17,7 @@ _PARTS = ("_bucket", "_sum", "_count")
 
 
 def mistakes(expression: str) -> list[str]:
-    """Each name and each label that nobody declared."""
+    """Names and labels in the expression that are not declared."""
     bare = re.sub(r"\[[^\]]*\]", "", expression)
     found, known = [], set(PLACES)
     for name, matchers in re.findall(r"([A-Za-z_]\w*)\s*\{([^}]*)\}", bare):

@@ -57,8 +57,7 @@ class Proxy:
     """Forwards bytes both ways.
 
     `cut()` drops every connection and refuses new ones until `mend()`; `freeze()` keeps them open
-    and forwards nothing until
-    `thaw()`, which delivers what was held.
+    and forwards nothing until `thaw()`, which delivers what was held.
     """
 
     def __init__(self, dsn: str) -> None:

@@ -94,7 +94,7 @@ class Node:
         return row and row[0]
 
     def promote(self) -> None:
-        """From now on it is the primary."""
+        """Make it the primary."""
         assert self.ask("SELECT pg_promote(true, 30)")
 
     def stop(self) -> None:
@@ -132,7 +132,7 @@ class Pair:
         wait_until(lambda: self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'"))
 
     def cut(self) -> None:
-        """From now on the standby gets nothing more."""
+        """Send the standby nothing more."""
         self.standby.ask("ALTER SYSTEM SET primary_conninfo = ''")
         self.standby.ask("SELECT pg_reload_conf()")
         wait_until(lambda: not self.standby.ask("SELECT count(*) FROM pg_stat_wal_receiver"))

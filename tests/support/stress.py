@@ -18,7 +18,8 @@ PRODUCERS = 16
 
 _INSERT = """
 INSERT INTO hybrid_runner.jobs (kind, priority, payload, run_at)
-SELECT 'nap', $1, jsonb_build_object('seconds', $2::float8), clock_timestamp() + $3::interval FROM generate_series(1, $4::int)
+SELECT 'nap', $1, jsonb_build_object('seconds', $2::float8), clock_timestamp() + $3::interval
+FROM generate_series(1, $4::int)
 RETURNING id, run_at
 """
 

@@ -64,7 +64,7 @@ def wait_until(
     patience: float = PATIENCE,
     what: str = "",
 ) -> T:
-    """The same where there is no event loop."""
+    """`until` for code without an event loop."""
     end = time.monotonic() + patience
     while not fits(seen := look()):
         if time.monotonic() > end:

@@ -12,7 +12,7 @@ from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics import export as metrics_export
 from hybrid_runner.telemetry.tracing import export as exporting
 from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
-from tests.support.drawn import Drawn, drawing
+from tests.support.recorded import Drawn, drawing
 
 TALKATIVE = {
     *exporting._SPEAK_AT_EVERY_TRY,

@@ -19,7 +19,7 @@ from opentelemetry.instrumentation.utils import suppress_instrumentation
 from hybrid_runner import JobCancelled, JobFailed
 from hybrid_runner.storage.connections.connections import Connection
 from tests.support import inside
-from tests.support.drawn import Drawn, ids, told, traces
+from tests.support.recorded import Drawn, ids, told, traces
 from tests.support.traced import TRACEPARENT, tasks
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers

@@ -79,7 +79,7 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
     counter, histogram = Counter(table.RETRIES), Histogram(table.RUN_DURATION)
     for number in range(MOST_SERIES + 50):
         counter.add(("default", f"kind{number}"))
-        histogram.cell((f"kind{number}", "completed")).saw(0.1)
+        histogram.cell((f"kind{number}", "completed")).add(0.1)
     assert len(counter.read()) == len(histogram.read()) == MOST_SERIES + 1
     assert counter.read()["other", "other"] == 50
     assert sum(histogram.read()["other", "other"].counts) == 50
@@ -89,22 +89,22 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
 
 def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.cell(("q",)).saw_all([0, 1, 1.5, 500, 501])
+    histogram.cell(("q",)).add_all([0, 1, 1.5, 500, 501])
     assert histogram.read()["q",] == HistogramValue([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1], 1003.5)
 
 
 def test_a_copy_does_not_change_any_more() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.cell(("q",)).saw(1)
+    histogram.cell(("q",)).add(1)
     copy = histogram.read()
-    histogram.cell(("q",)).saw(1)
+    histogram.cell(("q",)).add(1)
     assert sum(copy["q",].counts) == 1
 
 
 def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
     """A1 A10"""
     counts = Counters(["default"], [])
-    counts.searched(
+    counts.on_look(
         LookMade(
             "default",
             "ring",
@@ -115,7 +115,7 @@ def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
             ended=1.003,
         )
     )
-    counts.searched(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
+    counts.on_look(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
     figures = counts.figures()
     assert figures[table.LOOKS.name] == {
         ("default", "ring", "found"): 1,
@@ -139,7 +139,7 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
         Requeued(claim(), timedelta(0), charged=False, why="snooze"),
         Requeued(claim(began=0.0, ended=0.0), timedelta(0), charged=False, why="release"),
     ]
-    counts.wrote(
+    counts.on_settled(
         BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75)
     )
     figures = counts.figures()
@@ -190,7 +190,7 @@ def test_processes_add_up_as_the_table_says() -> None:
 
 def test_figures_survive_a_message_and_another_versions_are_left_out() -> None:
     counts = Counters(["default"], [("default", "note")])
-    counts.searched(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
+    counts.on_look(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
     figures = counts.figures()
     plain = orjson.loads(orjson.dumps(packed(figures)))
     assert unpacked(plain | {"hybrid_runner_of_tomorrow": [[["q"], 1]]}) == figures

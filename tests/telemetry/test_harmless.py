@@ -16,7 +16,7 @@ from opentelemetry.trace import StatusCode
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.tracing.spans import LONGEST, RunSpan, readable
 from tests.support import inside
-from tests.support.drawn import Drawn, drawing, told
+from tests.support.recorded import Drawn, drawing, told
 from tests.support.traced import tasks
 from tests.support.waiting import until
 from tests.support.working import outcome, working

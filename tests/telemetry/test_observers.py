@@ -32,8 +32,8 @@ async def test_an_observer_that_fails_costs_a_line_and_no_job(
 
     monkeypatch.setattr(observers.log, "filters", [])  # other tests may have had this minute's line
     monkeypatch.setattr(RateLimitedLog, "_of_purpose", {})
-    monkeypatch.setattr(Counters, "searched", fail)
-    monkeypatch.setattr(Counters, "wrote", fail)
+    monkeypatch.setattr(Counters, "on_look", fail)
+    monkeypatch.setattr(Counters, "on_settled", fail)
     with caplog.at_level(logging.ERROR, "hybrid_runner"):
         async with working(app) as worker:
             assert [(await outcome(app, "note")).result for _ in range(3)] == [7, 7, 7]

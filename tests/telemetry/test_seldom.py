@@ -62,7 +62,7 @@ def test_each_logger_is_kept_quiet_once_however_many_workers_a_process_had(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for _ in range(3):
-        Observers()
+        Observers([])
         make_provider("worker-1", ("console",)).shutdown()
         sender = Sender(
             OTLPMetricExporter(endpoint="http://127.0.0.1:1", timeout=0.01),

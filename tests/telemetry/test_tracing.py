@@ -26,7 +26,7 @@ from hybrid_runner import Job, Snooze
 from hybrid_runner.storage.connections.connections import Connection
 from hybrid_runner.telemetry.tracing.trace_ids import low_half
 from tests.support import inside
-from tests.support.drawn import Drawn, drawing, ids, told, traces
+from tests.support.recorded import Drawn, drawing, ids, told, traces
 from tests.support.traced import PARENT, TRACE, TRACEPARENT, tasks
 from tests.support.waiting import at_least, equals, until, until_fetched
 from tests.support.working import outcome, working

@@ -127,7 +127,7 @@ def with_queue(**fields: Any) -> WorkerStatus:
     ("seen", "name", "severity", "reason"),
     [
         (status(), "listener", "ok", "arrive"),
-        (with_vitals(doubted=True), "listener", "failed", "does not hear our own rings"),
+        (with_vitals(proof_overdue=True), "listener", "failed", "does not hear our own rings"),
         (with_vitals(deaf=14.9), "listener", "ok", "connecting"),
         (with_vitals(deaf=15.0), "listener", "warning", "15 s"),
         (with_vitals(heartbeat_age=13.4), "heartbeat", "ok", "13.4 s"),

@@ -23,7 +23,7 @@ UPDATE hybrid_runner.jobs SET
     claim = nextval('hybrid_runner.claims')
 WHERE id = $1
 """
-LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'lost'"
+LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'orphaned_jobs'"
 """The next heartbeat may have done that already, before it was lost, and would do it again in ten
 minutes.
 """

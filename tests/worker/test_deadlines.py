@@ -55,7 +55,7 @@ async def deadlines() -> AsyncIterator[Deadlines]:
 
 
 def end(deadlines: Deadlines, timed: Timed) -> None:
-    """It has ended by itself."""
+    """End an attempt before its time-out."""
     timed.ended = True
     deadlines.ended()
 

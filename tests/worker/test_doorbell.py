@@ -41,7 +41,7 @@ Open = Callable[[], Awaitable[Connection]]
 # --- one worker
 
 
-async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_its_listener_holds_the_lock(
+async def test_a_worker_with_nothing_to_do_sleeps_under_an_open_bell_and_holds_the_lock(
     dsn: str, database: Connection
 ) -> None:
     async with working(Handlers(dsn).app) as worker:
@@ -127,7 +127,7 @@ async def test_a_quiet_insert_that_commits_while_it_falls_asleep_is_found_withou
 
 
 async def mute(database: Connection, milliseconds: int) -> None:
-    """As a worker would that nobody knows."""
+    """Mute the bell as an unknown worker would."""
     await database.execute(
         "SELECT setval(doorbell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int) "
         "FROM hybrid_runner.queues WHERE name = 'default'",

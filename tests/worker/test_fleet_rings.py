@@ -38,7 +38,7 @@ class Fleet:
         self._handlers = handlers
 
     def ranked(self, ringer: int) -> list[Worker]:
-        """In the order in which a ring of that session is for them."""
+        """The workers in the order in which a ring of that session is for them."""
         ids = [worker.id for worker in self.workers]
         return sorted(self.workers, key=lambda worker: place(ringer, worker.id, ids))
 
@@ -68,7 +68,9 @@ async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncI
                 )
             )
         await until(
-            lambda: all(len(inside.members(w)) == size and not inside.is_mixed(w) for w in workers)
+            lambda: all(
+                len(inside.members(w)) == size and not inside.kinds_differ(w) for w in workers
+            )
         )
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
@@ -123,7 +125,7 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]
         await until(lambda: all(len(inside.members(worker)) == 6 for worker in workers))
-        await until_asleep(database, *workers, mixed=True)
+        await until_asleep(database, *workers, kinds_differ=True)
         for _ in range(12):
             special.held.clear()
             await database.fetchval(INSERT, "rare")
@@ -147,7 +149,7 @@ async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(
         await database.fetchval(INSERT, "note")
         await until_bell(database, bool)
         async with one_of(special) as second, busy(database, awake):
-            await until(lambda: inside.is_mixed(first) and inside.is_mixed(second))
+            await until(lambda: inside.kinds_differ(first) and inside.kinds_differ(second))
             await until_bell(database, lambda bell: bell == 0)
             await until_mode(second, "asleep")
             for _ in range(5):
@@ -196,7 +198,7 @@ async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(
 async def test_members_nobody_knows_are_only_believed_for_a_moment(
     dsn: str, database: Connection
 ) -> None:
-    """Whoever can connect can ring: the worst it can do is cause looks."""
+    """Anybody who can connect can ring: the worst that it does is cause looks."""
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
         await until_asleep(database, worker)
@@ -204,10 +206,10 @@ async def test_members_nobody_knows_are_only_believed_for_a_moment(
             await database.execute(
                 "SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number)
             )
-        await until(lambda: inside.is_mixed(worker))
+        await until(lambda: inside.kinds_differ(worker))
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
-        await until(lambda: not inside.is_mixed(worker))
+        await until(lambda: not inside.kinds_differ(worker))
         assert inside.members(worker) == {worker.id}
 
 
@@ -217,13 +219,13 @@ async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connecti
     """
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
-        await until(lambda: not inside.is_mixed(worker))
+        await until(lambda: not inside.kinds_differ(worker))
         inside.forget_members(worker)
         await database.execute(
             "SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id
         )
         await listeners_pid(worker)  # what was rung before has arrived
-        assert not inside.is_mixed(worker)
+        assert not inside.kinds_differ(worker)
 
 
 async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(
@@ -234,11 +236,13 @@ async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked
     """
     jobs = Handlers(dsn, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker:
-        await until(lambda: not inside.is_mixed(worker))
-        doubted = inside.notes_when_it_beats_for_a_newcomer(worker, lambda: inside.is_mixed(worker))
+        await until(lambda: not inside.kinds_differ(worker))
+        differed = inside.notes_when_it_beats_for_a_newcomer(
+            worker, lambda: inside.kinds_differ(worker)
+        )
         await database.execute("SELECT pg_notify('hybrid_runner.default', 'here somebody')")
         await listeners_pid(worker)  # what was rung before has arrived
-        assert doubted == [True]
+        assert differed == [True]
 
 
 @asynccontextmanager
@@ -251,7 +255,7 @@ async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
 
 @asynccontextmanager
 async def busy(database: Connection, jobs: Handlers) -> AsyncIterator[None]:
-    """So many jobs that its worker stays awake."""
+    """Insert so many jobs that the worker stays awake."""
 
     async def insert() -> None:
         connection = await connect(jobs.app.dsn)

@@ -1,4 +1,4 @@
-"""The thread of the heartbeat ends when it is told to, whatever happens in the same moment."""
+"""The thread of the heartbeat ends when it is stopped, whatever happens in the same moment."""
 
 from __future__ import annotations
 

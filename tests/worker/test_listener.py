@@ -16,7 +16,7 @@ from tests.support import inside
 
 
 class PooledEar:
-    """As behind a pooler that nobody recognised: LISTEN succeeds and nothing ever arrives."""
+    """A connection behind an unrecognised pooler: LISTEN succeeds and nothing ever arrives."""
 
     pooled = False
 
@@ -61,7 +61,7 @@ async def test_a_connection_on_which_no_ring_arrives_does_not_count_as_hearing(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_connection_that_died_without_a_word_is_given_up_once_a_ring_to_ourselves_is_missing(
+async def test_a_connection_that_died_without_a_word_is_given_up_once_a_proof_is_missing(
     dsn: str,
 ) -> None:
     """A3: the driver may know that a connection is closed and yet not tell; the missing proof has

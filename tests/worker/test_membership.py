@@ -55,7 +55,7 @@ async def test_a_listener_that_hears_stays_connected_over_many_heartbeats(dsn: s
 async def test_what_a_stop_could_not_put_back_is_for_the_others(
     dsn: str, database: Connection
 ) -> None:
-    """It says that it is gone, and that not all is in order: nobody waits for its lease."""
+    """The worker signs off and says that jobs are left: nobody has to wait for its lease to end."""
     app = runner(dsn, grace="50ms")
     began = asyncio.Event()
 

@@ -67,7 +67,7 @@ async def test_a_process_that_dies_fails_its_attempt_alone(dsn: str) -> None:
 
 
 async def test_a_process_that_died_while_it_had_nothing_to_do_costs_no_attempt(dsn: str) -> None:
-    """As when the kernel was short of memory."""
+    """The kernel does that when it is short of memory."""
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         await outcome(app, "add_in_process", {"left": 1, "right": 1})
@@ -214,7 +214,8 @@ async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason
     app = runner(dsn, handlers.app.registry)
     async with working(app) as worker:
         job_id = await database.fetchval(
-            """INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('add', '{"left": "one"}') RETURNING id"""
+            "INSERT INTO hybrid_runner.jobs (kind, payload)"
+            """ VALUES ('add', '{"left": "one"}') RETURNING id"""
         )
         await worker.settled(1)
         job = await app.get(job_id)

@@ -17,13 +17,13 @@ from hybrid_runner.storage.connections.connections import Connection, Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.values import HistogramValue
 from hybrid_runner.upkeep import held_duty
-from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_figures
+from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_metric_values
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from tests.support import inside
 from tests.support.waiting import differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
 
-HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'gauges'"
+HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'queue_depths'"
 INSERT = (
     "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'nobodys', 'unknown' FROM"
     " generate_series(1, $1::int)"
@@ -32,10 +32,9 @@ INSERT = (
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_duty, "RENEWED", 0.05 / 30)
-    monkeypatch.setattr(
-        held_duty, "RESTED", 0
-    )  # a machine that stands still would not be asked for long
+    monkeypatch.setattr(held_duty, "RENEWAL", 0.05 / 30)
+    # A machine that was frozen for a moment would not be asked for long.
+    monkeypatch.setattr(held_duty, "REST", 0)
 
 
 @asynccontextmanager
@@ -103,7 +102,7 @@ async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(
         await until_shown(first, 0)
         await database.execute(
             "UPDATE hybrid_runner.duties SET holder = 'another 1', taken_at = now() WHERE name ="
-            " 'gauges'"
+            " 'queue_depths'"
         )
         await until_shown(first, None)
         assert await database.fetchval(HOLDER) == "another 1"
@@ -113,14 +112,15 @@ async def test_who_cannot_say_that_it_has_it_stops_showing_before_another_can_be
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = await database.fetchval(
-        "SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties WHERE name = 'gauges'"
+        "SELECT extract(epoch FROM every)::float8 FROM hybrid_runner.duties"
+        " WHERE name = 'queue_depths'"
     )
-    assert pause > held_duty.BELIEVED * QueueDepths.every.total_seconds() > 2 * 10
-    monkeypatch.setattr(held_duty, "BELIEVED", 0.5 / 30)
+    assert pause > held_duty.VALIDITY * QueueDepths.every.total_seconds() > 2 * 10
+    monkeypatch.setattr(held_duty, "VALIDITY", 0.5 / 30)
     async with a_worker(dsn, "first") as first:
         await until_shown(first, 0)
         await database.execute(
-            "BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'gauges' FOR UPDATE"
+            "BEGIN; SELECT FROM hybrid_runner.duties WHERE name = 'queue_depths' FOR UPDATE"
         )
         await until_shown(first, None)
         await database.execute("COMMIT")
@@ -132,22 +132,22 @@ async def test_a_measurement_that_fails_is_one_warning_and_tried_again(
 ) -> None:
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with a_worker(dsn, "first") as first:
-        await until(lambda: caplog.text, has("duty gauges failed"))
+        await until(lambda: caplog.text, has("duty queue_depths failed"))
         assert shown(first) is None
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
         await until_shown(first, 0)
-    assert caplog.text.count("duty gauges failed") == 1
+    assert caplog.text.count("duty queue_depths failed") == 1
 
 
 async def test_a_table_that_takes_long_to_measure_is_measured_less_often(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_duty, "RESTED", 1e9)
+    monkeypatch.setattr(held_duty, "REST", 1e9)
     async with given_to_us(dsn, database) as (depths, _):
-        first = await until(depths.figures)
+        first = await until(depths.metric_values)
         await held_again(database, 1)
-        assert depths.figures() is first
-    assert depths.figures() == {}
+        assert depths.metric_values() is first
+    assert depths.metric_values() == {}
     assert await database.fetchval(HOLDER) is None
 
 
@@ -157,7 +157,8 @@ async def given_to_us(
 ) -> AsyncIterator[tuple[QueueDepths, HeldDuty]]:
     """The duty, without a worker and its heartbeats."""
     await database.execute(
-        "UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now() WHERE name = 'gauges'"
+        "UPDATE hybrid_runner.duties SET holder = 'us', taken_at = now()"
+        " WHERE name = 'queue_depths'"
     )
     depths = QueueDepths()
     ours = HeldDuty(dsn, depths)
@@ -181,13 +182,13 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         began.append(time.monotonic())
         return await measure(on)
 
-    monkeypatch.setattr(worker_calls, "queue_figures", counted)
+    monkeypatch.setattr(worker_calls, "queue_depths", counted)
     return began
 
 
 async def held_again(database: Connection, times: int) -> None:
     """Wait until who measures has said so many times more that it still does."""
-    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'gauges'"
+    taken = "SELECT taken_at FROM hybrid_runner.duties WHERE name = 'queue_depths'"
     for _ in range(times):
         before = await database.fetchval(taken)
         await until(lambda: database.fetchval(taken), differs_from(before))
@@ -196,23 +197,23 @@ async def held_again(database: Connection, times: int) -> None:
 async def test_a_measurement_that_fails_is_not_repeated_sooner_than_one_that_works(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, tries: list[float]
 ) -> None:
-    """It may have walked a bloated table until its time-out."""
-    monkeypatch.setattr(held_duty, "RESTED", 1e9)
+    """The measurement may have read a bloated table until its time-out."""
+    monkeypatch.setattr(held_duty, "REST", 1e9)
     await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
     async with given_to_us(dsn, database) as (depths, ours):
         await until(lambda: tries)
         await held_again(database, 3)
         assert len(tries) == 1
         await database.execute(
-            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'gauges'"
+            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'queue_depths'"
         )
         await until(lambda: not inside.holds(ours))
         await database.execute(
-            "UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'gauges'"
+            "UPDATE hybrid_runner.duties SET holder = 'us' WHERE name = 'queue_depths'"
         )
         ours.give("us")  # nor by giving it up in between
         await held_again(database, 3)
-        assert (len(tries), depths.figures()) == (1, {})
+        assert (len(tries), depths.metric_values()) == (1, {})
 
 
 async def test_who_cannot_measure_leaves_it_to_somebody_else(
@@ -232,7 +233,7 @@ def test_of_very_many_queues_the_last_are_shown_together() -> None:
         QueueDepth(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1)
         for number in range(400)
     ]
-    figures = as_figures(queues, 0.0)
+    figures = as_metric_values(queues, 0.0)
     assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
     assert figures[table.QUEUE_JOBS.name]["other", "due"] == 100
     assert figures[table.QUEUE_OLDEST_DUE.name]["other",] == 399.0

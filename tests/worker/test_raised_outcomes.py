@@ -15,7 +15,7 @@ from opentelemetry.trace import StatusCode
 
 from hybrid_runner import Cancel, ConfigurationError, Fail, JobView, Retry, Snooze, State
 from hybrid_runner.model.outcomes import HandlerOutcome, Raised, _Raisable, outcome_of_exception
-from tests.support.drawn import drawing
+from tests.support.recorded import drawing
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 

@@ -68,7 +68,7 @@ def test_a_process_takes_nothing_that_it_cannot_import() -> None:
 def test_a_process_takes_no_function_of_a_program_without_a_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As one that was read from stdin: its processes cannot import it."""
+    """A module that was read from stdin: processes cannot import it."""
     import __main__  # noqa: PLC0415  # the program that runs these tests
 
     def handler(payload: Any) -> None: ...

@@ -4,7 +4,6 @@ waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -149,7 +148,7 @@ async def test_a_handler_cannot_complete_its_job_with_a_result_that_does_not_fit
 
 
 def test_plain_results_are_not_looked_at() -> None:
-    """Nor is anything where nothing was promised."""
+    """Without an annotation no result is checked."""
     for annotation, result in (
         (int, 3),
         (dict[str, Any], {"a": 1}),
@@ -160,7 +159,8 @@ def test_plain_results_are_not_looked_at() -> None:
     ):
         kind = kind_returning(annotation)
         assert kind.result is None or type(result) in kind.fitting
-    checked: Callable[[Any], bool] = lambda result: (
-        type(result) not in kind_returning(list[int]).fitting
-    )
+
+    def checked(result: object) -> bool:
+        return type(result) not in kind_returning(list[int]).fitting
+
     assert checked([1])

@@ -59,12 +59,12 @@ class Table:
         return {}
 
 
-async def run(settler: Settler, told: list[Settlement] | None = None) -> None:
+async def run(settler: Settler, written: list[Settlement] | None = None) -> None:
     """Write, and note what was written."""
 
-    def note(writing: BatchSettled) -> None:
-        if told is not None:
-            told.extend(writing.settled)
+    def note(batch: BatchSettled) -> None:
+        if written is not None:
+            written.extend(batch.settled)
 
     await settler.run(note, lambda: None)
 
@@ -93,7 +93,7 @@ async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.Monkey
 
 async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     """A claim that Postgres lost in a crash, and the one that it made then."""
-    told: list[Settlement] = []
+    written: list[Settlement] = []
 
     async def finish(batch: Sequence[Finished]) -> set[int]:
         return {f.claim.id for f in batch}
@@ -102,16 +102,16 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     later = replace(claim(0), number=2)
     for each in (later, claim(0), claim(1)):
         settler.settle(Finished(each, State.COMPLETED))
-    task = asyncio.create_task(run(settler, told))
+    task = asyncio.create_task(run(settler, written))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert [(s.claim.id, s.claim.number) for s in told] == [(0, 2), (1, 1)]
+    assert [(s.claim.id, s.claim.number) for s in written] == [(0, 2), (1, 1)]
     assert settler.stale == 1
 
 
 async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other() -> None:
-    told: list[Settlement] = []
+    written: list[Settlement] = []
 
     async def finish(batch: Sequence[Finished]) -> set[int]:
         if any(f.result == "poison" for f in batch):
@@ -121,11 +121,11 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
     settler = Settler(Table(finish))
     for number, result in enumerate(["1", "poison", "3"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
-    task = asyncio.create_task(run(settler, told))
+    task = asyncio.create_task(run(settler, written))
     await asyncio.wait_for(settler.drained(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    finished = {s.claim.id: s for s in told if isinstance(s, Finished)}
+    finished = {s.claim.id: s for s in written if isinstance(s, Finished)}
     assert {number: f.state for number, f in finished.items()} == {
         0: State.COMPLETED,
         1: State.FAILED,

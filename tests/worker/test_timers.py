@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.worker.queue.timer import HAIR, Timer
+from hybrid_runner.worker.queue.timer import MARGIN, Timer
 from hybrid_runner.worker.queue.wake import Wake
 
 FURTHEST = timedelta(seconds=60)
@@ -77,7 +77,7 @@ def test_the_timer_rings_a_hair_after_the_time_that_was_asked_for(loop: JumpingL
     loop.call(Timer(wake, FURTHEST).set, seconds(1))
     loop.pass_by(1)
     assert wake.rang == []
-    loop.pass_by(HAIR * 1.01)
+    loop.pass_by(MARGIN * 1.01)
     assert len(wake.rang) == 1
 
 
@@ -150,7 +150,7 @@ def test_whatever_order_times_come_in_each_has_a_ring_in_time_and_none_rings_for
                 wanted.clear()
             case _:
                 loop.pass_by(chance.choice([0.0005, 0.01, 1, 7]))
-        overdue = [at for at in wanted if at + HAIR * 1.01 < loop.now]
+        overdue = [at for at in wanted if at + MARGIN * 1.01 < loop.now]
         if overdue:
             loop.turn()
             # The look that a ring causes sets the timer anew: only the earliest time has to have

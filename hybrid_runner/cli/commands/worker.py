@@ -29,7 +29,7 @@ from hybrid_runner.supervisor.supervised import Supervised
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import has_logs_of_its_own, logs_of_import
 from hybrid_runner.web.server import PageServer
-from hybrid_runner.worker.interpreter import fastest_loop, look_for_garbage_less_often
+from hybrid_runner.worker.interpreter import collect_garbage_less_often, fastest_loop
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -79,7 +79,7 @@ def configure(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    look_for_garbage_less_often()
+    collect_garbage_less_often()
     supervised = Supervised.find(os.environ)
     if supervised is not None:
         return _run_as_child(arguments, supervised)

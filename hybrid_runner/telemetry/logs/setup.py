@@ -100,6 +100,14 @@ def configured_logs() -> Logs | None:
     )
 
 
+def is_watched() -> bool:
+    """Whether info lines of this process go to a terminal, by the handler of `configure_logs`."""
+    return log.isEnabledFor(logging.INFO) and any(
+        isinstance(handler, _Stderr) and handler.level <= logging.INFO and handler.stream.isatty()
+        for handler in logging.getLogger().handlers
+    )
+
+
 def add_ids(record: logging.LogRecord) -> bool:
     """The job, the trace and the span in which the line is written; what the line says itself
     counts more.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never, get_args
 
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry.metrics import instruments as table
@@ -16,7 +16,7 @@ from hybrid_runner.telemetry.metrics.values import Labels, MetricValues
 _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
 
 
-class Counters:
+class Counters(Observer):
     """Told in the worker's loop, but for what is rescued; read from any thread.
 
     What is known at the start is counted from 0: a rate needs that.
@@ -71,26 +71,24 @@ class Counters:
 
     # --- what happens
 
-    def searched(self, search: LookMade) -> None:
-        """A look ended."""
-        queue, way, claims = (search.queue, search.way, search.claims)
-        took = search.ended - search.began
+    def on_look(self, look: LookMade) -> None:
+        queue, way, claims = (look.queue, look.way, look.claims)
+        took = look.ended - look.began
         self._looks.add((queue, way, "found" if claims else "empty"))
-        self._claim_duration.cell((queue,)).saw(took)
-        self._claim_batch.cell((queue,)).saw(len(claims))
-        if search.swept:
-            self._sweep_duration.cell((queue,)).saw(took)
+        self._claim_duration.cell((queue,)).add(took)
+        self._claim_batch.cell((queue,)).add(len(claims))
+        if look.swept:
+            self._sweep_duration.cell((queue,)).add(took)
         if claims:
             at = claims[0].started_at  # the same for all that one statement claims
-            self._pickup.cell((queue, way)).saw_all(
+            self._pickup.cell((queue, way)).add_all(
                 [(at - claim.run_at).total_seconds() for claim in claims]
             )
 
-    def wrote(self, writing: BatchSettled) -> None:
-        """Outcomes were written."""
-        settled, ended = writing.settled, writing.ended
-        self._settle_duration.cell(()).saw(ended - writing.began)
-        self._settle_batch.cell(()).saw(len(settled) + len(writing.stale))
+    def on_settled(self, batch: BatchSettled) -> None:
+        settled, ended = batch.settled, batch.ended
+        self._settle_duration.cell(()).add(ended - batch.began)
+        self._settle_batch.cell(()).add(len(settled) + len(batch.stale))
         runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
         for settlement in settled:
             claim = settlement.claim
@@ -101,13 +99,13 @@ class Counters:
             if outcome in self._requeued:
                 self._requeued[outcome].add((claim.queue, claim.kind))
         for labels, seconds in runs.items():
-            self._runs.cell(labels).saw_all(seconds)
+            self._runs.cell(labels).add_all(seconds)
         for queue, seconds in lags.items():
-            self._settle_lag.cell((queue,)).saw_all(seconds)
-        for settlement in writing.stale:
+            self._settle_lag.cell((queue,)).add_all(seconds)
+        for settlement in batch.stale:
             self._stale.add((settlement.claim.queue,))
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted
         nowhere else.
         """
@@ -120,7 +118,7 @@ class Counters:
 
     def lagged(self, seconds: float) -> None:
         """The event loop came so late to what it was asked to do at once."""
-        self._loop_lag.cell(()).saw(seconds)
+        self._loop_lag.cell(()).add(seconds)
 
     # --- what was counted
 

@@ -44,12 +44,12 @@ class HistogramSeries:
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def saw(self, value: float) -> None:
+    def add(self, value: float) -> None:
         """One value."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
-    def saw_all(self, values: Iterable[float]) -> None:
+    def add_all(self, values: Iterable[float]) -> None:
         """Several: sorted once and cut at the bounds, which takes a third of the time."""
         ordered, counts, seen = sorted(values), self.counts, 0
         for place, bound in enumerate(self._bounds):

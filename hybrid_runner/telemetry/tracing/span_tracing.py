@@ -69,42 +69,42 @@ class SpanTracing(Tracing):
 
     # --- as an observer
 
-    def searched(self, search: LookMade) -> None:
+    def on_look(self, look: LookMade) -> None:
         """The wait of each sampled job is over; the claim is one span for all, in a trace of its
         own.
         """
-        if not search.claims:
+        if not look.claims:
             return
-        picked = self._sampling.picks(search.claims)
+        picked = self._sampling.picks(look.claims)
         if not picked:
             return
         self._followed += len(picked)
         batch = new_trace_id(), new_span_id()
         for claim in picked:
             claim.trace = trace_of(claim)
-            self._send(self._wait(claim, claim.trace, search.way, batch))
+            self._send(self._wait(claim, claim.trace, look.way, batch))
         how: dict[str, Value] = {
-            "hybrid_runner.way": search.way,
-            "hybrid_runner.slots": search.asked,
-            "hybrid_runner.swept": search.swept,
+            "hybrid_runner.way": look.way,
+            "hybrid_runner.slots": look.asked,
+            "hybrid_runner.swept": look.swept,
         }
-        count = len(search.claims)
+        count = len(look.claims)
         self._send_batch(
-            "claim", "receive", search.queue, picked, count, search.began, search.ended, batch, how
+            "claim", "receive", look.queue, picked, count, look.began, look.ended, batch, how
         )
 
-    def wrote(self, writing: BatchSettled) -> None:
+    def on_settled(self, batch: BatchSettled) -> None:
         """Delays and ends of sampled jobs; the write is one span for all of a queue."""
         if not self._followed:
             return
-        sampled = [s for s in writing.settled if s.claim.trace is not None]
-        self._followed -= len(sampled) + sum(s.claim.trace is not None for s in writing.stale)
+        sampled = [s for s in batch.settled if s.claim.trace is not None]
+        self._followed -= len(sampled) + sum(s.claim.trace is not None for s in batch.stale)
         if not sampled:
             return
-        began, ended = _wall(writing.began), _wall(writing.ended)
+        began, ended = _wall(batch.began), _wall(batch.ended)
         for settlement in sampled:  # a delay is counted by the database, from between the two
             self._send_settlement(settlement, began, ended)
-        queues = Counter(map(_QUEUE, writing.settled))
+        queues = Counter(map(_QUEUE, batch.settled))
         for queue in {s.claim.queue for s in sampled}:
             here = [s.claim for s in sampled if s.claim.queue == queue]
             count = queues[queue]
@@ -114,12 +114,12 @@ class SpanTracing(Tracing):
                 queue,
                 here,
                 count,
-                writing.began,
-                writing.ended,
+                batch.began,
+                batch.ended,
                 (new_trace_id(), new_span_id()),
             )
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """The same for jobs of lost workers."""
         for settlement in settled:
             if self._sampling.picked(settlement.claim):

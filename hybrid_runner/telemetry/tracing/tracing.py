@@ -10,14 +10,14 @@ from contextvars import Context
 from opentelemetry import trace
 
 from hybrid_runner.model.claims import CancelledInQueue, Claim
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import Observer
 from hybrid_runner.model.outcomes import Outcome, Requeued, Settlement
 from hybrid_runner.telemetry.tracing.current import context_for_jobs
 from hybrid_runner.telemetry.tracing.publish_span import traces_go_somewhere
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 
 
-class Tracing:
+class Tracing(Observer):
     """An observer of one worker."""
 
     on = False
@@ -29,15 +29,6 @@ class Tracing:
     def context(self) -> Context:
         """For the tasks of jobs: what is current in there before a span is."""
         return context_for_jobs(decided=self.on)
-
-    def searched(self, search: LookMade) -> None:
-        """A look ended."""
-
-    def wrote(self, writing: BatchSettled) -> None:
-        """Outcomes were written."""
-
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended."""
 
     def ended(self, jobs: Iterable[CancelledInQueue]) -> None:
         """Jobs ended without a worker."""

@@ -1,4 +1,4 @@
-"""What a duty is."""
+"""What every duty has: a name, a period, and what it does."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from hybrid_runner.storage.connections.connections import (
 
 
 class Duty(ABC):
-    """One kind of periodic work. An object of it is made once in each worker and may keep state.
+    """One kind of periodic work. Each worker makes one object of it, which may keep state.
 
-    `run` is called in the heartbeat's thread, in an event loop that beats too: it may wait for
-    Postgres as long as it likes, and must not compute for long. What it raises is logged, and it is
-    tried again at its next turn. Several workers may be at it at once: after `every`, whether it
-    has
-    ended or not, it is given out again.
+    `run` is called in the event loop of the heartbeat's thread: it may wait for Postgres as long as
+    it likes, but must not compute for long. What it raises is logged, and it is called again when
+    the duty is next given out. That happens after `every`, even if a run has not ended: several
+    workers may do the duty at the same time.
     """
 
     name: ClassVar[str]
-    """Its row in hybrid_runner.duties."""
+    """The name of its row in hybrid_runner.duties."""
     every: ClassVar[timedelta]
-    """How often it is given to a worker. A held duty: how long after the last sign of life of the
-    worker that holds it another is given it."""
+    """How often it is given out. For a held duty: how long after the holder's last renewal another
+    worker is given it.
+    """
     held: ClassVar[bool] = False
-    """A held duty stays with the worker that was given it, which runs it again and again, each time
-    a third of `every` later."""
+    """Whether it stays with the worker that was given it, which runs it every third of `every`."""
     session: ClassVar[Mapping[str, str]] = named("duties", FOR_UPKEEP)
-    """Settings of its connection, which is closed when it is done."""
+    """Settings of the connection that is opened for it."""
     patience: ClassVar[timedelta] = timedelta(seconds=STATEMENT_TIMEOUT)
-    """How long a statement may take."""
+    """How long one statement may take."""
 
     held_until: float = -math.inf
-    """Written by whoever runs a held duty: before this time no other worker is given it. By the
-    monotonic clock; in the past while it is not held."""
+    """Before this time no other worker is given a held duty, by the monotonic clock; in the past
+    while this worker does not hold it. Written by `HeldDuty`.
+    """
 
     @abstractmethod
-    async def run(self, link: Fetches) -> object:
-        """Do it once."""
+    async def run(self, connection: Fetches) -> object:
+        """Do the duty once."""

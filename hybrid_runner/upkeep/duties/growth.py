@@ -1,4 +1,4 @@
-"""Warns of what lets the tables grow: vacuum that is held back or off, and an archive without
+"""Warns of what lets tables grow: vacuum that is held back or switched off, and an archive without
 partitions.
 """
 
@@ -17,18 +17,17 @@ from hybrid_runner.upkeep.duties.duty import Duty
 log = logging.getLogger("hybrid_runner.upkeep")
 
 LONGER_THAN = timedelta(minutes=10)
-"""How long vacuum may be held back until somebody is told."""
-_REPEATED = 3600.0
-_KNOWN = 1500.0
-"""Seconds for which what was found is believed: whoever looks next may be another worker."""
+"""How long vacuum may be held back before that is logged."""
+_REPEAT_AFTER = 3600.0
+"""Seconds after which a cause that is still there is logged again."""
+_VALID = 1500.0
+"""Seconds for which a finding is shown: the next check may be made by another worker."""
 _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
-"""The first words of those who keep vacuum from cleaning up; the others have to do with the
-archive.
-"""
+"""First words of the causes that keep vacuum from cleaning up; all others concern the archive."""
 
 
 class GrowthWatch(Duty):
-    """Logs one line for each culprit, and none for the same one again within the hour."""
+    """Logs one line for each cause, and the same cause only once an hour."""
 
     name = "growth"
     every = timedelta(minutes=10)
@@ -43,20 +42,20 @@ class GrowthWatch(Duty):
 
     @property
     def pinned(self) -> tuple[str, ...]:
-        """Complaints about those who keep vacuum from cleaning up; from any thread."""
-        complaints, found_at = self._pinned
-        return complaints if self._clock() - found_at < _KNOWN else ()
+        """Descriptions of what keeps vacuum from cleaning up. May be called from any thread."""
+        descriptions, found_at = self._pinned
+        return descriptions if self._clock() - found_at < _VALID else ()
 
-    async def run(self, link: Fetches) -> None:
-        """Look once, and warn."""
-        found = await worker_calls.find_growth(link, self._longer_than)
+    async def run(self, connection: Fetches) -> None:
+        """Check once, and log what was found."""
+        found = await worker_calls.find_growth(connection, self._longer_than)
         now = self._clock()
-        holding = (complaint for culprit, complaint in found if culprit.startswith(_HOLDS_BACK))
+        holding = (description for cause, description in found if cause.startswith(_HOLDS_BACK))
         self._pinned = tuple(holding), now
         self._reported = {
-            culprit: at for culprit, at in self._reported.items() if now - at < _REPEATED
+            cause: at for cause, at in self._reported.items() if now - at < _REPEAT_AFTER
         }
-        for culprit, complaint in found:
-            if culprit not in self._reported:
-                self._reported[culprit] = now
-                log.warning("growth: %s", complaint, extra=log_event("tables.grow"))
+        for cause, description in found:
+            if cause not in self._reported:
+                self._reported[cause] = now
+                log.warning("growth: %s", description, extra=log_event("tables.grow"))

@@ -1,4 +1,4 @@
-"""Has the archive's partitions of the next days ready."""
+"""Makes the archive's partitions for the next days."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _DAYS_AHEAD = 7
 
 
 class Partitions(Duty):
-    """Jobs that end while there is no partition for their hour go to one for all of them."""
+    """Jobs for whose hour there is no partition go to the default partition."""
 
     name = "partitions"
     every = timedelta(hours=1)
 
-    async def run(self, link: Fetches) -> None:
-        """Make those that are missing."""
-        await worker_calls.make_archive_partitions(link, _DAYS_AHEAD)
+    async def run(self, connection: Fetches) -> None:
+        await worker_calls.make_archive_partitions(connection, _DAYS_AHEAD)

@@ -1,4 +1,4 @@
-"""Forgets ended jobs that are no longer kept: whole partitions of the archive, not row by row."""
+"""Removes ended jobs that need not be kept longer, by whole partitions of the archive."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 _PARTITIONS = 20
 _CALLS = 50
-"""A run is bounded: at most so many partitions a call, each its own transaction, and so many calls.
-"""
+"""Limits of a run: partitions in one call, each in a transaction of its own, and calls."""
 
 
 class Prune(Duty):
-    """Any number may do this at once: one does it, the others find it busy."""
+    """Any number of workers may try this at once: one does it, the others find it busy."""
 
     name = "prune"
     every = timedelta(minutes=10)
-    # A large partition of which some is kept takes its time to be written anew.
+    # A large partition of which a part is kept is rewritten, which takes time.
     patience = timedelta(minutes=30)
 
     def __init__(self) -> None:
         self._was_blocked = False
 
-    async def run(self, link: Fetches) -> list[Pruned]:
-        """Go on until nothing is left to forget, or until somebody is in the way."""
+    async def run(self, connection: Fetches) -> list[Pruned]:
+        """Remove partitions until none is left to remove, or until another session blocks it."""
         done: list[Pruned] = []
         for _ in range(_CALLS):
-            said = await worker_calls.prune(link, _PARTITIONS)
-            done += said
-            if not said or any(one.in_vain for one in said):
+            pruned = await worker_calls.prune(connection, _PARTITIONS)
+            done += pruned
+            if not pruned or any(one.in_vain for one in pruned):
                 break
         for one in done:
             if not one.in_vain:
@@ -52,7 +51,7 @@ class Prune(Duty):
         return done
 
     def _report_blocked(self, partitions: list[str]) -> None:
-        # Once, not at each turn: a reader that takes its time is no news.
+        # Once, not at each turn: a slow reader is no news.
         if partitions and not self._was_blocked:
             log.warning(
                 "archive: %s cannot be pruned while a transaction holds it; trying again at each"

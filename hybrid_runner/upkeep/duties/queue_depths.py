@@ -1,6 +1,4 @@
-"""Measures the queues for the whole fleet, in one worker: each figure is shown once, and stays
-where it is shown.
-"""
+"""Measures the queues in one worker for the whole fleet, so that each value is exported once."""
 
 from __future__ import annotations
 
@@ -19,34 +17,36 @@ _MOST_QUEUES = 300
 
 
 class QueueDepths(Duty):
-    """What it measured is shown while it is held, so no two workers show it at a time."""
+    """The values are exported while the duty is held, so no two workers export them at a time."""
 
-    name = "gauges"
+    name = "queue_depths"
     every = timedelta(seconds=30)
     held = True
-    session = named("gauges", FOR_SETTLING | {"statement_timeout": "4s"})
+    session = named("queue_depths", FOR_SETTLING | {"statement_timeout": "4s"})
     patience = timedelta(seconds=5)
 
     def __init__(self) -> None:
-        self._figures: MetricValues = {}
+        self._values: MetricValues = {}
 
-    def figures(self) -> MetricValues:
-        """What this worker measured for all; nothing while another does that. From any thread."""
-        figures = self._figures
-        return figures if time.monotonic() < self.held_until else {}
+    def metric_values(self) -> MetricValues:
+        """The values that this worker exports; none while another one holds the duty. May be called
+        from any thread.
+        """
+        values = self._values
+        return values if time.monotonic() < self.held_until else {}
 
-    async def run(self, link: Fetches) -> None:
-        """Measure; if that fails, what was measured before is not shown as new."""
+    async def run(self, connection: Fetches) -> None:
+        """Measure. If that fails, no values are exported, rather than old ones."""
         try:
-            queues = await worker_calls.queue_depths(link)
-            self._figures = as_figures(queues, await worker_calls.horizon_age(link))
+            queues = await worker_calls.queue_depths(connection)
+            self._values = as_metric_values(queues, await worker_calls.horizon_age(connection))
         except BaseException:
-            self._figures = {}
+            self._values = {}
             raise
 
 
-def as_figures(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
-    """By instrument; of very many queues the last ones are shown together."""
+def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
+    """The values by instrument. Beyond 300 queues the rest is summed up as one."""
     queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
     if rest:
         _, due, scheduled, running, oldest, paused, workers = zip(*rest, strict=True)

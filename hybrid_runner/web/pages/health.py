@@ -114,7 +114,7 @@ def _polling(status: WorkerStatus) -> Check:
 
 def _listener(status: WorkerStatus) -> Check:
     vitals = status.vitals
-    if vitals.doubted:
+    if vitals.proof_overdue:
         return Check(
             "listener",
             "failed",

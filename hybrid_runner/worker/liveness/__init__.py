@@ -1,1 +1,3 @@
-"""How a worker says that it lives, and looks after those that do not."""
+"""The heartbeat and what it brings: how a worker shows that it lives, and what it does for dead
+ones.
+"""

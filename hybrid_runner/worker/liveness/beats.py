@@ -1,6 +1,4 @@
-"""Sends the heartbeats, and gives what they bring to those that it concerns. Runs in the
-heartbeat's thread.
-"""
+"""Sends heartbeats and hands on the news that they bring. Runs in the heartbeat's thread."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from hybrid_runner.errors import NoAnswer
 from hybrid_runner.jsontext import encode
 from hybrid_runner.model.news import HeartbeatNews, UpkeepNews, WorkerNews, WorkerSilent
 from hybrid_runner.storage import worker_calls
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity, Name
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
@@ -24,45 +22,43 @@ OnNews = Callable[[list[WorkerNews], float, Name], None]
 
 
 class Beats:
-    """Of the worker it reads only what may be read from another thread; what follows there is
-    called in its loop.
-    """
+    """Reads only what may be read from another thread; callbacks run in the worker's loop."""
 
     def __init__(
         self,
-        links: Links,
+        connections: Connections,
         identity: Identity,
         queues: Sequence[str],
-        overtime: timedelta,
+        timeout_grace: timedelta,
         executor: Executor,
         listener: Listener,
         upkeep: UpkeepLoop,
         worker_loop: WorkerLoop,
     ) -> None:
-        self._links = links
+        self._connections = connections
         self._identity = identity
         self._queues = queues
-        self._overtime = overtime
+        self._timeout_grace = timeout_grace
         self._executor = executor
         self._listener = listener
         self.upkeep = upkeep
         self._worker_loop = worker_loop
         self.on_news: OnNews = lambda _news, _asked_at, _name: None
-        """Written before the thread starts. Called in the worker's loop with what a heartbeat
-        brought, when it was sent,
-        and under which name."""
+        """Called in the worker's loop with the news of a heartbeat, when it was sent, and under
+        which name. Written before the thread starts.
+        """
         self.on_silence: Callable[[], None] = lambda: None
-        """Written before the thread starts. Called in the worker's loop when a heartbeat got no
-        answer.
+        """Called in the worker's loop when a heartbeat got no answer. Written before the thread
+        starts.
         """
 
     async def beat(self) -> float | None:
-        """Say that the worker lives; after how many seconds to say so again at the latest, None:
-        after the usual pause.
+        """Send a heartbeat. Returns after how many seconds the next one is needed, or None for the
+        usual pause.
         """
         name, began = self._identity.name, time.monotonic()
         try:
-            async with asyncio.timeout(self._links.patience):  # connecting included
+            async with asyncio.timeout(self._connections.patience):  # connecting included
                 news = await self._ask(name)
         except (NoAnswer, TimeoutError) as error:
             self._worker_loop.call(self.on_silence)
@@ -71,7 +67,7 @@ class Beats:
                 if isinstance(error, NoAnswer)
                 else NoAnswer("Postgres does not answer in time")
             )
-            self._links.reachability.failed(failure)
+            self._connections.reachability.failed(failure)
             raise failure from None
         self._identity.confirmed_at = time.monotonic()
         self._worker_loop.call(
@@ -86,18 +82,18 @@ class Beats:
 
     async def close(self) -> None:
         """Close the connections of this thread."""
-        await self._links.heartbeat.close()
+        await self._connections.heartbeat.close()
         await self.upkeep.close()
 
     async def _ask(self, name: Name) -> list[HeartbeatNews]:
         return await worker_calls.beat(
-            self._links.heartbeat,
+            self._connections.heartbeat,
             name.worker_id,
             self._executor.claims,
             self._queues,
             name.first_claim,
             self._listener.proof_channel,
-            self._overtime,
+            self._timeout_grace,
             encode(self._executor.by_queue(), "running"),
             self.upkeep.duty_names,
         )

@@ -1,6 +1,4 @@
-"""The thread of the heartbeat. It has an event loop of its own, so that no handler can keep it from
-beating.
-"""
+"""The thread of the heartbeat, with an event loop of its own: no handler can hold it up."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ from hybrid_runner.worker.loops import Outage, keep
 log = logging.getLogger("hybrid_runner.worker")
 
 _SOONEST = 0.2
-"""Seconds after which a beat that wants another one soon gets it at the earliest."""
+"""Seconds between a beat and the next one, however soon it asks for that."""
 _APART = 0.5
-"""Seconds between two beats that were asked for: anybody can send the rings that cause them."""
+"""Seconds between two beats that `soon` causes: anybody can send the messages behind them."""
 
 
 class Heartbeat:
     """Calls `beat` every `pause` seconds, and runs `others` beside it until it is stopped.
 
-    `beat` returns after how many seconds it wants to be called again at the latest, or None for the
-    usual pause. `closing` is the last that runs in the thread.
+    `beat` returns after how many seconds it has to be called again, or None for the usual pause.
+    `closing` is called when the thread ends.
     """
 
     def __init__(
@@ -53,12 +51,12 @@ class Heartbeat:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread and return when it runs."""
+        """Start the thread; returns when it runs."""
         self._thread.start()
         self._started.wait()
 
     def soon(self) -> None:
-        """Beat now instead of after the pause; from any thread."""
+        """Beat now instead of after the pause. May be called from any thread."""
         if self._loop is not None and self._soon is not None:
             with contextlib.suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._soon.set)
@@ -94,9 +92,8 @@ class Heartbeat:
             await self._closing()
 
     async def _keep_beating(self) -> None:
-        outage = Outage(
-            "heartbeat", longest=self._pause
-        )  # a lease must not end because we waited to say that we live
+        # At most the usual pause: else the lease ends because of the waiting.
+        outage = Outage("heartbeat", longest=self._pause)
         while True:
             assert self._soon is not None  # noqa: S101  # set before anything runs
             self._soon.clear()
@@ -107,7 +104,7 @@ class Heartbeat:
                 pause = outage.failed(error)
             else:
                 outage.over()
-                # Up to a twentieth early or late, so that a fleet spreads.
+                # Up to a twentieth early or late, so that a fleet does not beat all at once.
                 pause = self._pause * (0.95 + 0.1 * random.random())
                 if wanted is not None:
                     pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())

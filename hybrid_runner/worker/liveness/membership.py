@@ -1,9 +1,8 @@
-"""What a worker is to the others: its row among the workers, which a heartbeat keeps alive. Runs in
-the worker's loop.
+"""A worker's row in the table of workers, and the heartbeat that keeps it alive. Runs in the
+worker's loop.
 
 In the heartbeat's thread (`heartbeat.py`) run `beats.py`, `upkeep_loop.py` and `watchdog.py`; they
-call into the worker's
-loop through `worker_loop.py` alone.
+call into the worker's loop through `worker_loop.py` alone.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connections import Fetches
 from hybrid_runner.version import VERSION
+from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.links import Links
 from hybrid_runner.worker.liveness.beats import Beats, OnNews
 from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 
 
 class Offer(NamedTuple):
-    """What a worker tells the others about itself."""
+    """What a worker's row says about its work."""
 
     slots: Mapping[str, int]
-    """By queue: how many jobs it runs at a time."""
+    """How many jobs it runs at a time, by queue."""
     kinds: str
-    """A text that is the same for workers that know the same kinds."""
+    """Equal for workers that know the same kinds."""
 
 
 class Membership:
-    """Registers, starts the heartbeat, ends it and signs off."""
+    """Registers the worker, starts and ends its heartbeat, and signs it off."""
 
     def __init__(
         self,
-        links: Links,
+        connections: Connections,
         settings: Settings,
         identity: Identity,
         offer: Offer,
         beats: Beats,
         watchdog: Watchdog,
     ) -> None:
-        self._links = links
+        self._connections = connections
         self._lease = settings.work.lease
         self._identity = identity
         self._offer = offer
@@ -62,18 +61,18 @@ class Membership:
 
     @property
     def alive(self) -> bool:
-        """Whether the heartbeat goes on."""
+        """Whether the heartbeat's thread runs."""
         return self._heartbeat.alive
 
     async def register(self) -> None:
-        """Become known; what an earlier worker of this name ran is put back after the first
-        heartbeat.
+        """Write the worker's row. Jobs of an earlier worker with this id are rescued after the
+        first heartbeat.
         """
-        await self._register(self._links.settles, self._identity.id)
+        await self._register(self._connections.settles, self._identity.id)
 
     async def register_anew(self) -> None:
-        """Become known under a new name: the others believe the owner of the old one dead."""
-        await self._register(self._links.courtesies, self._identity.new_id())
+        """Register under a new id, after other workers declared the old one dead."""
+        await self._register(self._connections.courtesies, self._identity.new_id())
 
     async def _register(self, on: Fetches, worker_id: str) -> None:
         host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
@@ -85,13 +84,15 @@ class Membership:
             self.upkeep.rescue_first = True
 
     async def leave_queues(self) -> None:
-        """Tell the others not to count on this worker any more."""
-        await worker_calls.leave_queues(self._links.claims, *self._identity.name)
+        """Take the worker off its queues: others no longer count on it to look."""
+        await worker_calls.leave_queues(self._connections.claims, *self._identity.name)
 
     async def retire(self, *, in_order: bool) -> None:
-        """Sign off; if not in order, the others look after what is left."""
+        """Delete the row; unless `in_order`, leave it to others to rescue the jobs that are
+        left.
+        """
         await worker_calls.retire_worker(
-            self._links.claims, *self._identity.name, in_order=in_order
+            self._connections.claims, *self._identity.name, in_order=in_order
         )
 
     def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
@@ -100,14 +101,14 @@ class Membership:
         self._heartbeat.start()
 
     def soon(self) -> None:
-        """Send a heartbeat now."""
+        """Have a heartbeat sent now."""
         self._heartbeat.soon()
 
     async def stop(self) -> None:
-        """End the heartbeat and what runs beside it; waits up to 5 s for its thread."""
+        """End the heartbeat and what runs beside it; waits up to 5 s for the thread."""
         await self._heartbeat.stop()
 
 
-def heard_within(settings: Settings) -> timedelta:
-    """How long after a heartbeat the listener may take to hear the ring that it sent."""
+def proof_timeout(settings: Settings) -> timedelta:
+    """How long the listener may take to hear the proof that a heartbeat sent."""
     return min(timedelta(seconds=5), settings.work.lease / 3)

@@ -1,4 +1,6 @@
-"""Does what heartbeats ask for, for others and for its own jobs, in the heartbeat's thread."""
+"""Does the upkeep that heartbeats ask for: rescues, duties, hung jobs. Runs in the heartbeat's
+thread.
+"""
 
 from __future__ import annotations
 
@@ -33,55 +35,55 @@ from hybrid_runner.worker.run.executor import Executor
 
 
 class UpkeepLoop:
-    """On connections of its own: what takes long must not keep the heartbeat from beating."""
+    """Has connections of its own, so that long work does not hold up the heartbeat."""
 
     def __init__(
         self,
         dsn: str,
         registry: Registry,
         executor: Executor,
-        overtime: timedelta,
+        timeout_grace: timedelta,
         tracing: Tracing,
         on_rescued: Callable[[Sequence[Settlement]], None],
         worker_loop: WorkerLoop,
     ) -> None:
         self._executor = executor
-        self._overtime = overtime
+        self._timeout_grace = timeout_grace
         self._worker_loop = worker_loop
-        self._link = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
+        self._connection = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
         self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
         self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
         self.duties = Duties(self._rescuer)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
         self.rescue_first = False
-        """Written at the registration: an earlier worker of this name left jobs behind."""
+        """Written at the registration: an earlier worker with this id left jobs behind."""
 
     @property
     def rescued(self) -> int:
-        """Jobs of lost workers that this one brought back."""
+        """How many jobs of dead workers this one rescued."""
         return self._rescuer.rescued
 
     @property
     def duty_names(self) -> list[str]:
-        """What this worker can be given."""
+        """The duties that this worker knows."""
         return self._duty_runner.names
 
     @property
     def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        """What must run in the heartbeat's thread."""
+        """The loops that have to run in the heartbeat's thread."""
         return (self._act_on_news, *self._duty_runner.loops)
 
     def give(self, news: list[UpkeepNews], name: Name) -> None:
         """Do soon what a heartbeat under this name brought."""
         duties = [one.name for one in news if isinstance(one, DutyGiven)]
         self._duty_runner.give(duties, f"{name.worker_id} {name.first_claim}")
-        if self._news.empty():  # else those of the beat before are still being dealt with
+        if self._news.empty():  # else the news before are still being dealt with
             self._news.put_nowait((name.worker_id, news))
 
     async def close(self) -> None:
-        """Close the connections, and leave duties to others."""
-        await self._link.close()
+        """Close the connections, and give held duties to other workers."""
+        await self._connection.close()
         await self._duty_runner.close()
 
     async def _act_on_news(self) -> None:
@@ -96,20 +98,20 @@ class UpkeepLoop:
                 outage.over()
 
     async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
-        todo = _sorted(news)
+        todo = _todo(news)
         if todo.rescue or self.rescue_first:
-            await self._rescuer.rescue(self._link)
+            await self._rescuer.rescue(self._connection)
             self.rescue_first = False
         if todo.report_ends:
-            await self._end_reporter.report(self._link)
+            await self._end_reporter.report(self._connection)
         if todo.gone:
-            # By their handlers, which may go on.
-            completed = await worker_calls.completed_claims(self._link, todo.gone)
+            # Jobs that their handlers completed themselves: those may go on.
+            completed = await worker_calls.completed_claims(self._connection, todo.gone)
             self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
-        # Both: what waits here for a process is claimed, and its time has not begun.
-        overdue = self._executor.overdue(self._overtime.total_seconds())
+        # Both must say so: a job that waits here for a process has not begun to use its time.
+        overdue = self._executor.overdue(self._timeout_grace.total_seconds())
         if hung := [job_id for job_id in todo.hung if job_id in overdue]:
-            await self._rescuer.end_hung(self._link, worker_id, hung, self._overtime)
+            await self._rescuer.end_hung(self._connection, worker_id, hung, self._timeout_grace)
 
 
 @dataclass
@@ -120,7 +122,7 @@ class _Todo:
     gone: list[tuple[int, int]] = field(default_factory=list)
 
 
-def _sorted(news: Iterable[UpkeepNews]) -> _Todo:
+def _todo(news: Iterable[UpkeepNews]) -> _Todo:
     todo = _Todo()
     for one in news:
         match one:

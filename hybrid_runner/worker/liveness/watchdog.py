@@ -1,5 +1,5 @@
-"""Notices from outside that the worker's event loop does not turn, and names the line that holds
-it.
+"""Notices from another thread that the worker's event loop stands still, and logs the line that
+holds it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
 
-_LOOKS = 4
-"""So many looks in the time after which a stall is one."""
+_CHECKS = 4
+"""How often the loop is checked in the time after which it counts as stalled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What holds the loop."""
+    """What holds the event loop."""
 
     seconds: float
     place: str
@@ -33,10 +33,10 @@ class Stall:
 
 
 class Watchdog:
-    """Made in the worker's thread, whose event loop it watches; `run` belongs into another thread.
+    """Made in the worker's thread, whose event loop it watches; `run` belongs in another thread.
 
-    `found` is told of a stall and says which job it was, `lagged` how long each look took to come
-    back.
+    `found` is called with a stall and returns the log fields of the job that causes it. `lagged` is
+    called with the seconds that the loop took to answer each check.
     """
 
     def __init__(
@@ -54,13 +54,11 @@ class Watchdog:
         self._lag = 0.0
         self.stalls = 0
         self.stalled = False
-        """Whether the loop stands still now, and has for longer than the limit."""
+        """Whether the loop has stood still for longer than the limit."""
 
     @property
     def lag(self) -> float:
-        """Seconds that the loop last took for what it was asked to do at once, or has taken so
-        far.
-        """
+        """Seconds that the loop took to answer the last check, or has taken for it so far."""
         asked_at = self._asked_at
         return (
             self._lag
@@ -76,12 +74,10 @@ class Watchdog:
                 self._loop.call_soon_threadsafe(self._turn, began)
             except RuntimeError:
                 return
-            await asyncio.sleep(self._limit / _LOOKS)
+            await asyncio.sleep(self._limit / _CHECKS)
             now = time.monotonic()
-            if (
-                now - began > self._limit / 2 and not self.stalled
-            ):  # we did not run ourselves: the whole process was frozen
-                self._turned_at = now
+            if now - began > self._limit / 2 and not self.stalled:
+                self._turned_at = now  # this thread stood still too: the process was frozen
             silent = now - self._turned_at
             if silent <= self._limit:
                 self.stalled = False
@@ -101,7 +97,7 @@ class Watchdog:
             return
         stall = Stall(silent, _place(frame), "".join(traceback.format_stack(frame)))
         log.error(
-            "the event loop has not turned for %.1f s: it is held by %s\n%s",
+            "the event loop has stood still for %.1f s: it is held by %s\n%s",
             stall.seconds,
             stall.place,
             stall.stack,

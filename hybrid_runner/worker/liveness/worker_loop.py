@@ -1,4 +1,4 @@
-"""The way from the heartbeat's thread back into the worker's event loop."""
+"""How the heartbeat's thread calls into the worker's event loop."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Ts = TypeVarTuple("Ts")
 
 
 class WorkerLoop:
-    """Made in the worker's event loop; `call` is for other threads."""
+    """The event loop in which it is made; `call` is for other threads."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
 
     def call(self, function: Callable[[Unpack[Ts]], object], *arguments: *Ts) -> None:
-        """Have it called there soon. CancelledError when that loop was closed: nobody is left to
-        work for.
+        """Have it called in the worker's loop. If that loop is closed, the caller's task ends with
+        CancelledError.
         """
         try:
             self._loop.call_soon_threadsafe(function, *arguments)

@@ -1,4 +1,4 @@
-"""Looks for due jobs of one queue, as the doorbell's transitions say; one thing at a time."""
+"""Looks for due jobs of one queue, as the doorbell's transitions say: one action at a time."""
 
 from __future__ import annotations
 
@@ -55,39 +55,41 @@ from hybrid_runner.worker.queue.wake import Wake
 log = logging.getLogger("hybrid_runner.worker")
 
 LOOK = "look"
-"""The way of what was found without a reason from outside, by looking."""
+"""The way of jobs that a look found which nothing outside had caused."""
 
 
 class ClaimPort(Protocol):
-    """The database, as a claimer knows it: its own queue of it."""
+    """What a claimer asks of the database: statements about its own queue."""
 
     async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim]:
-        """Claim up to so many due jobs; `sweep`: from the start of the lanes."""
+        """Claim up to so many due jobs; with `sweep` from the start of the lanes."""
 
     async def next_due(self) -> timedelta | None:
-        """How long until the next job of the queue is due; None when none waits for its time."""
+        """How long until the next job of the queue is due; None if no job waits for its time."""
 
     async def reconcile(self) -> None:
-        """Put back what Postgres shows as running here and is not; not beside a claim."""
+        """Release jobs that Postgres shows as running here and that do not. Never beside a
+        claim.
+        """
 
 
 class BellSession(Protocol):
-    """The listener's session. The doorbell is moved there, so that a sleeper's lock ends with
-    it.
+    """The listener's connection. Doorbells are moved there, so that the lock that says "asleep"
+    ends when rings no longer arrive.
     """
 
     hearing: bool
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one statement; raises when the session is gone."""
+        """Run one statement; raises if the connection is gone."""
 
     async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None:
-        """Send a message, if the session is there."""
+        """Send a message; lost if the connection is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What gives a claimer reasons to look. Rings come from the listener."""
+    """What gives a claimer reasons to look, besides the listener's rings."""
 
     wake: Wake
     slots: Slots
@@ -97,7 +99,7 @@ class Reasons:
 
 @dataclass(slots=True)
 class Looks:
-    """What one queue's looks came to; read by status snapshots."""
+    """Counts what one queue's looks found; read by status snapshots."""
 
     looks: int = 0
     empty: int = 0
@@ -109,7 +111,7 @@ class Looks:
 
 
 class Claimer:
-    """The only one that claims from its queue in this worker."""
+    """Makes all claims of this worker from one queue."""
 
     def __init__(
         self,
@@ -140,32 +142,34 @@ class Claimer:
         self._busy_since: float | None = None
         self._reason = Reason.SWEEP
         self._full_since: float | None = None
-        self._fresh_until = 0.0  # if full: how long others are not asked for help
+        self._fresh_until = 0.0  # if full: until when others are not asked for help
         self._helped_at = -math.inf
-        self._renew_at = 0.0  # when the mute has to be made again
+        self._renew_at = 0.0  # when the mute has to be renewed
         self._outage = Outage(f"claiming from {queue}")
         self._bell_outage = Outage(f"the doorbell of {queue}")
-        # The first failure is a lost listener, most likely: no time to lose.
+        # A first failure is most likely a lost listener: tried again without a pause.
         self._bell_failed = False
 
     @property
     def busy(self) -> float:
-        """Seconds for which it has waited for an answer from Postgres."""
+        """For how many seconds it has waited for an answer from Postgres."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
     @property
     def is_muting(self) -> bool:
-        """Whether the bell may be muted for it: inserts do not ring then."""
+        """Whether it may have muted the doorbell, so that inserts do not ring."""
         return self.mode in (Mode.AWAKE, Mode.FULL)
 
     def stop(self) -> None:
-        """Look no more. Wait for `run` to end: what a look on its way claims must not be lost."""
+        """Make no more looks. Then wait for `run` to end: a look on its way may still bring
+        jobs.
+        """
         self._stopped = True
         self._reasons.wake.up(Reason.SLOT)
 
     async def run(self) -> None:
-        """Look until stopped; started again, it goes on where it was."""
+        """Look until stopped. If it was started before, it goes on in the same mode."""
         doorbell = Doorbell()
         while not self._stopped:
             state, action = self._step
@@ -183,19 +187,19 @@ class Claimer:
     # --- what the transitions ask for
 
     async def _perform(self, action: Action) -> Answer | None:
-        """Do it; None: it failed, a pause was made, do it again."""
+        """Do what a transition asks for. None: it failed, after a pause it is to be done again."""
         match action:
             case Wait(pause):
                 return await self._rest(pause)
             case Look(sweep, timer):
                 return await self._look(sweep=sweep, timer=timer)
             case _:
-                return await self._ring(action)
+                return await self._move_bell(action)
 
-    async def _ring(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
-        """Done on the listener's session; when that fails, nobody will ring us."""
+    async def _move_bell(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
+        """Runs on the listener's connection: if that fails, no rings will arrive either."""
         try:
-            answer = await self._at_the_bell(action)
+            answer = await self._run_on_bell(action)
         except Exception as error:
             self._busy_since = None
             if self._bell.hearing and self._bell_failed:
@@ -207,7 +211,7 @@ class Claimer:
         self._bell_outage.over()
         return answer
 
-    async def _at_the_bell(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
+    async def _run_on_bell(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
         match action:
             case Mute(mute_mode, drop_sleep_lock):
                 return Muted(await self._mute(mute_mode, drop_sleep_lock=drop_sleep_lock))
@@ -239,7 +243,7 @@ class Claimer:
         )
         self._renew_at = began + self._settings.tuning.mute_renewal.total_seconds()
         if self._members.kinds_differ and mute_mode is not MuteMode.FULL:
-            # It has turned out meanwhile that others sleep who know other kinds.
+            # Meanwhile a heartbeat showed that workers which know other kinds are asleep.
             await unmute(self._bell, self.queue)
         return undone
 
@@ -275,7 +279,7 @@ class Claimer:
         try:
             await self.claims.reconcile()
             if timer:
-                # Before the look: else a job that becomes due between the two is found by neither.
+                # Before the look: a job that becomes due between the two would be found by neither.
                 self._reasons.timer.set(await self.claims.next_due())
             return await self._claim_free(sweep=sweep)
         except Exception as error:
@@ -312,9 +316,9 @@ class Claimer:
     ) -> None:
         seen = self.seen
         way = self._reason.way if self._reason > Reason.SLOT else LOOK
-        search = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
-        for tell in self._on_look:
-            tell(search)
+        look = LookMade(self.queue, way, free, claims, sweep, began, ended, self.asleep_since)
+        for on_look in self._on_look:
+            on_look(look)
         seen.last_minute.answered(len(claims), ended - began, ended)
         seen.consecutive_errors = 0
         seen.looks += 1
@@ -360,14 +364,14 @@ class Claimer:
             swept=swept,
             brisk=self.budget.is_brisk(now, awake=self.is_muting),
             renew=now >= self._renew_at and not self._members.kinds_differ,
-            # Those who can help are told once in that time: each time costs them a fall asleep.
+            # Others are asked for help once in that time: each call makes them fall asleep anew.
             saturated=self._full_since is not None
             and now - max(self._full_since, self._helped_at) >= help_after,
         )
 
 
 async def unmute(bell: BellSession, queue: str) -> None:
-    """Undo a mute of ours: who sleeps may be the one whom it kept from being rung for."""
+    """Undo a mute of this worker: it may have kept a worker that sleeps from being rung for."""
     with contextlib.suppress(RunnerError):
         await worker_calls.open_bell(bell, queue, take_sleep_lock=False)
     await bell.send(channel_of(queue), HelpWanted())

@@ -1,4 +1,4 @@
-"""Claims jobs of one queue in this worker's name, and puts back those whose claim got no answer."""
+"""Claims jobs of one queue for this worker, and releases those whose claim got no answer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hybrid_runner.worker.identity import Identity
 log = logging.getLogger("hybrid_runner.worker")
 
 LANES = 10
-_HELD = 5.0
-"""Seconds until the next try to put back a job whose row somebody held."""
+_LOCKED_PAUSE = 5.0
+"""Seconds until the next try to release a job whose row was locked."""
 
 
 class Claims:
-    """The database, as a queue's claimer knows it. One statement at a time."""
+    """The `ClaimPort` of a real database: one statement at a time."""
 
     def __init__(
         self,
         queue: str,
-        link: LazyConnection,
+        connection: LazyConnection,
         kinds: Kinds,
         identity: Identity,
         margin: timedelta,
@@ -38,68 +38,69 @@ class Claims:
         settle: Callable[[Settlement], None],
     ) -> None:
         self._queue = queue
-        self._link = link
+        self._connection = connection
         self._kinds = kinds
         self._identity = identity
         self._frontier = Frontier(margin)
         self._ask_for_heartbeat = ask_for_heartbeat
         self._in_hand = in_hand
         self._settle = settle
-        self._session = 1
-        self._is_unanswered = False
+        self._generation = 1
+        self._claim_unanswered = False
         self._try_again_at = math.inf
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:
         """Claim up to so many due jobs.
 
-        A sweep reads the lanes from their start, another look from where earlier ones left nothing.
+        A sweep reads the lanes from their start, any other look from the frontier.
         """
         worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
         lanes = self._frontier.lanes(sweep=sweep)
-        self._is_unanswered = True
-        taken = await worker_calls.claim_jobs(
-            self._link, self._queue, self._kinds, slots, worker_id, number, lanes
+        self._claim_unanswered = True
+        result = await worker_calls.claim_jobs(
+            self._connection, self._queue, self._kinds, slots, worker_id, number, lanes
         )
-        self._is_unanswered = False
+        self._claim_unanswered = False
         if not self._identity.still(worker_id):
-            for claim in taken.claims:  # in a dead worker's name: back, unless somebody was faster
+            for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
-            taken = ClaimResult([], taken.looked_at)
-        self._frontier.moved_by(taken, slots)
-        return taken.claims
+            result = ClaimResult([], result.looked_at)
+        self._frontier.moved_by(result, slots)
+        return result.claims
 
     async def next_due(self) -> timedelta | None:
-        """How long until the next job of the queue is due; None when none waits for its time."""
-        return await worker_calls.next_due(self._link, self._queue)
+        """How long until the next job of the queue is due; None if no job waits for its time."""
+        return await worker_calls.next_due(self._connection, self._queue)
 
     async def reconcile(self) -> None:
-        """Put back what Postgres shows as running here and is not. Not while a claim is on its way.
+        """Release jobs that Postgres shows as running here and that do not.
 
-        Asked after a claim whose answer was lost, and on every new connection: the server may be
-        another one since, which does not know an outcome that the old one took.
+        Needed after a claim whose answer was lost, and on every new connection: after a failover
+        the server may not know an outcome that the old one took. Never call it beside a claim.
         """
-        is_new = self._link.session != self._session
-        if not (is_new or self._is_unanswered or time.monotonic() >= self._try_again_at):
+        is_new = self._connection.session != self._generation
+        if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
-            self._link, self._queue, self._identity.id, self._in_hand()
+            self._connection, self._queue, self._identity.id, self._in_hand()
         )
         for job_id in (job_id for job_id, done in released.items() if done):
             log.warning(
-                "it does not run here, whatever Postgres was told: queued again",
+                "released: marked running on this worker, but no handler has it",
                 extra=log_event("job.released", job=job_id),
             )
-        self._is_unanswered = False
-        self._session = self._link.session
-        self._try_again_at = math.inf if all(released.values()) else time.monotonic() + _HELD
+        self._claim_unanswered = False
+        self._generation = self._connection.session
+        self._try_again_at = (
+            math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE
+        )
 
 
 class Frontier:
-    """How far this worker has looked in each lane, so that it need not walk again over what is
-    gone.
+    """How far this worker has looked in each lane, so that looks need not pass over what is gone.
 
-    Only what claimed jobs and empty lanes prove moves it, and never past `margin` before the look:
-    that covers transactions which commit late with an earlier run_at. A sweep finds what is older.
+    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time: that
+    leaves room for transactions which commit late with an earlier run_at. Sweeps find older ones.
     """
 
     def __init__(self, margin: timedelta) -> None:
@@ -110,18 +111,18 @@ class Frontier:
         """Where the next look starts."""
         return WHOLE_LANES if sweep else (self._run_ats, self._ids)
 
-    def moved_by(self, taken: ClaimResult, asked: int) -> None:
-        """A look came to this. It is moved back too, if a sweep found older jobs.
+    def moved_by(self, result: ClaimResult, asked: int) -> None:
+        """Move it by what a look found; back, if a sweep found older jobs.
 
         Lanes before the last one that gave a job are empty; all are if fewer came than asked for.
         """
-        if taken.looked_at is None:
+        if result.looked_at is None:
             return
-        limit = taken.looked_at - self._margin
-        if len(taken.claims) < asked:
+        limit = result.looked_at - self._margin
+        if len(result.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES
             return
-        last = taken.claims[-1]
+        last = result.claims[-1]
         for lane in range(last.priority):
             self._run_ats[lane], self._ids[lane] = limit, 0
         self._run_ats[last.priority], self._ids[last.priority] = min(

@@ -9,63 +9,67 @@ from hybrid_runner.worker.identity import Identity
 
 
 class Members:
-    """The live workers of the queue as the last heartbeat knew them, and since then heard of."""
+    """The live workers of the queue: as the last heartbeat knew them, and as messages say since."""
 
     def __init__(self, identity: Identity, kinds: str) -> None:
         self._identity = identity
         self._kinds = kinds
-        self._newcomer_at = 0.0
+        self._last_came_at = 0.0
         self.kinds_of: dict[str, str] = {}
-        """By worker id: a text that is the same for workers that know the same kinds."""
+        """By worker id; the texts of workers that know the same kinds are equal."""
         self.kinds_differ = True
-        """Some know other kinds than this worker, or may. Then nobody may speak for the others, by
-        a
-        mute or by looking for them, and every ring is for all."""
+        """True while workers of this queue know different kinds, or may. Then no worker mutes the
+        doorbell, and every ring is for all.
+        """
         self.share_rings = False
-        """They are so many, and know the same kinds, that a ring is for some of them only."""
+        """True while there are so many workers, all with the same kinds, that a ring is for some
+        only.
+        """
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else works on the queue."""
+        """Whether this is the only worker of the queue."""
         return self.kinds_of.keys() <= {self._identity.id}
 
     @property
     def is_fleet(self) -> bool:
-        """Whether they are so many that not all have to look at each ring."""
+        """Whether there are so many workers that not all have to look at each ring."""
         return len(self.kinds_of) > EVERYBODY
 
     def knows(self, worker_id: str) -> bool:
-        """Whether it is one of them."""
+        """Whether this worker is in the list."""
         return worker_id in self.kinds_of
 
-    def add_newcomer(self, worker_id: str) -> None:
-        """Somebody whose kinds the next heartbeat brings; our own messages come back to us."""
+    def add(self, worker_id: str) -> None:
+        """A worker that has just come: the next heartbeat brings its kinds. Ignores this worker
+        itself, whose messages come back to it.
+        """
         if worker_id != self._identity.id:
-            self._newcomer_at = time.monotonic()
+            self._last_came_at = time.monotonic()
             self._set(kinds_differ=True)
 
     def remove(self, worker_id: str) -> None:
-        """It says that it ends."""
+        """A worker has left the queue."""
         if worker_id != self._identity.id:
             self.kinds_of.pop(worker_id, None)
             self._set(kinds_differ=self.kinds_differ)
 
     def update(self, kinds_of: dict[str, str], asked_at: float) -> None:
-        """What a heartbeat that was sent at that time knew."""
+        """Take the list of a heartbeat that was sent at `asked_at`."""
         self.kinds_of = kinds_of
-        is_old = asked_at <= self._newcomer_at
+        is_old = asked_at <= self._last_came_at
         self._set(kinds_differ=is_old or any(kinds != self._kinds for kinds in kinds_of.values()))
 
     def place(self, ringer: int) -> int:
-        """Where this worker stands in the order for a ring of that server process."""
+        """This worker's position in the order for a ring of that server process."""
         return place(ringer, self._identity.id, self.kinds_of)
 
     def part(self, ringer: int) -> Part:
-        """What this worker does for a ring, if they share them."""
+        """What this worker does for a ring of that server process, while rings are shared."""
         return part(self.place(ringer), len(self.kinds_of))
 
     def next_place(self, ringer: int) -> int | None:
-        """To whom a ring that was for this worker can be passed on; None: nobody is left."""
+        """The position to which this worker can pass a ring on; None if it is the last."""
         position = self.place(ringer) + AT_ONCE
         return position if position < len(self.kinds_of) else None
 

@@ -1,5 +1,5 @@
-"""Counts the rings of one queue that never arrived: what a fallback poll found is looked at again a
-moment later.
+"""Counts the rings of one queue that never arrived, by examining the jobs that fallback polls
+find.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hybrid_runner.worker.queue.members import Members
 
 _SWEEP = Reason.SWEEP.way
 _MOST = 1000
-"""So many of one poll are looked at; more would tell nothing new."""
+"""So many jobs of one poll are examined."""
 
 
 class MissedRings:
-    """`courtesies` answers questions about jobs; `count` is told of each find, for the metrics."""
+    """`courtesies` is the connection for questions about jobs; `count` adds to the metrics."""
 
     def __init__(
         self,
@@ -44,28 +44,29 @@ class MissedRings:
         self._rung_at: float | None = None
         self._inserts_heard = 0
         self.count = 0
+        """Jobs that a fallback poll found although a ring was due."""
         self._last_at: float | None = None
 
     @property
     def ago(self) -> float | None:
-        """Seconds since the last one; None: there was none."""
+        """Seconds since the last missed ring; None if there was none."""
         return None if self._last_at is None else time.monotonic() - self._last_at
 
     def heard(self, *, insert: bool) -> None:
-        """Something about jobs came over the queue's channel."""
+        """A message about jobs arrived on the queue's channel."""
         self._rung_at = time.monotonic()
         self._inserts_heard += insert
 
-    def searched(self, search: LookMade) -> None:
-        """A look ended: if a fallback poll caused it, what it found may have been missed."""
-        if search.asleep_since is None or not search.claims or search.way != _SWEEP:
+    def on_look(self, look: LookMade) -> None:
+        """Examine what a look found, if a fallback poll caused it."""
+        if look.asleep_since is None or not look.claims or look.way != _SWEEP:
             return
         now = time.monotonic()
         rung = None if self._rung_at is None else now - self._rung_at
-        sleeper = Sleeper(now - search.asleep_since, rung, self._members.kinds_differ)
+        sleeper = Sleeper(now - look.asleep_since, rung, self._members.kinds_differ)
         suspects = [
             claim.id
-            for claim in search.claims[:_MOST]
+            for claim in look.claims[:_MOST]
             if is_suspect(claim.pickup.total_seconds(), sleeper)
         ]
         if suspects:
@@ -78,7 +79,7 @@ class MissedRings:
                 self._courtesies, self._queue, suspects
             )
         except RunnerError:
-            return  # Postgres has other troubles now
+            return  # not worth a second try
         await asyncio.sleep(SETTLED)
         rung = self._inserts_heard > inserts_heard
         count = missed(

@@ -1,5 +1,5 @@
-"""The fallback poll of one queue: slow while rings arrive, faster while they cannot, slower with
-each empty poll (A2, A3).
+"""The fallback poll of one queue: seldom while rings arrive, often while they cannot, and less
+often with each empty poll (A2, A3).
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from hybrid_runner.worker.queue.wake import Wake
 
 
 class Poller:
-    """Raises a sweep each time its pause has passed; the pause starts anew when something changes
-    it.
-    """
+    """Causes a sweep whenever its pause has passed. A change of the pause starts it anew."""
 
     def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
         self._wake = wake
@@ -32,23 +30,23 @@ class Poller:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next poll, from the last change."""
+        """Seconds between two polls."""
         return self._pace.poll(self.empty_polls).total_seconds()
 
     @property
     def overdue(self) -> float:
-        """Seconds by which the next poll is late."""
+        """How many seconds the next poll is late."""
         return max(0.0, time.monotonic() - self._due_at)
 
     def hears(self, *, hearing: bool) -> None:
-        """The event path came or went."""
+        """Rings arrive from now on, or no longer do."""
         self._pace = self._hearing if hearing else self._deaf
         self.empty_polls = 0
         self._changed.set()
 
     def looked(self, reason: Reason, found: int | None) -> None:
-        """A look ended: finding work brings the pause back to its base, an empty poll lengthens it;
-        None: all slots are taken.
+        """Take the result of a look: finding work shortens the pause to its base, an empty poll
+        lengthens it. None: there was no look, all slots are taken.
         """
         self._answered.set()
         if found is None:
@@ -76,8 +74,8 @@ class Poller:
         self._answered.clear()
         self._due_at = time.monotonic() + self.pause
         self._wake.up(Reason.SWEEP)
-        # What the poll finds decides the next pause. While Postgres is away no answer comes: go on
-        # by the clock.
+        # What the poll finds decides the next pause. While Postgres is away no answer comes: poll
+        # again after the pause.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.pause):
                 await self._answered.wait()

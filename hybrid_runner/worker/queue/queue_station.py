@@ -1,6 +1,4 @@
-"""One queue in one worker: hears what is said on its channel, and gives its claimer reasons to
-look.
-"""
+"""One queue in one worker: receives the messages of its channel, and wakes its claimer."""
 
 from __future__ import annotations
 
@@ -30,6 +28,7 @@ from hybrid_runner.worker.queue.missed_rings import MissedRings
 from hybrid_runner.worker.report.status import QueueStatus
 
 _LOOK_LATER = 0.025
+"""Seconds before a worker looks for a ring that others are to look for at once."""
 
 
 class QueueStation:
@@ -61,8 +60,8 @@ class QueueStation:
         self._heard = 0
 
     def heard(self, message: QueueMessage, sender: int) -> None:
-        """A message on the queue's channel. Whoever sent it, the worst it can do is cause a
-        look.
+        """Receive a message. Anybody can send one: the worst it can do is cause a look or a
+        heartbeat, or stop a job.
         """
         self._heard += 1
         match message:
@@ -80,14 +79,14 @@ class QueueStation:
             case CancelAsked(job_id):
                 self._cancel(job_id)
             case WorkerCame(worker_id):
-                self._on_newcomer(worker_id)
+                self._on_worker_came(worker_id)
             case WorkerLeft(worker_id):
                 self.members.remove(worker_id)
             case _:
                 assert_never(message)
 
     def on_news(self, news: QueueNews) -> None:
-        """The heartbeat brought this."""
+        """Act on news of a heartbeat about this queue."""
         match news:
             case MuteExpired():
                 self.wake.up(Reason.EXPIRED)
@@ -100,21 +99,21 @@ class QueueStation:
                 assert_never(news)
 
     def update_members(self, kinds_of: dict[str, str], asked_at: float) -> None:
-        """What a heartbeat that was sent at that time knew of the queue's workers."""
+        """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
         differed = self.members.kinds_differ
         self.members.update(kinds_of, asked_at)
         self._open_if_they_differ_now(differed=differed)
 
-    def _on_newcomer(self, worker_id: str) -> None:
+    def _on_worker_came(self, worker_id: str) -> None:
         if not self.members.knows(worker_id):
             differed = self.members.kinds_differ
-            self.members.add_newcomer(worker_id)
+            self.members.add(worker_id)
             self._open_if_they_differ_now(differed=differed)
-            self._ask_for_heartbeat()  # only now: one that was sent before is no answer
+            self._ask_for_heartbeat()  # only now: an earlier one does not have its kinds
 
     def _open_if_they_differ_now(self, *, differed: bool) -> None:
         if self.members.kinds_differ and not differed and self.claimer.is_muting:
-            # What our mute kept quiet may be for somebody else.
+            # Jobs whose rings this worker's mute suppressed may be for others.
             self._soon(unmute(self._bell, self.queue))
 
     def _on_ring(self, reason: Reason, ringer: int) -> None:
@@ -128,9 +127,8 @@ class QueueStation:
                 pass
 
     def _look_or_pass_on(self, reason: Reason, ringer: int) -> None:
-        """Look; a full worker cannot, and passes it on to the next in order.
-
-        If there is nobody whom the ring does not reach anyway, it is left to them.
+        """Look; a full worker passes the ring on to the next in order instead, if one is left that
+        does not act on it anyway.
         """
         if self.claimer.mode is not Mode.FULL or not self.members.share_rings:
             self.wake.up(reason)
@@ -139,7 +137,6 @@ class QueueStation:
             self._soon(self._bell.send(channel_of(self.queue), passed_on))
 
     def status(self) -> QueueStatus:
-        """A snapshot."""
         seen, missed = self.claimer.seen, self.missed
         return QueueStatus(
             queue=self.queue,

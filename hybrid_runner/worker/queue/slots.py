@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 
 class Slots:
-    """A bounded number of places for running jobs."""
+    """`total` slots, of which some are taken. `room` says how many outcomes can still be
+    settled.
+    """
 
     def __init__(
         self,
@@ -19,23 +21,21 @@ class Slots:
         self._room = room
         self.taken = 0
         self.awaited = False
-        """Written by the claimer: its last look left no slot free, so it waits for one."""
+        """Written by the claimer: true while it waits for a free slot."""
         self._on_free = on_free
 
     def free(self) -> int:
-        """How many more may start; none if their outcomes would have no room."""
+        """How many more jobs may start; none if their outcomes would have no room."""
         return int(min(self.total - self.taken, self._room()))
 
     def take(self, count: int) -> None:
-        """Jobs start."""
         self.taken += count
 
     def release(self) -> None:
-        """A job has ended."""
         self.taken -= 1
         self.offer()
 
     def offer(self) -> None:
-        """A slot came free, or room for an outcome: whoever waits for that may look."""
+        """Call `on_free` if the claimer waits: a slot or room for an outcome came free."""
         if self.awaited:
             self._on_free()

@@ -1,5 +1,5 @@
-"""One flag per queue, with the strongest reason to look; lowered before the look, so that a ring
-during it is kept.
+"""One flag for each queue, with the strongest reason to look. The flag is lowered before the look,
+so that a ring during the look is kept.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from hybrid_runner.policy.doorbell import Reason
 
 
 class Wake:
-    """Raised by anyone, waited for and lowered by the claimer alone."""
+    """Raised by anything that is a reason to look; lowered by the claimer alone."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._reason: Reason | None = None
         self._later = False
         self.resting = asyncio.Event()
-        """Set while the claimer waits for nothing but a reason, and nobody gave it one."""
+        """Set while the claimer waits for a reason, without a time limit, and there is none."""
 
     def up(self, reason: Reason) -> None:
-        """Give a reason to look."""
+        """Raise the flag."""
         if self._reason is None or reason > self._reason:
             self._reason = reason
         if reason in (Reason.TIMER, Reason.LATER):
@@ -29,7 +29,7 @@ class Wake:
         self.resting.clear()
 
     async def wait(self, longest: float | None = None) -> Reason:
-        """Wait for a reason, at most so many seconds, and lower the flag."""
+        """Wait until the flag is raised, at most so many seconds, and lower it."""
         if not self._event.is_set() and longest != 0:
             await self._rest(longest)
         self._event.clear()
@@ -37,9 +37,7 @@ class Wake:
         return Reason.PAUSE if reason is None else reason
 
     def later(self) -> bool:
-        """Whether, since this was last asked, a reason was given for which the timer has to be
-        set.
-        """
+        """Whether a reason that requires setting the timer was given since the last call."""
         later, self._later = self._later, False
         return later
 

@@ -1,8 +1,7 @@
-"""Tells those who read how jobs move which ones have, while anybody reads; else it costs a look at
-the clock.
+"""Publishes the ids of jobs that changed while an event stream is being read; otherwise does
+nothing.
 
-What it says is a hint: readers ask the database where the job stands. So it may be lost, and comes
-after the fact.
+The messages are hints that may be lost: readers ask the database for the state of a job.
 """
 
 from __future__ import annotations
@@ -15,69 +14,66 @@ from typing import Any
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.events import BatchSettled, LookMade
+from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.connections import Fetches
 
 PAUSE = 0.04
-"""Seconds between two rounds of messages: what changes meanwhile goes together."""
+"""Seconds between two rounds of messages: changes in between are sent together."""
 MOST_IDS = 380
-"""In one message, which may have 8000 bytes: an id has 19 digits at most. One message a round for
-each queue and kind.
+"""Ids in one message, which may have 8000 bytes: an id has 19 digits at most. A round has one
+message for each queue and kind.
 """
 
 Send = Callable[[Channel[JobsChanged], JobsChanged], Awaitable[None]]
 
 
-class ChangeFeed:
-    """Lives in the worker's loop. `send` sends a message; `soon` runs what need not be waited
-    for.
+class ChangeFeed(Observer):
+    """Belongs to the worker's loop. `send` sends a message, `soon` runs a coroutine in the
+    background.
     """
 
     def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         self._send = send
         self._soon = soon
         self._loop = asyncio.get_running_loop()
-        self._lit_until = 0.0
+        self._readers_until = 0.0
         self._changed: dict[tuple[str, str], set[int]] = {}
         self._left_out: dict[tuple[str, str], int] = {}
-        self._speaking = False
+        self._sending = False
 
     @property
-    def lit(self) -> bool:
-        """Whether somebody reads."""
-        return time.monotonic() < self._lit_until
+    def has_readers(self) -> bool:
+        """Whether an event stream is being read, as far as this worker has heard."""
+        return time.monotonic() < self._readers_until
 
-    def heard(self, message: JobsRead, _pid: int) -> None:
-        """Somebody reads."""
-        self._lit_until = time.monotonic() + message.milliseconds / 1000
+    def announced(self, message: JobsRead, _sender: int) -> None:
+        """Event streams are read for so many milliseconds more."""
+        self._readers_until = time.monotonic() + message.milliseconds / 1000
 
-    async def look(self, on: Fetches) -> None:
-        """Whoever comes new has not heard who reads."""
+    async def ask_for_readers(self, on: Fetches) -> None:
+        """Ask the database whether event streams are read: a new worker missed the announcement."""
         with contextlib.suppress(RunnerError):
             left = await stream_calls.readers_left(on)
-            self._lit_until = max(self._lit_until, time.monotonic() + left.total_seconds())
+            self._readers_until = max(self._readers_until, time.monotonic() + left.total_seconds())
 
-    def searched(self, search: LookMade) -> None:
-        """Its jobs run now."""
-        if search.claims:
-            self.note(search.claims)
+    def on_look(self, look: LookMade) -> None:
+        if look.claims:
+            self.note(look.claims)
 
-    def wrote(self, writing: BatchSettled) -> None:
-        """Jobs have ended, or are queued again."""
-        if self.lit:
-            self.note([settlement.claim for settlement in (*writing.settled, *writing.stale)])
+    def on_settled(self, batch: BatchSettled) -> None:
+        if self.has_readers:
+            self.note([settlement.claim for settlement in (*batch.settled, *batch.stale)])
 
-    def rescued(self, settled: Sequence[Settlement]) -> None:
-        """The same for those of lost workers; from the heartbeat's thread."""
+    def on_rescued(self, settled: Sequence[Settlement]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so is all else
             self._loop.call_soon_threadsafe(self.note, [settlement.claim for settlement in settled])
 
     def note(self, claims: Sequence[Claim]) -> None:
-        """These jobs have changed."""
-        if not claims or not self.lit:
+        """Publish soon that these jobs have changed."""
+        if not claims or not self.has_readers:
             return
         for claim in claims:
             name = (claim.queue, claim.kind)
@@ -86,11 +82,11 @@ class ChangeFeed:
                 ids.add(claim.id)
             elif claim.id not in ids:
                 self._left_out[name] = self._left_out.get(name, 0) + 1
-        if not self._speaking:
-            self._speaking = True
-            self._soon(self._speak())
+        if not self._sending:
+            self._sending = True
+            self._soon(self._send_rounds())
 
-    async def _speak(self) -> None:
+    async def _send_rounds(self) -> None:
         try:
             while self._changed:
                 changed, self._changed = self._changed, {}
@@ -100,4 +96,4 @@ class ChangeFeed:
                     await self._send(CHANGES, JobsChanged(queue, kind, more, tuple(ids)))
                 await asyncio.sleep(PAUSE)
         finally:
-            self._speaking = False
+            self._sending = False

@@ -1,8 +1,7 @@
-"""Says in the log what became of jobs: a summary of what is ordinary, a line for what is not, and
-at debug level one for each.
+"""Logs what became of jobs: completed ones in a summary, any other with a line of its own, and at
+debug level one line for each job.
 
-However many jobs fail, a log that people read stays one: beyond some lines the summary says how
-many there were.
+The number of lines is limited: if very many jobs fail, the summary says how many.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import decode
-from hybrid_runner.model.events import BatchSettled
+from hybrid_runner.model.events import BatchSettled, Observer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
@@ -29,23 +28,23 @@ log = logging.getLogger("hybrid_runner.worker")
 EVERY = 10.0
 """Seconds between two summaries of a queue in which jobs ended."""
 MOST_LINES = 20
-"""In this time, of a queue, so many jobs get a line of their own."""
+"""So many jobs of a queue get a line of their own between two summaries."""
+FIRST_JOBS = 20
+"""So many completed jobs get a line of their own after the start, if a person is watching."""
 MOST_KINDS = 20
-"""The line about a worker's start names so many kinds."""
+"""So many kinds are named in the line about a worker's start."""
 _ORDINARY = State.COMPLETED.value
 _QUEUE = attrgetter("claim.queue")
 _RUNS = 1000
-"""The summary's percentiles are those of the last so many runs."""
-_IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "given back"}
-"""What summaries call jobs that were put back; the others by their final state."""
+"""A summary's percentiles are those of the last so many runs."""
+_IN_WORDS = {"retry": "to be tried again", "snooze": "snoozed", "release": "released"}
+"""How summaries name jobs that were put back; others are named by their final state."""
 
 
 def tell_start(
     worker_id: str, queues: Mapping[str, int], registry: Registry, thread_slots: int
 ) -> None:
-    """What a worker works on: its queues, its kinds, and how many of the sync handlers run at a
-    time.
-    """
+    """Log the worker's queues and kinds, and how many sync handlers run at a time."""
     described = ", ".join(f"{queue} ({slots} slots)" for queue, slots in queues.items())
     kinds = [kind.name for kind in registry]
     log.info(
@@ -71,70 +70,79 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_KINDS]) + more
 
 
-class _Page:
-    """One queue since the last summary."""
+class _Record:
+    """What happened in one queue since the last summary."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.runs: deque[float] = deque(maxlen=_RUNS)
         self.lines = self.held_back = 0
         self.level = logging.INFO
-        """The highest among the lines that were held back."""
+        """The highest level among the lines that were held back."""
 
 
-class JobLog:
-    """An observer; `run` belongs among the worker's loops, `summarise` to its end."""
+class JobLog(Observer):
+    """`run` makes summaries from time to time; `summarise` makes the last one.
 
-    def __init__(self) -> None:
-        self._pages: dict[str, _Page] = {}
+    With `show_first`, the first completed jobs have lines of their own too: whoever starts a worker
+    in a terminal and enqueues a job sees that it ran.
+    """
+
+    def __init__(self, *, show_first: bool = False) -> None:
+        self._first_lines = FIRST_JOBS if show_first else 0
+        self._records: dict[str, _Record] = {}
         self.since = time.monotonic()
         """When the last summary was made."""
 
-    def wrote(self, writing: BatchSettled) -> None:
-        """Postgres has them."""
-        is_each_told = log.isEnabledFor(logging.DEBUG)
-        for queue, settled in groupby(writing.settled, _QUEUE):
-            page = self._pages.get(queue) or self._pages.setdefault(queue, _Page())
-            batch = list(settled)
-            words = list(map(word_of, batch))
-            page.counts.update(words)
-            page.runs += [s.claim.ended - s.claim.began for s in batch[-_RUNS:] if s.claim.began]
-            if is_each_told or words.count(_ORDINARY) < len(words):
-                for settlement, word in zip(batch, words, strict=True):
-                    if is_each_told or word != _ORDINARY:
-                        self._tell(page, settlement, bounded=not is_each_told)
+    def on_settled(self, batch: BatchSettled) -> None:
+        log_all = log.isEnabledFor(logging.DEBUG)
+        for queue, settled in groupby(batch.settled, _QUEUE):
+            record = self._records.get(queue) or self._records.setdefault(queue, _Record())
+            of_queue = list(settled)
+            words = list(map(word_of, of_queue))
+            record.counts.update(words)
+            record.runs += [
+                s.claim.ended - s.claim.began for s in of_queue[-_RUNS:] if s.claim.began
+            ]
+            if log_all or self._first_lines or words.count(_ORDINARY) < len(words):
+                for settlement, word in zip(of_queue, words, strict=True):
+                    if log_all or word != _ORDINARY:
+                        self._log_line(record, settlement, bounded=not log_all)
+                    elif self._first_lines:
+                        self._first_lines -= 1
+                        _log(settlement, _line(settlement)._replace(level=logging.INFO))
 
     async def run(self) -> None:
-        """Summarise from time to time."""
+        """Make summaries for ever."""
         while True:
             await asyncio.sleep(EVERY)
             self.summarise()
 
     def summarise(self) -> None:
-        """One line for each queue in which jobs ended."""
+        """Log one line for each queue in which jobs ended or were put back."""
         now = time.monotonic()
         seconds, self.since = now - self.since, now
-        pages, self._pages = self._pages, {}
-        for queue, page in pages.items():
+        records, self._records = self._records, {}
+        for queue, record in records.items():
             counts = ", ".join(
                 f"{count:,} {_IN_WORDS.get(word, word)}"
-                for word, count in page.counts.most_common()
+                for word, count in record.counts.most_common()
             )
-            ran, figures = _run_times(page.runs)
+            ran, fields = _run_times(record.runs)
             more = (
-                f"; {page.held_back:,} of them without a line of their own"
-                if page.held_back
+                f"; {record.held_back:,} of them without a line of their own"
+                if record.held_back
                 else ""
             )
             extra = log_event(
                 "jobs.summary",
                 queue=queue,
-                settled=dict(page.counts),
+                settled=dict(record.counts),
                 seconds=round(seconds, 1),
-                **figures,
+                **fields,
             )
             log.log(
-                page.level,
+                record.level,
                 "%s: %s in the last %.1f s%s%s",
                 queue,
                 counts,
@@ -144,48 +152,62 @@ class JobLog:
                 extra=extra,
             )
 
-    def _tell(self, page: _Page, settlement: Settlement, *, bounded: bool) -> None:
-        name, level, said = _line(settlement)
-        if bounded and page.lines >= MOST_LINES:
-            page.held_back += 1
-            page.level = max(page.level, level)
+    def _log_line(self, record: _Record, settlement: Settlement, *, bounded: bool) -> None:
+        line = _line(settlement)
+        if bounded and record.lines >= MOST_LINES:
+            record.held_back += 1
+            record.level = max(record.level, line.level)
             return
-        page.lines += 1
-        claim = settlement.claim
-        exception = settlement.exception if isinstance(settlement, Finished) else None
-        log.log(
-            level,
-            "%s %s%s",
-            claim.kind,
-            said,
-            _reason(settlement.error),
-            exc_info=exception,
-            extra=about(claim, name),
-        )
+        record.lines += 1
+        _log(settlement, line)
 
 
-def _line(settlement: Settlement) -> tuple[LogEvent, int, str]:
-    """The event, its level, and what it says of the job."""
+class _Line(NamedTuple):
+    event: LogEvent
+    level: int
+    text: str
+
+
+def _log(settlement: Settlement, line: _Line) -> None:
+    claim = settlement.claim
+    exception = settlement.exception if isinstance(settlement, Finished) else None
+    log.log(
+        line.level,
+        "%s %s%s",
+        claim.kind,
+        line.text,
+        _reason(settlement.error),
+        exc_info=exception,
+        extra=about(claim, line.event),
+    )
+
+
+def _line(settlement: Settlement) -> _Line:
+    """The event, its level, and its text after the kind's name."""
     claim = settlement.claim
     attempt = f"attempt {claim.attempt} of {claim.max_attempts}"
     match settlement:
         case Finished():
             match settlement.state:
                 case State.COMPLETED:
-                    return "job.completed", logging.DEBUG, f"completed, {attempt}"
+                    return _Line("job.completed", logging.DEBUG, f"completed, {attempt}")
                 case State.FAILED:
-                    return "job.failed", logging.ERROR, f"failed for good, {attempt}"
+                    return _Line("job.failed", logging.ERROR, f"failed for good, {attempt}")
                 case State.CANCELLED:
-                    return "job.cancelled", logging.WARNING, f"was cancelled, {attempt}"
+                    return _Line("job.cancelled", logging.WARNING, f"was cancelled, {attempt}")
         case Requeued():
             seconds = f"{settlement.delay.total_seconds():.1f} s"
             match settlement.why:
                 case "retry":
-                    return "job.retried", logging.WARNING, f"failed, {attempt}; again in {seconds}"
+                    return _Line(
+                        "job.retried", logging.WARNING, f"failed, {attempt}; again in {seconds}"
+                    )
                 case "snooze":
-                    return "job.snoozed", logging.INFO, f"is snoozed for {seconds}"
+                    return _Line("job.snoozed", logging.INFO, f"is snoozed for {seconds}")
                 case "release":
-                    return "job.released", logging.INFO, "is given back, the attempt is not charged"
+                    return _Line(
+                        "job.released", logging.INFO, "is released, the attempt is not charged"
+                    )
     assert_never(settlement)
 
 
@@ -196,14 +218,14 @@ def _run_times(runs: Sequence[float]) -> tuple[str, dict[str, float]]:
     half, most = (
         ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 for share in (0.5, 0.99)
     )
-    figures = {"run_p50_ms": round(half, 3), "run_p99_ms": round(most, 3)}
+    fields = {"run_p50_ms": round(half, 3), "run_p99_ms": round(most, 3)}
     if len(ordered) == 1:
-        return f"; it ran {half:.1f} ms", figures
-    return f"; they ran p50 {half:.1f} ms, p99 {most:.1f} ms", figures
+        return f"; it ran {half:.1f} ms", fields
+    return f"; they ran p50 {half:.1f} ms, p99 {most:.1f} ms", fields
 
 
 def _reason(error: str | None) -> str:
-    """What an entry of `errors` says, for one log line."""
+    """The type and message of an entry of `errors`, for one log line."""
     if error is None:
         return ""
     entry = decode(error)

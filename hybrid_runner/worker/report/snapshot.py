@@ -1,4 +1,4 @@
-"""One worker at one moment, read off its parts."""
+"""Reads a worker's status off its parts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import time
 from collections.abc import Sequence
 
 from hybrid_runner.telemetry.metrics.values import MetricValues
+from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.status import Vitals, WorkerStatus
 from hybrid_runner.worker.station import Station
-from hybrid_runner.worker.tally import Tally
 
 
 def snapshot(
     station: Station,
-    tally: Tally,
+    job_counts: JobCounts,
     *,
     stopping: bool,
     ended_loops: Sequence[str],
-    figures: MetricValues,
+    metric_values: MetricValues,
 ) -> WorkerStatus:
-    """From any thread: nothing here waits."""
+    """The status now. May be called from any thread."""
     membership, listener, executor, settler = (
         station.membership,
         station.listener,
@@ -35,7 +35,7 @@ def snapshot(
         running=len(executor.running),
         waiting=executor.waiting,
         pending_settlements=settler.pending,
-        settled=dict(tally.settled),
+        settled=dict(job_counts.settled),
         stale=settler.stale,
         rescued=membership.upkeep.rescued,
         stalls=membership.watchdog.stalls,
@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**figures, **depths.figures()},
+        figures={**metric_values, **depths.metric_values()},
     )
 
 
@@ -52,13 +52,13 @@ def _vitals(station: Station) -> Vitals:
     membership, listener, reachability = (
         station.membership,
         station.listener,
-        station.links.reachability,
+        station.connections.reachability,
     )
     return Vitals(
         heartbeat_age=time.monotonic() - station.identity.confirmed_at,
         heartbeat_every=membership.pause,
         deaf=listener.deaf,
-        doubted=listener.doubted,
+        proof_overdue=listener.proof_overdue,
         away=reachability.away,
         complaint=reachability.complaint,
         loop_lag=membership.watchdog.lag,

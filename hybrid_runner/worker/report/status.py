@@ -1,6 +1,4 @@
-"""What a worker knows of itself, as frozen values; health pages, the command line and tests read
-the same.
-"""
+"""A worker's status as frozen values: what health pages, the command line and tests read."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ class QueueStatus:
     looks: int
     empty_looks: int
     sweeps: int
-    """Looks from the start of the lanes."""
+    """How many of the looks read the lanes from their start."""
     found: dict[str, int]
     consecutive_errors: int
     polls: int
@@ -31,15 +29,15 @@ class QueueStatus:
     errors: int = 0
     """Looks that failed."""
     rings: int = 0
-    """Heard, whatever they asked for."""
+    """Messages on the queue's channel, of any sort."""
     overdue: float = 0.0
-    """Seconds by which the next fallback poll is late."""
+    """How many seconds the next fallback poll is late."""
     busy: float = 0.0
-    """Seconds for which the claimer has waited for an answer from Postgres."""
+    """For how many seconds the claimer has waited for an answer from Postgres."""
     missed: int = 0
     """Jobs that a fallback poll found although a ring was due."""
     missed_ago: float | None = None
-    """Seconds since the last of them."""
+    """Seconds since the last missed job was found."""
     last_minute: LastMinute = QUIET
 
 
@@ -52,22 +50,22 @@ class Vitals:
     heartbeat_every: float = 10.0
     deaf: float | None = None
     """Seconds for which no ring could arrive; None: rings arrive."""
-    doubted: bool = False
-    """Whether the listener is connected, and yet did not hear a ring of our own."""
+    proof_overdue: bool = False
+    """Whether the listener is connected and has not heard its own proof in time."""
     away: float | None = None
-    """Seconds for which Postgres has answered nobody here; None: it answers."""
+    """For how many seconds Postgres has answered none of the worker's connections; None: it
+    answers.
+    """
     complaint: str = ""
-    """What the last one that got no answer was told."""
+    """The last error of a connection that got no answer."""
     loop_lag: float = 0.0
-    """Seconds that the event loop last took for what it was asked to do at once."""
+    """Seconds that the event loop took to answer the last check."""
     pinned: tuple[str, ...] = ()
-    """Who keeps vacuum from cleaning up, if this worker was the last to look."""
+    """What keeps vacuum from cleaning up, if this worker was the last to look for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One worker."""
-
     id: str
     hearing: bool
     stopping: bool
@@ -76,20 +74,20 @@ class WorkerStatus:
     settled: dict[str, int]
     stale: int
     rescued: int
-    """Jobs of lost workers that this one brought back."""
+    """How many jobs of dead workers this one rescued."""
     stalls: int
-    """How often a handler held up the event loop for too long."""
+    """How often a handler blocked the event loop."""
     stalled: bool
-    """Whether one does so now."""
+    """Whether a handler blocks the event loop now."""
     ended_loops: tuple[str, ...]
-    """Background loops that ended although nobody stopped the worker."""
+    """Background loops that ended by themselves."""
     queues: tuple[QueueStatus, ...]
     listeners_lost: int = 0
-    """Connections that listened and were lost."""
+    """How many connections were lost after they had listened."""
     figures: MetricValues = field(default_factory=dict)
-    """What was counted, and what this worker measured for all: see
+    """The values of all metrics, those included that this worker measures for the whole fleet: see
     telemetry/metrics/instruments.py.
     """
     vitals: Vitals = Vitals()
     waiting: int = 0
-    """How many of `running` wait for a thread or a process, and have not begun."""
+    """How many of `running` wait for a thread or a process."""

@@ -1,6 +1,4 @@
-"""The time-outs of everything that runs: one timer for all, since nearly every attempt ends long
-before its own.
-"""
+"""The time-outs of all attempts, with one timer: nearly every attempt ends long before its own."""
 
 from __future__ import annotations
 
@@ -10,19 +8,22 @@ from itertools import count
 from typing import Protocol
 
 _FEW = 64
+"""So many ended ones may stay in the heap, whatever their share."""
 
 
 class Limited(Protocol):
-    """Something with a time-out; `expire` is called when it has passed, unless it has `ended`."""
+    """Something with a time-out. `expire` is called when that has passed, unless `ended` is
+    true.
+    """
 
     ended: bool
 
     def expire(self) -> None:
-        """Time is up."""
+        """The time-out has passed."""
 
 
 class Deadlines:
-    """A heap of them; those that have ended are thrown out when they are more than half of it."""
+    """A heap of time-outs; ended ones are removed when they are more than half of it."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Limited]] = []
@@ -32,7 +33,7 @@ class Deadlines:
         self._living = 0
 
     def add(self, seconds: float, limited: Limited) -> None:
-        """`limited` has so many seconds from now."""
+        """Call `limited.expire` in so many seconds."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()  # once: it asks the system each time
         when = self._loop.time() + seconds
@@ -42,14 +43,14 @@ class Deadlines:
             self._set_alarm(self._loop, when)
 
     def ended(self) -> None:
-        """One of them has ended by itself."""
+        """One of those that were added has ended by itself."""
         self._living -= 1
         if len(self._heap) > 2 * self._living + _FEW:
             self._heap = [entry for entry in self._heap if not entry[2].ended]
             heapq.heapify(self._heap)
 
     def close(self) -> None:
-        """No more alarms."""
+        """Call no more `expire`."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None

@@ -1,4 +1,6 @@
-"""Runs claimed jobs: decode, call, name the outcome, hand it to the settler. One task a job."""
+"""Runs claimed jobs, each in a task: decode the payload, call the handler, name the outcome, hand
+it to the settler.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 class Attempt:
-    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, the
-    rest by the executor.
+    """One running attempt. `stop` is written by whoever stops it, `expired` by its deadline, all
+    else by the executor.
     """
 
     __slots__ = (
@@ -72,21 +74,20 @@ class Attempt:
         self.stop: Stopped | None = None
         self.entered = self.limited = self.expired = self.ended = False
         self.waits = False
-        """For a thread or a process: until then it has not begun."""
+        """Whether it waits for a thread or a process, and has not begun."""
         self.task: asyncio.Task[None] | None = None
         self.span: RunSpan | None = None
         self.due_at = math.inf
-        """When its time-out ends it, by the clock of this machine; what waits for a process has not
-        begun.
+        """When its time-out ends it, by the monotonic clock; not set while it waits for a
+        process.
         """
 
     def expire(self) -> None:
-        """Its time-out has passed."""
         self.expired = True
         self.wind_down()
 
     def wind_down(self) -> None:
-        """Tell the handler to stop: again, if it swallowed it the first time."""
+        """Tell the handler to stop; called again if it ignored that the first time."""
         if self.job is not None:
             self.job.cancel_requested = True  # a thread that goes on can see it
         if self.entered and self.task is not None:
@@ -99,47 +100,43 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        callers: HandlerPools,
+        pools: HandlerPools,
         settle: Callable[[Settlement], None],
         report: Report,
         tracing: Tracing,
     ) -> None:
         self._registry = registry
-        self._pools = callers
+        self._pools = pools
         self._settle = settle
         self._report = report
         self._tracing = tracing
         self._context = tracing.context()
         self._deadlines = Deadlines()
-        self._running: dict[
-            tuple[int, int], Attempt
-        ] = {}  # (job, claim): an old attempt may still go on
+        # By job and claim: an old attempt of the same job may still go on.
+        self._running: dict[tuple[int, int], Attempt] = {}
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def running(self) -> list[int]:
-        """The ids of the jobs that run now."""
-        return [
-            job_id for job_id, _ in list(self._running)
-        ]  # a copy: the heartbeat asks from its own thread
+        """The ids of the jobs that run now. May be called from any thread."""
+        return [job_id for job_id, _ in list(self._running)]
 
     @property
     def waiting(self) -> int:
-        """How many of them wait for a thread or a process; from any thread."""
+        """How many attempts wait for a thread or a process. May be called from any thread."""
         return sum(attempt.waits for attempt in list(self._running.values()))
 
     def by_queue(self) -> dict[str, int]:
-        """How many jobs run now; from any thread."""
+        """How many jobs run now. May be called from any thread."""
         return dict(Counter(attempt.claim.queue for attempt in list(self._running.values())))
 
     @property
     def claims(self) -> list[tuple[int, int]]:
-        """The ids and claims of the jobs that run now; from any thread."""
+        """Job id and claim number of each attempt that runs now. May be called from any thread."""
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
-        """Start these jobs."""
         slots.take(len(claims))
         self._idle.clear()
         create_task = asyncio.get_running_loop().create_task
@@ -151,7 +148,7 @@ class Executor:
             attempt.task = create_task(self._run(attempt), context=self._context.copy())
 
     def stop(self, job_id: int, why: Stopped) -> bool:
-        """Stop one attempt; False when it does not run here."""
+        """Stop all attempts of a job; False if there is none."""
         attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
         for attempt in attempts:
             attempt.stop = attempt.stop or why
@@ -159,18 +156,17 @@ class Executor:
         return bool(attempts)
 
     def cancel(self, job_id: int) -> None:
-        """Stop what runs of this job: somebody called `cancel` for it."""
+        """Stop the attempts of a job that somebody asked to cancel."""
         if self.stop(job_id, Stopped.CANCEL):
             log.info(
-                "cancelling was asked for", extra=log_event("job.cancel_requested", job=job_id)
+                "somebody asked to cancel it: its handler is stopped",
+                extra=log_event("job.cancel_requested", job=job_id),
             )
 
     def stop_without_rows(self, claims: Iterable[tuple[int, int]]) -> None:
-        """Stop attempts whose rows were deleted, or are no longer theirs: nothing that they do can
-        be kept.
+        """Stop attempts whose rows were deleted or taken away: their outcomes could not be written.
 
-        Some may have ended since that was found, and a later claim of the same job may run: that
-        one goes on.
+        Attempts of the same jobs under other claims go on.
         """
         for key in claims:
             attempt = self._running.get(key)
@@ -185,20 +181,20 @@ class Executor:
             attempt.wind_down()
 
     def stop_all(self) -> None:
-        """Stop everything that runs, for the shutdown."""
+        """Stop everything that runs; the jobs are released."""
         for job_id in self.running:
             self.stop(job_id, Stopped.SHUTDOWN)
 
-    def overdue(self, overtime: float) -> set[int]:
-        """The jobs that should have been ended so many seconds ago. From any thread."""
-        latest = time.monotonic() - overtime
+    def overdue(self, timeout_grace: float) -> set[int]:
+        """Jobs whose time-outs should have ended them so many seconds ago. From any thread."""
+        latest = time.monotonic() - timeout_grace
         return {
             attempt.claim.id for attempt in list(self._running.values()) if attempt.due_at < latest
         }
 
     def mark_stall(self, stall: Stall) -> dict[str, object]:
-        """Put it on the span of the attempt that holds the event loop, and say which job that is.
-        From any thread.
+        """Add the stall to the span of the attempt that blocks the event loop; returns log fields
+        that name the job. May be called from any thread.
         """
         for attempt in list(self._running.values()):
             if attempt.task is not None and attempt.task is asyncio.current_task(
@@ -221,7 +217,7 @@ class Executor:
         await self._idle.wait()
 
     async def close(self) -> None:
-        """Nothing will run any more: no time-outs are left, and processes end."""
+        """End the processes and forget time-outs, once nothing runs any more."""
         self._deadlines.close()
         await self._pools.close()
 
@@ -240,13 +236,13 @@ class Executor:
             self._settle(settlement)
         except (
             Exception
-        ) as error:  # whatever a handler handed us: its job ends and its slot comes free
+        ) as error:  # whatever a handler returned: its job must end, and free its slot
             log.exception(
-                "what the handler said cannot be used", extra=log_event("job.outcome_unusable")
+                "what the handler returned cannot be used", extra=log_event("job.outcome_unusable")
             )
             claim.ended = time.monotonic()
             raised = Raised(
-                type(error).__name__, "what the handler said cannot be used: see the log"
+                type(error).__name__, "what the handler returned cannot be used: see the log"
             )
             unusable = Finished(
                 claim,
@@ -269,7 +265,7 @@ class Executor:
             attempt.slots.release()
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
             log.warning(
-                "its thread goes on after the attempt ended; the slot stays taken until it returns",
+                "the attempt has ended, its thread goes on: the slot stays taken until it returns",
                 extra=log_event("job.thread_goes_on"),
             )
             surviving_thread.add_done_callback(lambda _: attempt.slots.release())
@@ -303,9 +299,8 @@ class Executor:
             if attempt.stop is not None or attempt.expired:
                 _uncancel(attempt.task)
                 return attempt.stop or _out_of_time(attempt.claim)
-            _uncancel(
-                asyncio.current_task()
-            )  # the handler cancelled itself, or the loop ends: then nobody reads the outcome
+            # The handler cancelled itself, or the loop ends: then nobody reads the outcome.
+            _uncancel(asyncio.current_task())
             return _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             # A handler that was stopped and raised while it cleaned up was stopped all the same.
@@ -314,16 +309,16 @@ class Executor:
             attempt.entered = False
 
     async def _call_outside_the_loop(self, attempt: Attempt, payload: object) -> Outcome:
-        """Waiting for a thread or a process is no part of the attempt's time."""
+        """The attempt's time begins when a thread or a process is free."""
         kind, claim = attempt.kind, attempt.claim
         attempt.waits = True
-        async with self._pools.place(kind, claim):
+        async with self._pools.reserve(kind, claim):
             attempt.waits = False
             claim.began = time.monotonic()
             if (late := _too_late(claim)) is not None:
                 return late
-            said = await self._call_in_time(attempt, payload)
-        outcome: Outcome = said if kind.executor == "process" else kind.as_outcome(said)
+            answer = await self._call_in_time(attempt, payload)
+        outcome: Outcome = answer if kind.executor == "process" else kind.as_outcome(answer)
         return outcome
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:

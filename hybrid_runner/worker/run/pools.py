@@ -1,4 +1,4 @@
-"""Calls a handler where it belongs: in the loop, in a thread, in a process."""
+"""Calls handlers: in the event loop, in a thread, or in a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hybrid_runner.worker.run.processes import ProcessPool
 
 
 class HandlerPools:
-    """The thread and process pools; each starts with its first job."""
+    """The thread pool and the process pool. Each starts with its first job."""
 
     def __init__(self, *, threads: int, processes: int, report: Report) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
@@ -25,12 +25,12 @@ class HandlerPools:
         self._surviving: dict[int, asyncio.Future[Any]] = {}
 
     @asynccontextmanager
-    async def place(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
-        """In here a thread or a process is there for the handler: an attempt that waits for one has
-        not begun.
+    async def reserve(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
+        """Within the context a thread or a process is free for the handler; entering waits for
+        it.
         """
         if kind.executor == "process":
-            async with self._processes.place(kind):
+            async with self._processes.reserve(kind):
                 yield
             return
         await self._free_threads.acquire()
@@ -46,7 +46,7 @@ class HandlerPools:
     async def call(
         self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim
     ) -> Any:
-        """What the handler says: its return value, or from a process its Outcome."""
+        """Call the handler; returns its return value, or from a process its Outcome."""
         arguments = (payload,) if job is None else (payload, job)
         match kind.executor:
             case "async":
@@ -57,11 +57,11 @@ class HandlerPools:
                 return await self._processes.run(kind, claim)
 
     def surviving_thread(self, job_id: int) -> asyncio.Future[Any] | None:
-        """The future of a thread that outlived its attempt."""
+        """The future of the thread that outlived this job's attempt, if one did."""
         return self._surviving.pop(job_id, None) if self._surviving else None
 
     async def close(self) -> None:
-        """End the processes; threads that still run are left to themselves."""
+        """Kill the processes. Threads that still run cannot be ended."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await self._processes.close()
 
@@ -73,9 +73,7 @@ class HandlerPools:
         def call() -> tuple[Any, BaseException | None]:
             try:
                 return context.run(kind.function, *arguments), None
-            except (
-                BaseException
-            ) as error:  # a StopIteration or SystemExit cannot travel through a future
+            except BaseException as error:  # StopIteration and SystemExit cannot pass a future
                 return None, error
 
         thread = self._threads.submit(call)

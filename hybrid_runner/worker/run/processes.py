@@ -1,5 +1,5 @@
-"""Processes for handlers that need a core of their own: one job at a time each, killed when their
-attempt is stopped.
+"""Processes for handlers that need a core of their own. Each runs one job at a time, and is killed
+when its attempt is stopped.
 """
 
 from __future__ import annotations
@@ -39,17 +39,15 @@ class ProcessPool:
     """Up to `size` child processes, started when needed and kept."""
 
     def __init__(self, size: int, report: Report) -> None:
-        self._places = asyncio.Semaphore(size)
+        self._room = asyncio.Semaphore(size)
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
     @asynccontextmanager
-    async def place(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
-        """In here a child is there that has imported what it needs: what waits for that has not
-        begun.
-        """
-        async with self._places:
+    async def reserve(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
+        """Within the context a child that has imported the handler's module is free."""
+        async with self._room:
             while self._free and not self._free[-1].process.is_alive():
                 self._end(self._free.pop())
             if not self._free:
@@ -63,7 +61,7 @@ class ProcessPool:
             yield
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child, at once after a `place` was entered; cancelling kills the
+        """Run one attempt in a child, right after `reserve` was entered. Cancelling it kills the
         child.
         """
         child = self._free.pop()
@@ -94,28 +92,25 @@ class ProcessPool:
 
 
 class ProcessDied(Exception):
-    """A process for handlers ended, or did not come to its beginning."""
+    """A process for handlers ended, or did not start."""
 
 
 class _Child:
     def __init__(self, module: str) -> None:
-        self._pipe, theirs = _spawn.Pipe()
+        self._pipe, child_pipe = _spawn.Pipe()
         self.process: SpawnProcess = _spawn.Process(
-            target=serve, args=(theirs, configured_logs(), module), daemon=True
+            target=serve, args=(child_pipe, configured_logs(), module), daemon=True
         )
-        before = signal.pthread_sigmask(
-            signal.SIG_BLOCK, _GROUP
-        )  # inherited, until the child can ignore them
+        # Inherited: the child ignores them as soon as it can.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP)
         try:
             self.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        child_pipe.close()
 
     async def ready(self) -> None:
-        """Wait until it has started and imported its module; for a module that never ends, only so
-        long.
-        """
+        """Wait until it has started and imported its module, at most `START` seconds."""
         try:
             async with asyncio.timeout(START):
                 await self._receive()
@@ -141,7 +136,7 @@ class _Child:
         await asyncio.to_thread(self._pipe.send, called)
         while True:
             try:
-                word, said = await self._receive()
+                word, message = await self._receive()
             except (EOFError, OSError):
                 self.process.join(1)
                 return Raised(
@@ -150,9 +145,9 @@ class _Child:
                 )
             if word == "outcome":
                 outcome: Outcome
-                outcome, claim.completed_by_handler = said
+                outcome, claim.completed_by_handler = message
                 return outcome
-            report(claim, said)
+            report(claim, message)
 
     async def _receive(self) -> Any:
         loop = asyncio.get_running_loop()
@@ -177,8 +172,8 @@ class _Child:
 
 
 def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
-    """The child's life: say that it is ready, then take an attempt, run it, say what came of it,
-    until the parent is gone.
+    """The main function of a child: report that it is ready, then run one attempt after another and
+    report their outcomes, until the parent is gone.
     """
     if logs is not None:
         configure_logs(logs.level, logs.layout, logs.dsns)
@@ -187,11 +182,11 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
-    def report(_claim: Claim, said: str) -> Awaitable[None]:
-        pipe.send(("progress", said))
+    def report(_claim: Claim, text: str) -> Awaitable[None]:
+        pipe.send(("progress", text))
         return stored_elsewhere()
 
-    with contextlib.suppress(Exception):  # the attempt will say so
+    with contextlib.suppress(Exception):  # the attempt will fail with it
         importlib.import_module(module)
     with contextlib.suppress(OSError):
         pipe.send(("ready", None))
@@ -208,7 +203,7 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """A handler must not go on for a worker that was killed: its job runs again elsewhere."""
+    """End when the worker was killed: the job will run again elsewhere."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""Writes the progress of running jobs: the latest word of each, many in one statement."""
+"""Writes the progress of running jobs: the latest report of each, many in one statement."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ log = logging.getLogger("hybrid_runner.worker")
 
 @types.coroutine
 def stored_elsewhere() -> Generator[Any, None, None]:
-    """For handlers outside the loop: awaited it returns at once, and left alone it warns of
-    nothing.
+    """What `Job.progress` returns outside the loop: awaiting it returns at once, and not awaiting
+    it causes no warning.
     """
     yield from ()
 
 
 class ProgressWriter:
-    """Handlers report from the loop or from any thread; only the newest report of a job is
-    written.
-    """
+    """Takes reports from the loop and from threads; writes only the newest one of each job."""
 
     def __init__(
         self,
@@ -43,7 +41,7 @@ class ProgressWriter:
         self._outage = Outage("progress")
 
     def report(self, claim: Claim, said: str) -> Awaitable[None]:
-        """Take a report; the awaitable ends when it is stored (in a thread: at once)."""
+        """Take a report. The awaitable ends when it is stored; in a thread at once."""
         try:
             in_loop = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -62,7 +60,6 @@ class ProgressWriter:
         self._some.set()
 
     async def run(self) -> None:
-        """Write for ever."""
         while True:
             await self._some.wait()
             self._some.clear()
@@ -74,9 +71,7 @@ class ProgressWriter:
                 )
                 self._written([claim for claim, _ in latest.values()])
                 self._outage.over()
-            except (
-                RunnerError
-            ) as error:  # progress is a courtesy: what was said is dropped, the handler goes on
+            except RunnerError as error:  # the reports are dropped, the handlers go on
                 await self._outage.pause(error)
             finally:
                 for waiter in waiters:

@@ -12,7 +12,7 @@ Who does what:
     injector.py  carries the plan out
     journal.py   the files of app and producer, beside the Postgres under test
     records.py   what those files and the tables say, as values
-    tables.py    what stands in the database in the end
+    tables.py    what is in the database in the end
     checker.py   the laws that hold whatever happened
     report.py    the figures
 """

@@ -87,7 +87,7 @@ async def nap(work: Work, job: Job) -> dict[str, Any]:
 
 @app.job("long_nap", max_attempts=_OFTEN, retry=_SOON)
 async def long_nap(work: Work, job: Job) -> dict[str, Any]:
-    """As long as a lease, or longer."""
+    """Runs as long as a lease, or longer."""
     with written_down(work, job) as running:
         await asyncio.sleep(work.seconds)
         return running.result

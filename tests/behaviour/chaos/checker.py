@@ -214,7 +214,7 @@ def ran_and_vanished(records: Records) -> Iterator[Violation]:
 
 
 def miscounted(records: Records) -> Iterator[Violation]:
-    """No attempt is charged beyond the limit, and each one that was charged stands in `errors`, in
+    """No attempt is charged beyond the limit, and each one that was charged is in `errors`, in
     order.
     """
     for row in records.archive:

@@ -63,7 +63,7 @@ class Fault:
     seconds: float
     """How long it lasts, or until the worker is started again."""
     share: float
-    """Of connections, or of jobs."""
+    """The share of connections or of jobs that it hits."""
     limit: int
     queue: str
 

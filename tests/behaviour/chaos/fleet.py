@@ -18,7 +18,7 @@ SETTINGS = {
     "HYBRID_RUNNER_HTTP_PORT": "0",
     "HYBRID_RUNNER_LOG_LEVEL": "info",
     "HYBRID_RUNNER_LOG_FORMAT": "json",
-    "HYBRID_RUNNER_OVERTIME": "5s",
+    "HYBRID_RUNNER_TIMEOUT_GRACE": "5s",
 }
 _ENDS_WITHIN = 60.0
 
@@ -120,7 +120,7 @@ class Member:
             process.kill()
 
     async def freeze(self, seconds: float) -> None:
-        """Nothing of it moves for so long."""
+        """Stop the process for so long, then let it go on."""
         process = self._process
         if process is None or process.returncode is not None:
             return

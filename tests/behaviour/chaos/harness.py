@@ -28,7 +28,8 @@ _HEALTHY = (
     " clock_timestamp()"
 )
 _ASLEEP = """
-SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
+SELECT count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
 """
 
 

@@ -23,11 +23,13 @@ _SIGNALS = {
 }
 _TERMINATE = """
 SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a
-WHERE a.usename = ANY ($1) AND ('x' || substr(md5(a.pid::text || $3), 1, 8))::bit(32)::bigint < $2 * 4294967296
+WHERE a.usename = ANY ($1)
+    AND ('x' || substr(md5(a.pid::text || $3), 1, 8))::bit(32)::bigint < $2 * 4294967296
 """
 _LOCK = """
 SELECT j.id FROM hybrid_runner.jobs AS j
-WHERE ('x' || substr(md5(j.id::text), 1, 8))::bit(32)::bigint < $1 * 4294967296 FOR UPDATE SKIP LOCKED
+WHERE ('x' || substr(md5(j.id::text), 1, 8))::bit(32)::bigint < $1 * 4294967296
+FOR UPDATE SKIP LOCKED
 """
 
 

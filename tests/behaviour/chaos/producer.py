@@ -32,7 +32,10 @@ VALUES ($1, $2, $3, $4::text::jsonb, $5, clock_timestamp() + make_interval(secs 
 """
 _ENQUEUE = """
 SELECT id, outcome
-FROM hybrid_runner.enqueue_job($1, $4::text::jsonb, queue => $2, key => $5, priority => $3, delay => make_interval(secs => $6))
+FROM hybrid_runner.enqueue_job(
+    $1, $4::text::jsonb,
+    queue => $2, key => $5, priority => $3, delay => make_interval(secs => $6)
+)
 """
 _CANCEL = "SELECT hybrid_runner.cancel($1, 'a client did not want it')"
 
@@ -76,7 +79,7 @@ class Producer:
     async def _insert(
         self, connection: Connection | None, orders: Sequence[Order], group: asyncio.TaskGroup
     ) -> None:
-        """One transaction; one that fails is not repeated: its jobs are void, or in doubt."""
+        """One transaction; one that fails is not repeated: its jobs are void, or doubtful."""
         chance = random.Random(
             f"{orders[0].n}"
         )  # its own: the transactions beside it take turns as they please

@@ -1,4 +1,4 @@
-"""What was promised, what ran, and what stands in the tables, as values for the checker."""
+"""What was promised, what ran, and what is in the tables, as values for the checker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Promise:
     due: float = 0.0
     fate: Fate = Fate.DOUBTFUL
     id: int | None = None
-    """Of the job, or of the holder of its key."""
+    """The id of the job, or of the job that holds its key."""
     answers: tuple[str, ...] = ()
     """What `cancel()` said, each time somebody asked; empty when its answer never came."""
 

@@ -12,7 +12,7 @@ from tests.behaviour.chaos.records import Fate, Records
 
 _SAYS_STALE = "is no longer valid"
 _SAYS_RESCUED = "rescued after attempt"
-_SAYS_DEAD = "was declared dead while it lived"
+_SAYS_DEAD = "was declared dead although it lives"
 _SAYS_MISSED = "has ended: it is started again"
 
 

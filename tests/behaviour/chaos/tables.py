@@ -1,4 +1,4 @@
-"""What stands in the tables in the end."""
+"""What is in the tables in the end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from tests.behaviour.chaos.postgres import Postgres
 from tests.behaviour.chaos.records import Archived, Left
 
 _ARCHIVE = """
-SELECT id, (payload ->> 'n')::int AS n, kind, state::text, key, attempt, max_attempts, claim, errors::text, result::text
+SELECT id, (payload ->> 'n')::int AS n, kind, state::text, key, attempt, max_attempts, claim,
+    errors::text, result::text
 FROM hybrid_runner.archive
 """
 _LEFT = """
-SELECT id, (payload ->> 'n')::int AS n, format('%s, %s, attempt %s, claim %s, worker %s, due %s, cancelling asked %s',
-    kind, state, attempt, claim, worker_id, run_at, cancel_requested_at) AS what
+SELECT id, (payload ->> 'n')::int AS n,
+    format(
+        '%s, %s, attempt %s, claim %s, worker %s, due %s, cancelling asked %s',
+        kind, state, attempt, claim, worker_id, run_at, cancel_requested_at
+    ) AS what
 FROM hybrid_runner.jobs ORDER BY run_at
 """
 

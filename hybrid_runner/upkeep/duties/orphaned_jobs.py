@@ -1,4 +1,4 @@
-"""Looks for running jobs that no living worker has."""
+"""Rescues running jobs that no living worker has."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.rescuer import Rescuer
 
 
-class OrphanedJob(Duty):
-    """Whoever declares a worker dead puts back its jobs at once. This finds what nobody
-    declared.
+class RescueOrphanedJobs(Duty):
+    """The worker that declares another one dead rescues its jobs at once. This duty finds jobs
+    whose worker was never declared dead.
     """
 
-    name = "lost"
+    name = "orphaned_jobs"
     every = timedelta(minutes=10)
 
     def __init__(self, rescuer: Rescuer) -> None:
         self._rescuer = rescuer
 
-    async def run(self, link: Fetches) -> None:
-        """Put them back, or end them."""
-        await self._rescuer.rescue(link)
+    async def run(self, connection: Fetches) -> None:
+        await self._rescuer.rescue(connection)

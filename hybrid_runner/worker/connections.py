@@ -1,4 +1,4 @@
-"""A worker's connections to one database, but for those of its listener and its upkeep."""
+"""A worker's connections to one database, except those of the listener and of upkeep."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hybrid_runner.storage.connections.connections import (
 from hybrid_runner.storage.connections.reachability import Reachability
 
 
-class Links:
-    """One for each purpose, so that none waits for another."""
+class Connections:
+    """One connection for each purpose, so that no statement waits for one of another kind."""
 
     def __init__(self, dsn: str, *, flush_claims: bool, lease: timedelta) -> None:
         self.reachability = Reachability()
@@ -28,20 +28,20 @@ class Links:
         self.courtesies = LazyConnection(
             dsn, named("courtesies", FOR_SETTLING), reachability=self.reachability
         )
-        """For what may be lost: progress, changes, questions about missed rings."""
+        """For statements whose loss does no harm: progress, questions about missed rings."""
         self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))
-        """Seconds for a heartbeat: a lease must not end while one waits for its answer."""
+        """Seconds that a heartbeat may take: the lease must not end while one waits."""
         self.heartbeat = LazyConnection(
             dsn, named("heartbeat", {}), timeout=self.patience, reachability=self.reachability
         )
-        """In a thread of its own, which closes it."""
+        """Used in the heartbeat's thread, which also closes it."""
         self._all = self.claims, self.settles, self.courtesies
 
     def suspect(self, patience: float) -> None:
-        """The network may have swallowed an answer: give one that is on its way so many seconds."""
-        for link in self._all:
-            link.suspect(patience)
+        """Give statements that wait so many seconds: the network may have lost their answers."""
+        for connection in self._all:
+            connection.suspect(patience)
 
     async def close(self) -> None:
-        """Close them politely, for a moment at most."""
-        await asyncio.gather(*(link.close() for link in self._all))
+        """Close all but the heartbeat's."""
+        await asyncio.gather(*(connection.close() for connection in self._all))

@@ -5,6 +5,9 @@ level (A12).
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +19,14 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.pace import RetryPolicy
 from hybrid_runner.telemetry.logs.job_fields import about, shorten, trace_id_of
-from hybrid_runner.worker.report.job_log import MOST_KINDS, MOST_LINES, JobLog, tell_start
+from hybrid_runner.worker.report.job_log import (
+    FIRST_JOBS,
+    MOST_KINDS,
+    MOST_LINES,
+    JobLog,
+    tell_start,
+)
+from tests.support.working import outcome, runner, working
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -45,8 +55,8 @@ def claim(number: int = 1, queue: str = "default", traceparent: str | None = Non
     )
 
 
-def wrote(job_log: JobLog, *settled: Settlement) -> None:
-    job_log.wrote(BatchSettled(settled, [], 0.0, 0.0))
+def settle(job_log: JobLog, *settled: Settlement) -> None:
+    job_log.on_settled(BatchSettled(settled, [], 0.0, 0.0))
 
 
 def completed(number: int = 1, queue: str = "default") -> Finished:
@@ -70,8 +80,8 @@ def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(
 ) -> None:
     """A12"""
     job_log = JobLog()
-    wrote(job_log, *(completed(number) for number in range(1, 1001)))
-    wrote(job_log, completed(queue="images"))
+    settle(job_log, *(completed(number) for number in range(1, 1001)))
+    settle(job_log, completed(queue="images"))
     assert not said.messages
     job_log.summarise()
     first, second = said.messages
@@ -84,12 +94,78 @@ def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(
     assert len(said.messages) == 2  # nothing has happened since
 
 
+def test_whoever_watches_sees_the_first_completed_jobs_one_by_one(
+    said: pytest.LogCaptureFixture,
+) -> None:
+    """A worker that is silent for ten seconds after the first job seems not to have run it."""
+    job_log = JobLog(show_first=True)
+    settle(job_log, completed(), failed())
+    settle(job_log, *(completed(number) for number in range(2 * FIRST_JOBS)))
+    lines = [(record.levelname, record.getMessage()) for record in said.records]
+    assert lines.count(("INFO", "note completed, attempt 2 of 5")) == FIRST_JOBS
+    assert len(lines) == FIRST_JOBS + 1
+    job_log.summarise()
+    assert f"{2 * FIRST_JOBS + 1} completed" in said.messages[-1]
+    assert "without a line" not in said.messages[-1]
+
+
+IS_WATCHED = """
+import logging
+from hybrid_runner.telemetry.logs.setup import configure_logs, is_watched
+configure_logs({level!r}, "console")
+logging.getLogger().handlers[0].setLevel({shown_from})
+print(is_watched())
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "shown_from", "on_terminal", "expected"),
+    [
+        ("info", logging.NOTSET, True, True),
+        ("info", logging.NOTSET, False, False),
+        ("warning", logging.NOTSET, True, False),
+        ("info", logging.ERROR, True, False),
+    ],
+)
+def test_a_worker_is_watched_if_its_info_lines_go_to_a_terminal(
+    level: str, shown_from: int, *, on_terminal: bool, expected: bool
+) -> None:
+    ours, terminal = os.openpty()
+    try:
+        program = IS_WATCHED.format(level=level, shown_from=shown_from)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=terminal if on_terminal else subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert done.stdout.strip() == str(expected)
+
+
+async def test_a_worker_that_is_watched_logs_its_first_job(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    app = runner(dsn)
+    app.job("note")(note)
+    monkeypatch.setattr("hybrid_runner.worker.worker.is_watched", lambda: True)
+    async with working(app):
+        await outcome(app, "note")
+    assert "note completed, attempt 1 of 5" in said.messages
+
+
+async def note(payload: dict[str, int]) -> None: ...
+
+
 def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trace(
     said: pytest.LogCaptureFixture,
 ) -> None:
     """A12"""
     job_log = JobLog()
-    wrote(
+    settle(
         job_log,
         completed(),
         failed(2),
@@ -103,7 +179,7 @@ def test_what_is_not_ordinary_has_a_line_of_its_own_with_the_ids_of_job_and_trac
         ("WARNING", "note was cancelled, attempt 2 of 5"),
         ("WARNING", "note failed, attempt 2 of 5; again in 3.0 s: ValueError: no such thing"),
         ("INFO", "note is snoozed for 2.0 s"),
-        ("INFO", "note is given back, the attempt is not charged"),
+        ("INFO", "note is released, the attempt is not charged"),
     ]
     assert [record.event for record in said.records] == [  # type: ignore[attr-defined]
         "job.failed",
@@ -123,29 +199,29 @@ def test_however_many_jobs_fail_the_lines_are_few_and_none_is_forgotten(
     """A12"""
     job_log = JobLog()
     for number in range(100):
-        wrote(job_log, *(failed(number) for _ in range(100)))
+        settle(job_log, *(failed(number) for _ in range(100)))
     assert len(said.messages) == MOST_LINES
     job_log.summarise()
     assert said.records[-1].levelname == "ERROR"  # those who read errors alone must hear of it
     assert "10,000 failed" in said.messages[-1]
     assert f"{10_000 - MOST_LINES:,} of them without a line of their own" in said.messages[-1]
-    wrote(job_log, failed())
+    settle(job_log, failed())
     assert len(said.messages) == MOST_LINES + 2  # the next moment has lines of its own
 
 
 def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFixture) -> None:
-    """So that whatever collects errors from the log gets its type and its stack."""
+    """Tools that collect errors from the log need the exception's type and stack."""
     error = ValueError("no such thing")
     job_log = JobLog()
-    wrote(job_log, failed()._replace(exception=error), failed())
+    settle(job_log, failed()._replace(exception=error), failed())
     assert [record.exc_info and record.exc_info[1] for record in said.records] == [error, None]
 
 
 def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
-    """Not since the first job of it ended: one job in 0.0 s is no rate."""
+    """Counted from the last summary, not from the first job: one job in 0.0 s is no rate."""
     job_log = JobLog()
     job_log.since -= 7
-    wrote(job_log, completed())
+    settle(job_log, completed())
     job_log.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]
 
@@ -183,7 +259,7 @@ def test_at_debug_level_each_change_has_its_line(said: pytest.LogCaptureFixture)
     """A12"""
     said.set_level(logging.DEBUG, "hybrid_runner.worker")
     job_log = JobLog()
-    wrote(
+    settle(
         job_log,
         *(completed(number) for number in range(50)),
         *(failed(number) for number in range(50)),

@@ -43,10 +43,10 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
         return opened[-1]
 
     monkeypatch.setattr(connections, "connect", connect)
-    link = LazyConnection("postgresql://somewhere")
+    connection = LazyConnection("postgresql://somewhere")
     for _ in range(2):
         with pytest.raises(DatabaseUnavailable):
-            await link.fetch("SELECT 1")
+            await connection.fetch("SELECT 1")
     assert [connection.terminated for connection in opened] == [True, True]
 
 
@@ -62,22 +62,24 @@ async def test_a_server_that_refuses_a_statement_is_not_away(
 ) -> None:
     """A10: the page must not say that Postgres does not answer."""
     reachability = Reachability()
-    link = LazyConnection(dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, reachability=reachability)
+    connection = LazyConnection(
+        dsn, FOR_SETTLING | {"lock_timeout": "1ms"}, reachability=reachability
+    )
     reachability.failed(TimeoutError("no answer"))
     async with database.transaction():
         await database.execute("LOCK TABLE hybrid_runner.duties")
         with pytest.raises(refusal):
-            await link.fetch(statement)
+            await connection.fetch(statement)
     assert reachability.away is None
-    await link.close()
+    await connection.close()
 
 
 async def test_what_the_driver_refuses_to_send_says_nothing_of_the_server(dsn: str) -> None:
     reachability = Reachability()
-    link = LazyConnection(dsn, reachability=reachability)
-    await link.fetch("SELECT 1")
+    connection = LazyConnection(dsn, reachability=reachability)
+    await connection.fetch("SELECT 1")
     reachability.failed(TimeoutError("no answer"))
     with pytest.raises(RunnerError):
-        await link.fetch("SELECT $1::int", "text")
+        await connection.fetch("SELECT $1::int", "text")
     assert reachability.away is not None
-    await link.close()
+    await connection.close()

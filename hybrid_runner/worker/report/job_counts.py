@@ -1,16 +1,16 @@
-"""What became of this worker's jobs, counted."""
+"""Counts what became of a worker's jobs: for its status, and for those who wait for ends."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 
-from hybrid_runner.model.events import BatchSettled
+from hybrid_runner.model.events import BatchSettled, Observer
 from hybrid_runner.model.outcomes import word_of
 
 
-class Tally:
-    """Counts by final state, and by why jobs were put back."""
+class JobCounts(Observer):
+    """Counts by final state, and for jobs that were put back by the reason."""
 
     def __init__(self) -> None:
         self.settled: Counter[str] = Counter()
@@ -20,13 +20,12 @@ class Tally:
         """Jobs that have ended here, in whatever state."""
         return self.settled["completed"] + self.settled["failed"] + self.settled["cancelled"]
 
-    async def reached(self, count: int) -> None:
+    async def until_ended(self, count: int) -> None:
         """Wait until so many jobs have ended here."""
         while self.ended() < count:
             self._changed.clear()
             await self._changed.wait()
 
-    def wrote(self, writing: BatchSettled) -> None:
-        """Postgres has them."""
-        self.settled.update(map(word_of, writing.settled))
+    def on_settled(self, batch: BatchSettled) -> None:
+        self.settled.update(map(word_of, batch.settled))
         self._changed.set()
