@@ -281,7 +281,7 @@ async def test_a_child_that_did_not_stop_in_order_is_seen_in_the_exit_code(
         await process.all_gone()
         assert await process.process.wait() == code
     end = "was ended by SIGKILL" if number == signal.SIGKILL else "ended with exit code 131"
-    assert process.said(f"{end} during the stop: others bring back what it left") == 1
+    assert process.said(f"{end} during the stop: other workers rescue its jobs") == 1
     assert process.said("has stopped") == 1
     assert await database.fetchval(RUNNING) == 1
 

@@ -52,7 +52,7 @@ def test_every_line_has_an_event() -> None:
     bare = [
         place for place, _, extra in calls_of_log() if extra is None or isinstance(extra, ast.Dict)
     ]
-    assert bare == [], "give it extra=log_event(…) or extra=about(claim, …)"
+    assert bare == [], "give it extra=log_event(…) or extra=job_fields(claim, …)"
 
 
 def test_every_event_is_of_some_line() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from hybrid_runner.storage.connections import connections
 from hybrid_runner.storage.connections.connections import Connection, connect
-from hybrid_runner.web import database as questions
-from hybrid_runner.web.stream import events, new_jobs, reader, stream
+from hybrid_runner.web import database as database_module
+from hybrid_runner.web.stream import events, job_stream, new_jobs, reader
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
 from tests.support.waiting import equals, until, until_fetched
@@ -28,7 +28,8 @@ MANY = (
 )
 WITH_A_FEW = """
 WITH few AS (INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('few', 'images') RETURNING id)
-INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM few, generate_series(1, $1)
+INSERT INTO hybrid_runner.jobs (kind, queue)
+SELECT 'many', 'default' FROM few, generate_series(1, $1)
 """
 ODD = ("1e400", "-1e400", "[" * 300 + "]" * 300, "[" * 1010 + "]" * 1010, "1" * 5000)
 
@@ -87,8 +88,8 @@ async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(
 ) -> None:
     """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
-    monkeypatch.setattr(stream, "_GLANCE", 0.001)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
+    monkeypatch.setattr(job_stream, "_READER_CHECK", 0.001)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         with asking(client, "/jobs/1/events"):
@@ -227,7 +228,7 @@ async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_a
 
     async def write() -> None:
         async with asyncio.timeout(0.05) as limit:
-            one.hurry = partial(events._give_up, limit)  # noqa: SLF001  # the very moment is what it is about
+            one.abort_write = partial(events._give_up, limit)  # noqa: SLF001  # the very moment is what it is about
             loop.call_at((limit.when() or 0) + 0.0001, drop)
             time.sleep(0.08)  # noqa: ASYNC251  # both timers are due at once
             await asyncio.sleep(100)
@@ -278,11 +279,11 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(
 ) -> None:
     """Whoever waits behind others waits no longer than they."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 0.5)
+    monkeypatch.setattr(database_module, "PATIENCE", 0.5)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         assert await asyncio.gather(*(status_of(client, "/jobs/1") for _ in range(3))) == [503] * 3
-        monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+        monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
         proxy.thaw()
         assert await status_of(client, "/jobs/1") == 404
 
@@ -293,10 +294,10 @@ async def test_only_so_many_wait_for_an_answer(
 ) -> None:
     """A few while nothing is answered; many never."""
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "FEW", few)
-    monkeypatch.setattr(questions, "MOST_WAITING", most)
-    monkeypatch.setattr(questions, "SLOW", slow)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+    monkeypatch.setattr(database_module, "MOST_WAITING_WHILE_SLOW", few)
+    monkeypatch.setattr(database_module, "MOST_WAITING", most)
+    monkeypatch.setattr(database_module, "SLOW", slow)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         asked = [asyncio.create_task(status_of(client, "/jobs/1")) for _ in range(3)]

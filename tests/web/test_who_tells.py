@@ -19,8 +19,8 @@ SET = (
 )
 LOST = """
 UPDATE hybrid_runner.jobs SET
-    state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody', started_at = clock_timestamp(),
-    claim = nextval('hybrid_runner.claims')
+    state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody',
+    started_at = clock_timestamp(), claim = nextval('hybrid_runner.claims')
 WHERE id = $1
 """
 LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'orphaned_jobs'"

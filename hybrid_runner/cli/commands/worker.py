@@ -29,7 +29,7 @@ from hybrid_runner.supervisor.supervised import Supervised
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import has_logs_of_its_own, logs_of_import
 from hybrid_runner.web.server import PageServer
-from hybrid_runner.worker.interpreter import fastest_loop, collect_garbage_less_often
+from hybrid_runner.worker.interpreter import collect_garbage_less_often, fastest_loop
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -132,7 +132,7 @@ async def _work(app: Runner, queues: dict[str, int], tether: Supervised | None =
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with tether.held(app.settings.work.grace):
+        async with tether.reporting(app.settings.work.grace):
             await app.work(queues or None, tether.show, tether.stop_on_signals)
     return 0
 
