@@ -34,7 +34,7 @@ not stop in order shows too, with the code that a shell would give: 137 if it wa
 ## JSON
 
 With `--json` a command writes one JSON document on one line to stdout; errors stay one line on stderr. Times are in ISO 8601
-and UTC, durations in seconds. `enqueue --json --wait` writes `id`, `outcome`, `state` and `result`, or in place of the result
+and UTC, durations in seconds. `enqueue --json --wait` writes `id`, `enqueued`, `state` and `result`, or in place of the result
 `error` when the job failed, was cancelled, or had not ended in time (then the exit code is 1, and `state` is the last that
 was seen).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from itertools import combinations, product
+from itertools import permutations, product
 
 import grimp
 
@@ -22,6 +22,7 @@ from hybrid_runner.policy.doorbell import (
 )
 from tests.docs.blocks import ROOT, blocks
 
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DRAWING, STATES, MODES = (block.text for block in blocks("docs/architecture.md", "mermaid"))
 NAME = r"(\w+)(?:\[\(([\w.]+)\)\])?"
 QUERIES = ROOT / "sql" / "queries"
@@ -84,8 +85,8 @@ def test_the_thick_arrows_join_real_modules_and_queries() -> None:
     path = drawn(r"==>\|\w+\|")
     assert path
     for name in {name for arrow in path for name in arrow}:
-        module = {f"hybrid_runner.{name}", f"hybrid_runner.worker.{name}"} & code().modules
-        assert module or (QUERIES / f"{name}.sql").is_file(), name
+        is_folder = f"hybrid_runner.{name}" in code().modules
+        assert is_folder or name in stages() or (QUERIES / f"{name}.sql").is_file(), name
 
 
 def test_every_arrow_of_the_drawing_was_read() -> None:
@@ -93,18 +94,38 @@ def test_every_arrow_of_the_drawing_was_read() -> None:
     assert len(lines) == len(drawn("-->")) + len(drawn(r"==>\|\w+\|"))
 
 
-def test_the_stages_of_the_worker_do_not_import_each_other() -> None:
-    stages = {
-        name
-        for arrow in drawn(r"==>\|\w+\|")
-        for name in arrow
-        if f"hybrid_runner.worker.{name}" in code().modules
+def stages() -> dict[str, str]:
+    """The modules of the worker that the thick arrows join, by the names that the drawing has."""
+    drawn_names = {name for arrow in drawn(r"==>\|\w+\|") for name in arrow}
+    return {
+        name: module
+        for module in code().modules
+        if module.startswith("hybrid_runner.worker.")
+        and (name := module.rpartition(".")[2]) in drawn_names
     }
-    assert stages == {"listener", "claimer", "executor", "settler"}
-    for one, another in combinations(sorted(stages), 2):
-        modules = f"hybrid_runner.worker.{one}", f"hybrid_runner.worker.{another}"
-        assert not code().direct_import_exists(importer=modules[0], imported=modules[1])
-        assert not code().direct_import_exists(importer=modules[1], imported=modules[0])
+
+
+def test_the_stages_of_the_worker_do_not_import_each_other() -> None:
+    assert set(stages()) == {"listener", "claimer", "executor", "settler"}
+    for one, another in permutations(stages().values(), 2):
+        assert not code().direct_import_exists(importer=one, imported=another)
+
+
+def test_the_map_has_every_folder_and_no_other() -> None:
+    rows = re.findall(r"^\| `((?:hybrid_runner|sql)/[\w/]+)` \| \S", PAGE, re.MULTILINE)
+    code_folders = {path.parent for path in ROOT.glob("hybrid_runner/**/*.py")}
+    sql_folders = {path.parent for path in ROOT.glob("sql/*/*.sql")}
+    there = (code_folders | sql_folders) - {ROOT / "hybrid_runner"}
+    assert sorted(rows) == sorted(path.relative_to(ROOT).as_posix() for path in there)
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = {name for name in re.findall(r"`([\w./]+\.(?:py|sql))`", PAGE) if "/name." not in name}
+    folders = (ROOT, ROOT / "hybrid_runner", QUERIES)
+    assert len(named) > 50
+    assert [
+        name for name in sorted(named) if not any((folder / name).is_file() for folder in folders)
+    ] == []
 
 
 def test_the_states_are_all_drawn_and_every_change_names_its_query() -> None:

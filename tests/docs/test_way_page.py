@@ -127,7 +127,7 @@ def test_the_way_to_the_handler_is_short() -> None:
     """A ring reaches its handler in at most fifteen modules."""
     steps = way()
     to_the_handler = steps[
-        : 1 + next(number for number, step in enumerate(steps) if step.what == "Callers.call")
+        : 1 + next(number for number, step in enumerate(steps) if step.what == "HandlerPools.call")
     ]
     assert len({step.where for step in to_the_handler}) <= 15
 
