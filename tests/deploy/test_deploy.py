@@ -59,7 +59,7 @@ def test_the_image_is_built_from_all_that_a_wheel_needs(tmp_path: Path) -> None:
     subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     [wheel] = (tmp_path / "out").glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"hybrid_runner/web/pages/routes.py", "hybrid_runner/py.typed"} <= names
+    assert {"hybrid_runner/web/routes.py", "hybrid_runner/py.typed"} <= names
     assert {
         f"hybrid_runner/{path.relative_to(ROOT)}" for path in (ROOT / "sql").rglob("*.sql")
     } <= names

@@ -34,7 +34,7 @@ SELECT 'many', 'default' FROM few, generate_series(1, $1)
 ODD = ("1e400", "-1e400", "[" * 300 + "]" * 300, "[" * 1010 + "]" * 1010, "1" * 5000)
 
 
-async def looked_at(seen: Events, database: Connection) -> None:
+async def until_included(seen: Events, database: Connection) -> None:
     """From here on it misses nothing."""
     await until_fetched(database, f"{READERS} > 0", value=True)
     job = await database.fetchval(INSERT, "first", "images")
@@ -116,7 +116,7 @@ async def test_all_jobs_of_a_bulk_insert_are_shown(dsn: str, database: Connectio
             client.events("/events?queue=default") as wide,
             client.events("/events?queue=images") as narrow,
         ):
-            await looked_at(narrow, database)
+            await until_included(narrow, database)
             await database.execute(WITH_A_FEW, 500)
             ids = [(await wide.next()).data["id"] for _ in range(500)]
             assert ids == sorted(set(ids))
@@ -130,7 +130,7 @@ async def test_new_jobs_that_have_no_room_are_counted(
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
             await database.execute(MANY, 500)
             shown = [await seen.next()]
             while shown[-1].name != "skipped":
@@ -153,7 +153,7 @@ async def test_whoever_else_may_have_missed_some_is_told_too(
             client.events("/events?queue=default") as wide,
             client.events("/events?queue=images") as narrow,
         ):
-            await looked_at(narrow, database)
+            await until_included(narrow, database)
             await database.execute(MANY, 500)
             for seen in (wide, narrow):
                 assert (await seen.until("skipped")).data == {"at_least": 0}
@@ -167,7 +167,7 @@ async def test_changes_that_have_no_room_are_counted(dsn: str, database: Connect
             client.events("/events?queue=images") as theirs,
             client.events("/events?queue=default") as others,
         ):
-            await looked_at(theirs, database)
+            await until_included(theirs, database)
             ids = " ".join(str(number) for number in range(10**6, 10**6 + 150))
             await database.execute("SELECT pg_notify($1, $2)", CHANGES, f"images brief 7 {ids}")
             assert (await theirs.next()).data == {"at_least": 57}
@@ -182,7 +182,7 @@ async def test_a_job_that_no_encoder_can_write_is_shown_and_ends_no_stream(
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
             for odd in ODD:
                 await database.execute(
                     "INSERT INTO hybrid_runner.jobs (kind, queue, progress) VALUES ('odd',"
@@ -266,7 +266,7 @@ async def test_whoever_hangs_up_at_once_costs_no_line_in_the_log(
             with asking(client, path) as gone:
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
     assert [
         record.getMessage()
         for record in caplog.records

@@ -33,8 +33,8 @@ PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
 
 @pytest.fixture
-def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look that would find by itself what nobody has said."""
+def published_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No round that reads by itself what nobody has published."""
     monkeypatch.setattr(job_stream, "RECHECK", 1000.0)
     monkeypatch.setattr(job_stream, "POLL", 1000.0)
     monkeypatch.setattr(changes, "SPREADING", 0.0)
@@ -95,9 +95,9 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(
     assert str(stored.version) == last.id
 
 
-@pytest.mark.usefixtures("told_only")
+@pytest.mark.usefixtures("published_only")
 async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) -> None:
-    """B13: claims, progress, requeues and ends; no look that polls would see them here."""
+    """B13: claims, progress, requeues and ends; no polling would see them here."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, worker):
         await database.execute(PAUSED)
@@ -116,10 +116,12 @@ async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) 
             await seen.until("completed")
 
 
-@pytest.mark.usefixtures("told_only")
-async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connection) -> None:
+@pytest.mark.usefixtures("published_only")
+async def test_what_sql_functions_change_is_published_by_them(
+    dsn: str, database: Connection
+) -> None:
     """A5 B6 B13: amend, replace, retry and cancel, from psql or anywhere; two of them, so that no
-    look can come in between.
+    round can come in between.
     """
     async with served(Stepwise(dsn).app, queues={"default": 1}) as (client, _):
         await database.execute(PAUSED)
@@ -148,7 +150,9 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
 
 
 @pytest.mark.usefixtures("untold")
-async def test_what_nobody_said_is_found_by_a_later_look(dsn: str, database: Connection) -> None:
+async def test_what_nobody_published_is_found_by_a_later_round(
+    dsn: str, database: Connection
+) -> None:
     """B13: a lost message; a worker that never heard of readers; an UPDATE by hand."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, _):
@@ -372,7 +376,7 @@ async def test_head_says_what_get_would_and_reads_nothing(dsn: str, database: Co
             pass
 
 
-@pytest.mark.usefixtures("told_only")
+@pytest.mark.usefixtures("published_only")
 async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_too(
     dsn: str, database: Connection
 ) -> None:

@@ -9,26 +9,26 @@
 
 How a change of a job reaches a reader:
 
-    worker: claims, settles, rescues
+    workers: claims, settles, rescues; SQL functions: retry, cancel, amend
           │ NOTIFY ~changes with ids, while readers are announced
           ▼
     ChangeListener                   NewJobs: ids behind the newest one of 2 s ago
           │ ids                            │ ids
           ▼                                ▼
-    JobStream: a look reads snapshots of these jobs, compares them with the last ones ──▶ Reader
+    JobStream: a round reads snapshots of these jobs, compares them with the last ones ──▶ Reader
 
 - A NOTIFY only says where to look. What readers are sent was read from the database, in the order
   of the reads, so a lost or forged message changes nothing but the delay.
-- Workers publish only while readers are announced: `announce_readers()` writes a time until which
-  somebody reads, and says so on the channel ~readers. Each announcement is good for 6 s and renewed
-  every 2 s; when a page server dies, workers fall silent by themselves.
+- Changes are published only while readers are announced: `announce_readers` stores until when
+  somebody reads, and notifies workers of it on ~readers. Each announcement is good for 6 s and is
+  renewed every 2 s; after a page server has died nothing is published any more.
 - While changes cannot be heard (a pooler, a lost connection) and in the first second after readers
   were announced, all watched jobs are read every POLL seconds; otherwise every RECHECK seconds, for
-  what nobody published: changes by SQL.
+  what nobody published, such as an UPDATE by hand.
 - Inserts publish nothing: transactions would wait for each other. Readers of many jobs get new ones
   from `NewJobs`, readers of one job do not need them.
-- Nothing is unbounded: jobs of one look, new jobs, events that wait for a reader, readers. What has
-  no room is counted and sent as `skipped`; a reader that does not read is sent away.
+- Everything is bounded: readers, jobs of one round, new jobs, events that wait for a reader. What
+  has no room is counted and sent as `skipped`; a reader that does not read is sent away.
 - A reader of one job sees each version of it once, and in order. Its first event is the job's state
   at the time of the request; then it may miss intermediate versions, never the end.
 - Without readers there is no connection, no task and no timer.

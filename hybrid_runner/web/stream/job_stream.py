@@ -29,26 +29,27 @@ from hybrid_runner.web.stream.reader import Reader, event
 from hybrid_runner.worker.loops import Outage
 
 PAUSE = 0.04
-"""Shortest pause between two looks, in seconds: with the worker's own pause, less than 0.1 s from a
-change to its event.
+"""Shortest pause between two rounds, in seconds: with the worker's own pause, less than 0.1 s from
+a change to its event.
 """
 POLL = 0.1
-"""Seconds between two looks at all watched jobs while changes are not heard."""
+"""Seconds between two reads of all watched jobs while changes are not heard."""
 RECHECK = 2.0
-"""Seconds between two looks at all watched jobs while changes are heard: for those that nobody
-published, such as changes by SQL.
+"""Seconds between two reads of all watched jobs while changes are heard: for those that nobody
+published, such as an UPDATE by hand.
 """
 LINGER = 5.0
 """Seconds after the last reader until the connections are closed: browsers reconnect."""
-MOST_AT_A_LOOK = 100
-"""Jobs that one look reads for readers of many jobs, so 2,500 a second at most; further ones are
+MOST_PER_ROUND = 100
+"""Jobs that one round reads for readers of many jobs, so 2,500 a second at most; further ones are
 `skipped`.
 """
 _MOST_REMEMBERED = 2000
 _READER_CHECK = 0.25
 """Seconds between two checks whether readers have hung up, or the worker stops."""
 _SHARE = 4
-"""The pause is so many times as long as the look took, so that a slow database gets fewer looks."""
+"""The pause is so many times as long as the round took, so that a slow database is read less often.
+"""
 _LONGEST_OUTAGE_PAUSE = 2.0
 
 STOPPING = "this worker stops: connect again, to another one"
@@ -146,7 +147,7 @@ class JobStream:
                 if self._readers:
                     await changes.announce()
                     began, readers = time.monotonic(), tuple(self._readers)
-                    await self._look(connection, changes, outage)
+                    await self._read_round(connection, changes, outage)
                     for reader in readers:
                         reader.included.set()
                     await asyncio.sleep(max(PAUSE, min(1.0, _SHARE * (time.monotonic() - began))))
@@ -163,7 +164,7 @@ class JobStream:
             await connection.close()
 
     async def _wait(self, changes: ChangeListener) -> None:
-        """Wait until a change is heard, or it is time to look again."""
+        """Wait until a change is heard, or it is time to read again."""
         if not changes.complete:
             self._recheck_at = min(self._recheck_at, self._checked_at + POLL)
         pause = LINGER
@@ -208,9 +209,9 @@ class JobStream:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- a look
+    # --- a round of reads
 
-    async def _look(
+    async def _read_round(
         self, connection: LazyConnection, changes: ChangeListener, outage: Outage
     ) -> None:
         self._new_jobs.wanted = [
@@ -259,7 +260,7 @@ class JobStream:
         if not self._new_jobs.wanted:
             return set()
         live = [job_id for job_id, snapshot in self._known.items() if not snapshot.state.final]
-        return set(live[-MOST_AT_A_LOOK:])
+        return set(live[-MOST_PER_ROUND:])
 
     def _take(self, seen: Iterable[JobSnapshot], changed: set[int]) -> None:
         """Send readers what is new. For readers of many jobs, a job that was not known is new only
@@ -304,7 +305,7 @@ class JobStream:
             if reader.subscription.covers(change.queue, change.kind)
         ]
         theirs = [job_id for job_id in change.ids if job_id not in watched] if many else []
-        taken = theirs[: max(0, MOST_AT_A_LOOK - len(self._due))]
+        taken = theirs[: max(0, MOST_PER_ROUND - len(self._due))]
         self._due.update(taken, watched.intersection(change.ids))
         if left_out := len(theirs) - len(taken) + change.more:
             for reader in many:
@@ -315,7 +316,7 @@ class JobStream:
             self._wake.set()
 
     def _on_hearing_changed(self) -> None:
-        """Look at everything: changes while nothing was heard were missed."""
+        """Read all watched jobs again: changes while nothing was heard were missed."""
         self._recheck_at = 0.0
         self._wake.set()
 

@@ -17,9 +17,9 @@ MARGIN = 2.0
 longer is shown once it is claimed.
 """
 AT_A_TIME = 100
-"""New jobs that one look gives out; the rest come with the next."""
+"""New jobs that one round gives out; the rest come with the next."""
 MOST_WAITING = 2500
-"""New jobs that wait for a look, as many as a second gives out; further ones are left out."""
+"""New jobs that wait for a round, as many as a second gives out; further ones are left out."""
 _DEEPEST = 5000
 
 

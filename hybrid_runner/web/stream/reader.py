@@ -50,8 +50,8 @@ class Reader:
         self.reason: str | None = None
         """Why it ends, for the client; None: because the job has ended."""
         self.included = asyncio.Event()
-        """Set when the first look after joining is done: from then on no change is missed. Also set
-        when the reader ends.
+        """Set when the first round of reads after joining is done: from then on no change is
+        missed. Also set when the reader ends.
         """
         self._seen = seen
         self._waiting: deque[bytes] = deque()
