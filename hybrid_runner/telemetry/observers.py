@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Observers(Observer):
-    """Calls several observers in their order."""
+    """Calls each of several observers, in their order."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         observers = tuple(observers)
