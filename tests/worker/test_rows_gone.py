@@ -8,6 +8,7 @@ import pytest
 
 from hybrid_runner import Job
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support.waiting import equals, until
 from tests.support.working import runner, working
 
 INSERT = (
@@ -100,3 +101,31 @@ async def test_a_handler_that_completed_its_job_itself_goes_on(
         await worker.settled(1)
         assert ended.is_set()
         assert worker.status().stale == 0
+
+
+async def test_a_handler_that_cleans_up_is_not_stopped_again_at_every_heartbeat(
+    dsn: str, database: Connection
+) -> None:
+    app = runner(dsn, heartbeat="100ms", lease="2s")
+    began, over, stops = asyncio.Event(), asyncio.Event(), list[str]()
+
+    @app.job("note")
+    async def note(payload: int) -> None:
+        began.set()
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                stops.append("stopped")
+
+    await database.execute(INSERT, "note", 1)
+    async with working(app, deaf=True) as worker, asyncio.timeout(20):
+        await began.wait()
+        await database.execute("DELETE FROM hybrid_runner.jobs")
+        await until(lambda: stops)
+        beats = set[object]()
+        while len(beats) < 5:
+            beats.add(await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers"))
+        over.set()
+        assert len(stops) == 1
+        await until(lambda: worker.status().stale, equals(1))

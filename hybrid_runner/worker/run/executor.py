@@ -170,15 +170,15 @@ class Executor:
         """
         for key in claims:
             attempt = self._running.get(key)
-            if attempt is None or attempt.claim.completed_by_handler:
-                continue
-            if attempt.stop is None:
-                log.info(
-                    "the job's row was deleted or taken away: its handler is stopped",
-                    extra=job_fields(attempt.claim, "job.row_gone"),
-                )
-            attempt.stop = attempt.stop or Stopped.ROW_GONE
-            attempt.wind_down()
+            if attempt is None or attempt.stop is not None or attempt.claim.completed_by_handler:
+                continue  # each heartbeat names it again: a handler that cleans up is not cut off
+            log.info(
+                "the job's row was deleted or taken away: its handler is stopped",
+                extra=job_fields(attempt.claim, "job.row_gone"),
+            )
+            attempt.stop = Stopped.ROW_GONE
+            if not attempt.expired:
+                attempt.wind_down()
 
     def stop_all(self) -> None:
         """Stop everything that runs; the jobs are released."""
