@@ -38,6 +38,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_duty, "REST", 0)
 
 
+async def nothing(payload: Any) -> None: ...
+
+
 @asynccontextmanager
 async def a_worker(dsn: str, name: str, **settings: Any) -> AsyncIterator[Worker]:
     app = runner(dsn, heartbeat=0.1, **settings)
@@ -94,6 +97,24 @@ async def test_who_stops_hands_it_on_at_once(dsn: str, database: Connection) -> 
         await first.stop()
         assert shown(first) is None
         await until_shown(second, 3)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # left open
+async def test_who_is_left_behind_by_its_event_loop_hands_it_on(
+    dsn: str, database: Connection
+) -> None:
+    """The program's loop ended without a stop of the worker; the heartbeat has its own thread."""
+
+    async def never_stopped() -> None:
+        app = runner(dsn, heartbeat=0.1, worker_id="first")
+        app.job("note")(nothing)
+        await app.open()
+        worker = app.worker()
+        await worker.start()
+        await until_shown(worker, 0)
+
+    await asyncio.to_thread(asyncio.run, never_stopped())
+    await until_fetched(database, HOLDER, None)
 
 
 async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(

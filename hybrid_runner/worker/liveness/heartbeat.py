@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.telemetry.tracing.current import suppress_instrumentation
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoopClosed
 from hybrid_runner.worker.loops import Outage, keep
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -25,7 +26,8 @@ class Heartbeat:
     """Calls `beat` every `pause` seconds, and runs `others` beside it until it is stopped.
 
     `beat` returns after how many seconds it has to be called again, or None for the usual pause.
-    `closing` is called when the thread ends.
+    `closing` is called when the thread ends: that is also when one of them finds that the worker's
+    loop is closed, and raises WorkerLoopClosed.
     """
 
     def __init__(
@@ -70,11 +72,11 @@ class Heartbeat:
 
     def _run(self) -> None:
         suppress_instrumentation()
-        with (
-            asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
-            contextlib.suppress(asyncio.CancelledError),
-        ):
-            runner.run(self._live())
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            try:
+                runner.run(self._live())
+            except* (asyncio.CancelledError, WorkerLoopClosed):
+                pass
 
     async def _live(self) -> None:
         self._loop, self._task, self._soon = (

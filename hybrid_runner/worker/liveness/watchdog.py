@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -48,7 +49,7 @@ class Watchdog:
         self._limit = limit
         self._found = found
         self._lagged = lagged
-        self._loop = asyncio.get_running_loop()
+        self._worker_loop = WorkerLoop()
         self._thread = threading.get_ident()
         self._asked_at = self._turned_at = time.monotonic()
         self._lag = 0.0
@@ -67,13 +68,10 @@ class Watchdog:
         )
 
     async def run(self) -> None:
-        """Watch until the loop is closed."""
+        """Watch until the loop is closed, which ends the whole thread: see WorkerLoopClosed."""
         while True:
             self._asked_at = began = time.monotonic()
-            try:
-                self._loop.call_soon_threadsafe(self._turn, began)
-            except RuntimeError:
-                return
+            self._worker_loop.call(self._turn, began)
             await asyncio.sleep(self._limit / _CHECKS)
             now = time.monotonic()
             if now - began > self._limit / 2 and not self.stalled:
