@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
@@ -19,36 +20,37 @@ log = logging.getLogger("hybrid_runner.upkeep")
 
 
 class DutyRunner:
-    """Does duties one after another, and each held one in a loop of its own. What fails is tried
-    again when it is next given out.
+    """Does each duty in a loop of its own, so that none waits behind one that takes long. What
+    fails is tried again when it is next given out.
     """
 
     def __init__(self, dsn: str, duties: Sequence[Duty]) -> None:
         self._dsn = dsn
-        self._in_turn = {duty.name: duty for duty in duties if not duty.held}
+        self._once = {duty.name: duty for duty in duties if not duty.held}
         self._held = {duty.name: HeldDuty(dsn, duty) for duty in duties if duty.held}
-        self._due: set[str] = set()
-        self._given = asyncio.Event()
+        self._due = {name: asyncio.Event() for name in self._once}
         self._unknown: set[str] = set()
 
     @property
     def names(self) -> list[str]:
         """The duties that this worker knows. Workers of another version may know others."""
-        return [*self._in_turn, *self._held]
+        return [*self._once, *self._held]
 
     @property
     def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """The loops that have to run for duties to be done."""
-        return (self._run_in_turn, *(held.run for held in self._held.values()))
+        return (
+            *(partial(self._run_when_due, duty) for duty in self._once.values()),
+            *(held.run for held in self._held.values()),
+        )
 
     def give(self, names: Iterable[str], holder: str) -> None:
         """Do these soon. `holder` is how hybrid_runner.duties names this worker as a holder."""
         for name in names:
             if name in self._held:
                 self._held[name].give(holder)
-            elif name in self._in_turn:
-                self._due.add(name)
-                self._given.set()
+            elif name in self._due:
+                self._due[name].set()
             elif name not in self._unknown:
                 self._unknown.add(name)
                 log.warning(
@@ -62,14 +64,12 @@ class DutyRunner:
         for held in self._held.values():
             await held.close()
 
-    async def _run_in_turn(self) -> None:
+    async def _run_when_due(self, duty: Duty) -> None:
+        due = self._due[duty.name]
         while True:
-            await self._given.wait()
-            self._given.clear()
-            while self._due:
-                name = next(name for name in self._in_turn if name in self._due)
-                self._due.discard(name)
-                await self._run(self._in_turn[name])
+            await due.wait()
+            due.clear()
+            await self._run(duty)
 
     async def _run(self, duty: Duty) -> None:
         connection = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from hybrid_runner.durations import parse_duration
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties import Duties
+from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.docs.blocks import ROOT
@@ -150,8 +151,8 @@ def test_the_page_lists_the_duties_of_the_list() -> None:
 
 
 @asynccontextmanager
-async def a_runner(dsn: str) -> AsyncIterator[DutyRunner]:
-    duties = DutyRunner(dsn, Duties(Rescuer(Registry())).all)
+async def a_runner(dsn: str, of: Sequence[Duty] = ()) -> AsyncIterator[DutyRunner]:
+    duties = DutyRunner(dsn, of or Duties(Rescuer(Registry())).all)
     tasks = [asyncio.ensure_future(run()) for run in duties.loops]
     try:
         yield duties
@@ -160,3 +161,27 @@ async def a_runner(dsn: str) -> AsyncIterator[DutyRunner]:
             task.cancel()
         await asyncio.wait(tasks)
         await duties.close()
+
+
+async def test_a_duty_that_takes_long_holds_up_no_other(dsn: str) -> None:
+    """Rescues of orphaned jobs must not wait for half an hour of pruning."""
+    pruning, over, rescued = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Long(Duty):
+        name, every = "prune", timedelta(minutes=10)
+
+        async def run(self, _: object) -> None:
+            pruning.set()
+            await over.wait()
+
+    class Short(Duty):
+        name, every = "orphaned_jobs", timedelta(minutes=10)
+
+        async def run(self, _: object) -> None:
+            rescued.set()
+
+    async with a_runner(dsn, [Short(), Long()]) as duties, asyncio.timeout(10):
+        duties.give(["prune"], "us")
+        await pruning.wait()
+        duties.give(["orphaned_jobs"], "us")
+        await rescued.wait()

@@ -28,4 +28,3 @@ class Duties:
             self.growth,
             self.queue_depths,
         )
-        """In the order in which they are done if several are given at once."""
