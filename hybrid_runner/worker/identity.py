@@ -32,7 +32,8 @@ class Identity:
         self._given = worker_id
         self._lease = lease.total_seconds()
         self._numbers = count()
-        self._may_claim = asyncio.Event()
+        self._may_claim = self._ended = False
+        self._may_go_on = asyncio.Event()  # set while claims are allowed, and once they have ended
         self.confirmed_at = time.monotonic()
         """When Postgres last took a heartbeat or a registration. Also written by the heartbeat's
         thread.
@@ -45,7 +46,7 @@ class Identity:
     @property
     def may_claim(self) -> bool:
         """False until the worker is registered, and while other workers hold it for dead."""
-        return self._may_claim.is_set()
+        return self._may_claim
 
     def new_id(self) -> str:
         """An id that no worker has had yet, made from the one in the settings."""
@@ -58,24 +59,32 @@ class Identity:
         self.confirmed_at = time.monotonic()
 
     def allow_claims(self) -> None:
-        self._may_claim.set()
+        self._may_claim = True
+        self._may_go_on.set()
 
     def forbid_claims(self) -> None:
         """Make `next_claim` wait: other workers declared this one dead and run its jobs again."""
-        self._may_claim.clear()
+        self._may_claim = False
+        if not self._ended:
+            self._may_go_on.clear()
 
-    async def next_claim(self, ask_for_heartbeat: Callable[[], None]) -> tuple[str, int]:
-        """The worker's id and a new claim number.
+    def end_claims(self) -> None:
+        """The worker stops: `next_claim` gives no more, also to those that wait in it."""
+        self._ended = True
+        self._may_go_on.set()
+
+    async def next_claim(self, ask_for_heartbeat: Callable[[], None]) -> tuple[str, int] | None:
+        """The worker's id and a new claim number; None: the worker stops, and claims no more.
 
         Waits until a heartbeat succeeded within the last lease: otherwise the others may have
         declared this worker dead, and would run again what it claims.
         """
-        await self._may_claim.wait()
-        while time.monotonic() - self.confirmed_at > self._lease:
+        await self._may_go_on.wait()
+        while time.monotonic() - self.confirmed_at > self._lease and not self._ended:
             ask_for_heartbeat()
             await asyncio.sleep(_ASKED_AGAIN)
-        return self.name.worker_id, next(self._numbers)
+        return None if self._ended else (self.name.worker_id, next(self._numbers))
 
     def still(self, worker_id: str) -> bool:
         """False if what was claimed under this id a moment ago is no longer this worker's."""
-        return self.name.worker_id == worker_id and self._may_claim.is_set()
+        return self.name.worker_id == worker_id and self._may_claim

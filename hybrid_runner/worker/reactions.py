@@ -4,6 +4,7 @@ settled.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -148,6 +149,11 @@ class Reactions:
             except RunnerError as error:
                 await outage.pause(error)
                 continue
+            stopped: bool = self._tasks.ending
+            if stopped:  # meanwhile: nothing runs under this id
+                with contextlib.suppress(RunnerError):
+                    await station.membership.retire(in_order=True)
+                return
             station.identity.allow_claims()
             log.warning(
                 "worker re-registered: old id %s, new id %s (was declared dead)",

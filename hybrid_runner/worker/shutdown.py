@@ -71,6 +71,7 @@ class Shutdown:
         """Stop looking, and wait for answers that are on their way: they may bring jobs."""
         for queue in self._station.queues.values():
             queue.claimer.stop()
+        self._station.identity.end_claims()
         claimers = self._tasks.named("claimer")
         if claimers:  # none, if they ended by themselves
             await asyncio.wait(claimers, timeout=max(0.0, deadline - time.monotonic()))
@@ -123,7 +124,7 @@ class Shutdown:
             log.warning(
                 "worker %s could not sign off: %s",
                 self._name,
-                error,
+                str(error) or "Postgres did not answer in time",
                 extra=log_event("worker.sign_off_failed"),
             )
         await self._station.close()

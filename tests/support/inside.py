@@ -125,6 +125,11 @@ def replace_claim(worker: Worker, wrap: Wrap) -> None:
     connection.fetch = ask
 
 
+def waits_to_claim(worker: Worker) -> bool:
+    """Whether it wants to claim and waits, because it may not now."""
+    return bool(worker._station.identity._may_go_on._waiters)
+
+
 def never_pause(
     claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]
 ) -> None:

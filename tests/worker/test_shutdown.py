@@ -1,7 +1,14 @@
 import asyncio
+import contextlib
+from typing import Any
+
+import pytest
 
 from hybrid_runner import Job, State
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support import inside
+from tests.support.waiting import until
 from tests.support.working import runner, working
 
 
@@ -97,3 +104,47 @@ async def test_a_claim_on_its_way_when_the_stop_comes_is_not_lost(
         )
         == 1000
     )
+
+
+async def test_a_worker_that_is_declared_dead_and_stopped_claims_nothing_more(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its new registration is on its way when the stop comes."""
+    register, asked, answer = worker_calls.register_worker, asyncio.Event(), asyncio.Event()
+    app = runner(dsn, heartbeat="100ms", lease="2s", grace="20s")
+    over, ran = asyncio.Event(), asyncio.Event()
+
+    @app.job("long")
+    async def long(payload: object) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await over.wait()  # the stop has to wait for it
+
+    @app.job("note")
+    async def note(payload: object) -> None:
+        ran.set()
+
+    async with working(app) as worker, asyncio.timeout(15):
+        await app.enqueue(long, 1)
+        await until(lambda: worker.status().running)
+
+        async def held(*arguments: Any) -> Any:
+            asked.set()
+            await answer.wait()
+            return await register(*arguments)
+
+        monkeypatch.setattr(worker_calls, "register_worker", held)
+        await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
+        await asked.wait()
+        worker_id = worker.id
+        await app.enqueue(note, 1)
+        await until(lambda: inside.waits_to_claim(worker))
+        stop = asyncio.create_task(worker.stop())
+        await until(lambda: not inside.waits_to_claim(worker), patience=3)
+        answer.set()
+        await until(lambda: worker.id != worker_id)
+        over.set()
+        await stop
+    assert not ran.is_set()
+    left = await database.fetch("SELECT id FROM hybrid_runner.workers WHERE dead_at IS NULL")
+    assert left == []

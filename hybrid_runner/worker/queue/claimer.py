@@ -61,8 +61,10 @@ LOOK = "look"
 class ClaimPort(Protocol):
     """What a claimer asks of the database: statements about its own queue."""
 
-    async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim]:
-        """Claim up to so many due jobs; with `sweep` from the start of the lanes."""
+    async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim] | None:
+        """Claim up to so many due jobs; with `sweep` from the start of the lanes. None: the worker
+        stops, and the database was not asked.
+        """
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
@@ -290,7 +292,7 @@ class Claimer:
             await self._outage.pause(error)
             return None
 
-    async def _claim_free(self, *, sweep: bool) -> Looked:
+    async def _claim_free(self, *, sweep: bool) -> Looked | None:
         slots, poller = self._reasons.slots, self._reasons.poller
         free, began = slots.free(), time.monotonic()
         if not free or self._stopped:
@@ -299,6 +301,8 @@ class Claimer:
             return self._report(found=False, swept=False, now=began)
         sweep = self.budget.sweeps(began, wanted=sweep)
         claims = await self.claims.claim(free, sweep=sweep)
+        if claims is None:
+            return None
         ended = time.monotonic()
         if self._outage.failures:
             self._outage.over()

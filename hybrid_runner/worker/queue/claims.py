@@ -49,12 +49,15 @@ class Claims:
         self._claim_unanswered = False
         self._try_again_at = math.inf
 
-    async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:
-        """Claim up to so many due jobs.
+    async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
+        """Claim up to so many due jobs; None: the worker stops, and the database was not asked.
 
         A sweep reads the lanes from their start, any other look from the frontier.
         """
-        worker_id, number = await self._identity.next_claim(self._ask_for_heartbeat)
+        given = await self._identity.next_claim(self._ask_for_heartbeat)
+        if given is None:
+            return None
+        worker_id, number = given
         lanes = self._frontier.lanes(sweep=sweep)
         self._claim_unanswered = True
         result = await worker_calls.claim_jobs(
