@@ -65,8 +65,11 @@ class Listener:
 
     @property
     def proof_channel(self) -> str | None:
-        """Where a proof that is sent now must be heard; None while it does not listen."""
-        return None if self._proof is None else self._proof.name
+        """Where a proof that is sent now must be heard; None while it does not listen. May be
+        called from any thread.
+        """
+        proof = self._proof  # read once: the listener's loop writes it at any time
+        return None if proof is None else proof.name
 
     async def until_hearing(self) -> None:
         """Wait until it is connected and messages arrive."""

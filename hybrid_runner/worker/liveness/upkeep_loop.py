@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from typing import Any, assert_never
 
 from hybrid_runner.handlers.registry import Registry
@@ -88,31 +89,58 @@ class UpkeepLoop:
         await self._duty_runner.close()
 
     async def _act_on_news(self) -> None:
-        outage = Outage("upkeep")
+        outages = {step: Outage(f"upkeep ({step.value})") for step in _Step}
         while True:
             worker_id, news = await self._news.get()
-            try:
-                await self._do(news, worker_id)
-            except Exception as error:
-                await outage.pause(error)
-            else:
-                outage.over()
+            todo, pause = _todo(news), 0.0
+            for step, outage in outages.items():
+                try:
+                    await self._do(step, todo, worker_id)
+                except Exception as error:  # the other steps are done all the same
+                    pause = max(pause, outage.failed(error))
+                else:
+                    outage.over()
+            await asyncio.sleep(pause)
 
-    async def _do(self, news: list[UpkeepNews], worker_id: str) -> None:
-        todo = _todo(news)
-        if todo.rescue or self.rescue_first:
-            await self._rescuer.rescue(self._connection)
-            self.rescue_first = False
-        if todo.report_ends:
-            await self._end_reporter.report(self._connection)
-        if todo.gone:
+    async def _do(self, step: _Step, todo: _Todo, worker_id: str) -> None:
+        match step:
+            case _Step.ROWS_GONE:
+                await self._stop_without_rows(todo.gone)
+            case _Step.HUNG_JOBS:
+                await self._end_hung(todo.hung, worker_id)
+            case _Step.RESCUES:
+                if todo.rescue or self.rescue_first:
+                    await self._rescuer.rescue(self._connection)
+                    self.rescue_first = False
+            case _Step.UNREPORTED_ENDS:
+                if todo.report_ends:
+                    await self._end_reporter.report(self._connection)
+            case _:
+                assert_never(step)
+
+    async def _stop_without_rows(self, gone: list[tuple[int, int]]) -> None:
+        running = {*self._executor.claims}
+        if gone := [claim for claim in gone if claim in running]:  # most have just been settled
             # Jobs that their handlers completed themselves: those may go on.
-            completed = await worker_calls.completed_claims(self._connection, todo.gone)
-            self._worker_loop.call(self._executor.stop_without_rows, {*todo.gone} - completed)
+            completed = await worker_calls.completed_claims(self._connection, gone)
+            self._worker_loop.call(self._executor.stop_without_rows, {*gone} - completed)
+
+    async def _end_hung(self, hung: list[int], worker_id: str) -> None:
         # Both must say so: a job that waits here for a process has not begun to use its time.
         overdue = self._executor.overdue(self._timeout_grace.total_seconds())
-        if hung := [job_id for job_id in todo.hung if job_id in overdue]:
+        if hung := [job_id for job_id in hung if job_id in overdue]:
             await self._rescuer.end_hung(self._connection, worker_id, hung, self._timeout_grace)
+
+
+class _Step(Enum):
+    """What a round does, in this order: first what concerns jobs that run here. A step that fails
+    does not keep the others from being done.
+    """
+
+    ROWS_GONE = "rows gone"
+    HUNG_JOBS = "hung jobs"
+    RESCUES = "rescues"
+    UNREPORTED_ENDS = "unreported ends"
 
 
 @dataclass
