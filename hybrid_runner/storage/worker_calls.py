@@ -279,14 +279,21 @@ def _lost(rows: Rows) -> list[OrphanedJob]:
     return [OrphanedJob(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
 
 
-async def take_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> TakenEnds:
-    """Jobs that ended without a worker; nobody else is given them for a minute."""
-    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most, older_than)]
+async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
+    """Jobs that ended without a worker, without payload and data; nobody else is given them for a
+    minute.
+    """
+    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most)]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
         CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived
     ]
     return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
+
+
+async def delete_unreported_ends(on: Fetches, most: int, older_than: timedelta) -> None:
+    """Delete ends that nobody has reported in so long."""
+    await fetch(on, "delete_unreported_ends", most, older_than)
 
 
 async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: datetime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
 from hybrid_runner.model.claims import CancelledInQueue
@@ -10,31 +10,36 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.statements import Fetches
 
 BATCH = 500
+_DELETED = 10_000
+"""How many ends a worker without tracing deletes at a time."""
 _FOR_OTHERS = timedelta(minutes=1)
 """How long a worker without tracing leaves unreported ends to workers that have it."""
 
+Report = Callable[[Sequence[CancelledInQueue]], Collection[int] | None]
+"""Returns the ids of ends that were not accepted."""
+
 
 class EndReporter:
-    """Each end is reported at least once: its row is deleted afterwards.
+    """Each end is given to `report` until that accepts it: its row is deleted afterwards.
 
-    Ends that a worker has taken are given to no other for a minute; if the worker dies before it
-    has deleted them, they are reported again.
+    Ends that a worker has taken are given to no other for a minute; if they are not accepted, or
+    the worker dies before it has deleted them, they are reported again.
     """
 
-    def __init__(self, report: Callable[[Sequence[CancelledInQueue]], None] | None) -> None:
+    def __init__(self, report: Report | None, room: Callable[[], int] = lambda: BATCH) -> None:
         self._report = report
+        self._room = room
+        """How many ends `report` can accept now."""
 
     async def report(self, on: Fetches) -> None:
-        """Take up to 500 unreported ends at a time, report them, and delete them."""
-        older_than = _FOR_OTHERS if self._report is None else timedelta(0)
-        while ids := await self._report_some(on, older_than):
-            if len(ids) < BATCH:
-                return
-
-    async def _report_some(self, on: Fetches, older_than: timedelta) -> Sequence[int]:
-        taken = await worker_calls.take_unreported_ends(on, BATCH, older_than)
-        if taken.ends and self._report is not None:
-            self._report(taken.ends)
-        if taken.taken_at is not None:
-            await worker_calls.delete_reported_ends(on, taken.ids, taken.taken_at)
-        return taken.ids
+        """Report one batch, and delete what was accepted; the next heartbeat asks for more."""
+        if self._report is None:
+            await worker_calls.delete_unreported_ends(on, _DELETED, _FOR_OTHERS)
+            return
+        if not (most := min(BATCH, self._room())):
+            return
+        taken = await worker_calls.take_unreported_ends(on, most)
+        refused = {*(self._report(taken.ends) or ())} if taken.ends else set[int]()
+        accepted = [job_id for job_id in taken.ids if job_id not in refused]
+        if taken.taken_at is not None and accepted:
+            await worker_calls.delete_reported_ends(on, accepted, taken.taken_at)

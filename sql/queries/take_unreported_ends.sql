@@ -1,14 +1,13 @@
 -- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report;
 --   nobody is given them for a minute.
--- $1 int8 most, $2 interval older_than
+-- $1 int8 most
 -- odd: those that were retried or forgotten meanwhile are taken too, and bring a row with an id
---   alone.
+--   alone. Payload and data are not needed, and may be large.
 WITH taken AS (
     UPDATE hybrid_runner.unreported_ends AS e SET taken_at = now()
     WHERE e.id IN (
         SELECT due.id FROM hybrid_runner.unreported_ends AS due
-        WHERE due.ended_at <= clock_timestamp() - $2::interval
-            AND (due.taken_at IS NULL OR due.taken_at < clock_timestamp() - interval '1 minute') -- as beat.sql has it
+        WHERE due.taken_at IS NULL OR due.taken_at < clock_timestamp() - interval '1 minute' -- as beat.sql has it
         ORDER BY due.id
         LIMIT $1
         FOR UPDATE SKIP LOCKED
@@ -16,7 +15,7 @@ WITH taken AS (
     RETURNING e.id, e.taken_at
 )
 SELECT
-    t.taken_at, t.id, a.queue, a.kind, a.priority, a.payload, a.data, a.key, a.run_at, a.max_attempts,
+    t.taken_at, t.id, a.queue, a.kind, a.priority, '' AS payload, NULL AS data, a.key, a.run_at, a.max_attempts,
     date_part('epoch', a.timeout) AS seconds, a.finish_by, a.traceparent, a.attempt, coalesce(a.claim, 0) AS claim,
     coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.snoozes,
     a.state::text AS state, a.finished_at, (a.errors -> -1)::text AS error

@@ -81,7 +81,7 @@ async def test_a_job_that_was_never_claimed_is_reported_with_the_usual_number_of
     """Its handler was never asked how often it may be tried."""
     for own in (None, 2):
         await client_calls.cancel_job(database, await enqueue(database, max_attempts=own), None)
-    ends = (await worker_calls.take_unreported_ends(database, 10, timedelta(0))).ends
+    ends = (await worker_calls.take_unreported_ends(database, 10)).ends
     assert [end.claim.max_attempts for end in ends] == [MAX_ATTEMPTS, 2]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
 
 from hybrid_runner.model.claims import CancelledInQueue
 from hybrid_runner.model.news import EndsUnreported
@@ -42,7 +41,7 @@ async def cancelled(database: Connection) -> int:
 
 
 async def taken(database: Connection, most: int = 10) -> list[int]:
-    return sorted((await worker_calls.take_unreported_ends(database, most, timedelta(0))).ids)
+    return sorted((await worker_calls.take_unreported_ends(database, most)).ids)
 
 
 async def reported(database: Connection) -> list[int]:
@@ -94,7 +93,7 @@ async def test_a_job_that_is_cancelled_again_while_its_first_end_is_reported_is_
     database: Connection,
 ) -> None:
     job = await cancelled(database)
-    first = await worker_calls.take_unreported_ends(database, 10, timedelta(0))
+    first = await worker_calls.take_unreported_ends(database, 10)
     assert await client_calls.retry_job(database, job) == "queued"
     assert await client_calls.cancel_job(database, job, None) == "cancelled"
     assert first.taken_at is not None
@@ -124,3 +123,27 @@ async def test_a_heartbeat_speaks_of_those_that_can_be_taken(database: Connectio
     assert not await is_said()
     await database.execute(A_MINUTE_PASSES)
     assert await is_said()
+
+
+async def test_only_what_was_accepted_is_deleted(database: Connection) -> None:
+    """A span queue that is full drops spans: their jobs are reported again."""
+    refused, accepted = await cancelled(database), await cancelled(database)
+    said: list[int] = []
+
+    def report(ends: Sequence[CancelledInQueue]) -> list[int]:
+        said.extend(end.claim.id for end in ends)
+        return [refused]
+
+    await EndReporter(report).report(database)
+    assert said == [refused, accepted]
+    await database.execute(A_MINUTE_PASSES)
+    assert await reported(database) == [refused]
+
+
+async def test_no_more_are_taken_than_there_is_room_for(database: Connection) -> None:
+    jobs = [await cancelled(database) for _ in range(3)]
+    said: list[CancelledInQueue] = []
+    for room in (0, 2):
+        await EndReporter(said.extend, lambda room=room: room).report(database)  # type: ignore[misc]
+    assert [end.claim.id for end in said] == jobs[:2]
+    assert await reported(database) == jobs[2:]

@@ -68,11 +68,17 @@ class SpanQueue(SpanProcessor):
         self._senders = [sender_for(exporter, resource) for exporter in self._exporters]
         self._thread.start()
 
-    def add(self, span: RecordedSpan | ReadableSpan) -> None:
+    @property
+    def room(self) -> int:
+        """How many more spans may wait now. May be called from any thread."""
+        return 0 if self._closing else max(0, self._max_size - len(self._waiting))
+
+    def add(self, span: RecordedSpan | ReadableSpan) -> bool:
+        """Take a finished span; False: it found no room, and is dropped."""
         self._added += 1
         if len(self._waiting) >= self._max_size or self._closing:
             self.dropped += 1
-            return
+            return False
         self._waiting.append(span)
         if (
             len(self._waiting) >= self._batch_size
@@ -80,6 +86,7 @@ class SpanQueue(SpanProcessor):
             and not self._failures
         ):
             self._enough.set()
+        return True
 
     # --- the SDK's SpanProcessor: takes the spans that instrumentation makes
 

@@ -4,6 +4,7 @@ workers.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 _QUEUE = attrgetter("claim.queue")
 _LONGEST_TEXT = 1024
+_SPANS_OF_AN_END = 2
+"""Of a job that was cancelled while it waited: its wait, and the whole job."""
 
 
 class SpanTracing(Tracing):
@@ -63,7 +66,7 @@ class SpanTracing(Tracing):
     def __init__(self, worker_id: Callable[[], str], tracer: Tracer) -> None:
         super().__init__(worker_id)
         self._sampling = Sampling(tracer.sampler)
-        self._send = sender(tracer)
+        self._send, self._room = sender(tracer)
         self._followed = 0
         """Sampled jobs that run here."""
 
@@ -184,29 +187,38 @@ class SpanTracing(Tracing):
                 assert_never(outcome)
         self._send(span.finish())
 
+    def room_for_ends(self) -> int:
+        """How many jobs `on_cancelled` can record now."""
+        return self._room() // _SPANS_OF_AN_END
+
+    def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> list[int]:
+        """Record waits and ends of sampled jobs that were cancelled while they waited. What cannot
+        be recorded at all is logged, and not reported again.
+        """
+        return [job.claim.id for job in jobs if self._record_end(job) is False]
+
     @harmless
-    def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> None:
-        """Record waits and ends of sampled jobs that were cancelled while they waited."""
-        for job in jobs:
-            claim = job.claim
-            if not self._sampling.is_sampled(claim):
-                continue
-            own, until = job_trace(claim), _nanoseconds(job.finished_at)
-            # With a claim, its worker died: the wait was over before.
-            if not claim.number and claim.run_at < job.finished_at:
-                self._send(
-                    RecordedSpan(
-                        f"wait {claim.queue}",
-                        SpanKind.INTERNAL,
-                        own.trace_id,
-                        new_span_id(),
-                        own.root_id,
-                        _due(claim),
-                        until,
-                        _of_job(claim),
-                    )
-                )
-            self._send(_root(claim, own, until, job.state, job.error))
+    def _record_end(self, job: CancelledInQueue) -> bool:
+        """False: its spans found no room."""
+        claim = job.claim
+        if not self._sampling.is_sampled(claim):
+            return True
+        own, until = job_trace(claim), _nanoseconds(job.finished_at)
+        root = _root(claim, own, until, job.state, job.error)
+        # With a claim, its worker died: the wait was over before.
+        if claim.number or claim.run_at >= job.finished_at:
+            return self._send(root)
+        wait = RecordedSpan(
+            f"wait {claim.queue}",
+            SpanKind.INTERNAL,
+            own.trace_id,
+            new_span_id(),
+            own.root_id,
+            _due(claim),
+            until,
+            _of_job(claim),
+        )
+        return self._send(wait) and self._send(root)
 
     # --- spans
 
@@ -283,14 +295,22 @@ class SpanTracing(Tracing):
                 assert_never(settlement)
 
 
-def sender(tracer: Tracer) -> Callable[[RecordedSpan], None]:
-    """The function that takes our own spans: into our queue, or to the processors of the SDK."""
+def sender(tracer: Tracer) -> tuple[Callable[[RecordedSpan], bool], Callable[[], int]]:
+    """The function that takes our own spans, into our queue or to the processors of the SDK, and
+    the one that says for how many there is room. Those of the SDK do not say: they take all.
+    """
     processor: SpanProcessor = tracer.span_processor
     provider = trace.get_tracer_provider()
     if isinstance(provider, Provider):
-        return provider.span_queue.add
+        span_queue = provider.span_queue
+        return span_queue.add, lambda: span_queue.room
     resource = tracer.resource
-    return lambda span: processor.on_end(readable(span, resource))
+
+    def send(span: RecordedSpan) -> bool:
+        processor.on_end(readable(span, resource))
+        return True
+
+    return send, lambda: sys.maxsize
 
 
 def _root(

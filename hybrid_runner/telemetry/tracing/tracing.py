@@ -30,8 +30,15 @@ class Tracing(Observer):
         """The context to run handlers in, before their attempt's span is current."""
         return context_for_jobs(decided=self.on)
 
-    def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> None:
-        """Jobs were cancelled while they waited, so no worker saw their end."""
+    def room_for_ends(self) -> int:
+        """How many jobs `on_cancelled` can record now. May be called from any thread."""
+        return 0
+
+    def on_cancelled(self, _jobs: Iterable[CancelledInQueue]) -> list[int]:
+        """Jobs were cancelled while they waited, so no worker saw their end. Returns the ids of
+        those whose spans found no room: to be reported again.
+        """
+        return []
 
     def traceparents_of(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
         """What to write into the rows of jobs that are put back, so that the next attempt is in the
