@@ -32,6 +32,7 @@ class Identity:
         self._given = worker_id
         self._lease = lease.total_seconds()
         self._numbers = count()
+        self.is_registered = False
         self._may_claim = self._ended = False
         self._may_go_on = asyncio.Event()  # set while claims are allowed, and once they have ended
         self.confirmed_at = time.monotonic()
@@ -55,6 +56,7 @@ class Identity:
     def register(self, worker_id: str, first_claim: int) -> None:
         """Use this id from now on: Postgres has registered it."""
         self.name = Name(worker_id, first_claim)
+        self.is_registered = True
         self._numbers = count(first_claim)
         self.confirmed_at = time.monotonic()
 

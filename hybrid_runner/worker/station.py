@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -15,11 +17,15 @@ from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.membership import Membership
+from hybrid_runner.worker.loops import within
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.settler import Settler
 
 log = logging.getLogger("hybrid_runner.worker")
+
+_RETRACTION = 0.5
+"""Seconds for deleting the row of a worker whose start failed."""
 
 
 class Station:
@@ -51,6 +57,19 @@ class Station:
             await worker_calls.open_queue(self.connections.claims, name, ring_within)
         await self.membership.register()
         await worker_calls.keep_jobs(self.connections.settles, keeps)
+
+    async def retract(self) -> None:
+        """A start failed: delete the worker's row, if it was written and Postgres answers soon, and
+        close.
+        """
+        if self.identity.is_registered:
+            # Unless an earlier worker with this id left jobs behind: others have to rescue them.
+            in_order = not self.membership.upkeep.rescue_first
+            with contextlib.suppress(RunnerError):
+                await within(
+                    time.monotonic() + _RETRACTION, self.membership.retire(in_order=in_order)
+                )
+        await self.close()
 
     async def idle(self) -> None:
         """Wait until there is no reason to look, nothing runs and all outcomes are written."""

@@ -71,7 +71,7 @@ class Worker:
                     settings.polling.hybrid_poll_cap, registry.keeps(usual)
                 )
         except BaseException:
-            await self._station.close()
+            await self._station.retract()
             raise
         station, reactions, start_loop = self._station, self._reactions, self._tasks.loop
         start_loop(

@@ -148,3 +148,26 @@ async def test_a_worker_that_is_declared_dead_and_stopped_claims_nothing_more(
     assert not ran.is_set()
     left = await database.fetch("SELECT id FROM hybrid_runner.workers WHERE dead_at IS NULL")
     assert left == []
+
+
+async def test_a_start_that_fails_after_the_registration_leaves_no_row(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, asked = runner(dsn), asyncio.Event()
+
+    @app.job("note")
+    async def note(payload: object) -> None: ...
+
+    async def held(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(worker_calls, "keep_jobs", held)
+    async with app:
+        start = asyncio.create_task(app.worker().start())
+        await asked.wait()
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 1
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0
