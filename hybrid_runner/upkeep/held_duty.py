@@ -7,6 +7,7 @@ import contextlib
 import logging
 import math
 import time
+from dataclasses import dataclass
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage import worker_calls
@@ -32,6 +33,13 @@ _LOG_EVERY = 60.0
 """Seconds between two log lines about failures."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Hold:
+    """One time that the duty was given to this worker; two are never equal."""
+
+    holder: str
+
+
 class HeldDuty:
     """`give` makes this worker the holder, until it releases the duty or finds that another worker
     holds it.
@@ -40,14 +48,14 @@ class HeldDuty:
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
         self._connection = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
-        self._holder: str | None = None
+        self._hold: _Hold | None = None
         self._given = asyncio.Event()
         self._due_at = -math.inf
         self._logged_at = -math.inf
 
     def give(self, holder: str) -> None:
         """Hold the duty from now on, under this name."""
-        self._holder = holder
+        self._hold = _Hold(holder)
         self._given.set()
 
     async def run(self) -> None:
@@ -58,7 +66,7 @@ class HeldDuty:
             try:
                 await self._run_while_held()
             finally:
-                self._duty.held_until = -math.inf
+                self._duty.end_hold()
             await self._connection.close()
 
     async def close(self) -> None:
@@ -67,37 +75,37 @@ class HeldDuty:
         await self._connection.close()
 
     async def _release(self) -> None:
-        holder, self._holder = self._holder, None
-        if holder is not None:
+        hold, self._hold = self._hold, None
+        self._duty.end_hold()  # before another worker can be given it
+        if hold is not None:
             with contextlib.suppress(RunnerError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await worker_calls.release_duty(self._connection, self._duty.name, holder)
+                    await worker_calls.release_duty(self._connection, self._duty.name, hold.holder)
 
     async def _run_while_held(self) -> None:
         every = self._duty.every.total_seconds()
         failures = 0
-        while self._holder is not None:
+        while (hold := self._hold) is not None:
             asked_at = time.monotonic()
-            if (
-                await self._renew(self._holder, asked_at + VALIDITY * every)
-                and asked_at >= self._due_at
-            ):
+            if await self._renew(hold, asked_at + VALIDITY * every) and asked_at >= self._due_at:
                 failures = 0 if await self._run_once() else failures + 1
                 if failures == _MOST_FAILURES:
                     await self._release()
-            if self._holder is not None:
+            if self._hold is hold:
                 await asyncio.sleep(RENEWAL * every)
 
-    async def _renew(self, holder: str, until: float) -> bool:
+    async def _renew(self, hold: _Hold, until: float) -> bool:
         try:
-            is_ours = await worker_calls.renew_duty(self._connection, self._duty.name, holder)
+            is_ours = await worker_calls.renew_duty(self._connection, self._duty.name, hold.holder)
         except RunnerError as error:  # still held: no other worker is given it yet
             self._log_failure(error)
             return False
         if is_ours:
             self._duty.held_until = until
         else:
-            self._holder = None
+            self._duty.end_hold()
+            if self._hold is hold:  # else it was given to us again while we asked
+                self._hold = None
         return is_ours
 
     async def _run_once(self) -> bool:

@@ -375,7 +375,7 @@ async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued])
 
 def holds(duty: HeldDuty) -> bool:
     """Whether this worker believes that it holds the duty."""
-    return duty._holder is not None
+    return duty._hold is not None
 
 
 # --- time-outs of attempts

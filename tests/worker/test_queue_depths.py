@@ -18,10 +18,11 @@ from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.values import HistogramValue
 from hybrid_runner.upkeep import held_duty
+from hybrid_runner.upkeep.duties import queue_depths
 from hybrid_runner.upkeep.duties.queue_depths import QueueDepths, as_metric_values
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from tests.support import inside
-from tests.support.waiting import differs_from, equals, has, until, until_fetched
+from tests.support.waiting import at_least, differs_from, equals, has, until, until_fetched
 from tests.support.working import runner, working
 
 HOLDER = "SELECT holder FROM hybrid_runner.duties WHERE name = 'queue_depths'"
@@ -248,6 +249,50 @@ async def test_who_cannot_measure_leaves_it_to_somebody_else(
         await database.execute("ALTER FUNCTION hybrid_runner.gone RENAME TO horizon_age")
         async with a_worker(dsn, "another") as another:
             await until_shown(another, 0)
+
+
+async def test_a_measurement_that_fails_leaves_the_values_before_until_they_are_old(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, tries: list[float]
+) -> None:
+    async with given_to_us(dsn, database) as (depths, _):
+        first = await until(depths.metric_values)
+        await database.execute("ALTER FUNCTION hybrid_runner.horizon_age RENAME TO gone")
+        known = len(tries)
+        await until(lambda: len(tries), at_least(known + 2))
+        assert depths.metric_values()[table.QUEUE_JOBS.name] == first[table.QUEUE_JOBS.name]
+        monkeypatch.setattr(queue_depths, "_VALID", 0.0)
+        assert depths.metric_values() == {}
+
+
+async def test_who_has_it_again_shows_nothing_from_before(dsn: str, database: Connection) -> None:
+    async with given_to_us(dsn, database) as (depths, ours):
+        await until(depths.metric_values)
+        await database.execute(
+            "UPDATE hybrid_runner.duties SET holder = 'another' WHERE name = 'queue_depths'"
+        )
+        await until(lambda: not inside.holds(ours))
+        depths.held_until = time.monotonic() + 60
+        assert depths.metric_values() == {}
+
+
+async def test_a_lost_hold_does_not_end_a_newer_one(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The duty is given to this worker again while it asks whether it still has it."""
+    renew = worker_calls.renew_duty
+    async with given_to_us(dsn, database) as (depths, ours):
+        await until(depths.metric_values)
+
+        async def lost(*_: object) -> bool:
+            monkeypatch.setattr(worker_calls, "renew_duty", renew)
+            ours.give("us")
+            return False
+
+        monkeypatch.setattr(worker_calls, "renew_duty", lost)
+        await until(lambda: worker_calls.renew_duty, equals(renew))
+        await held_again(database, 2)
+        assert inside.holds(ours)
+        assert depths.metric_values()
 
 
 def test_of_very_many_queues_the_last_are_shown_together() -> None:

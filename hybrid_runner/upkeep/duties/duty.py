@@ -40,6 +40,10 @@ class Duty(ABC):
     while this worker does not hold it. Written by `HeldDuty`.
     """
 
+    def end_hold(self) -> None:
+        """Called when a held duty is no longer this worker's: another one may do it now."""
+        self.held_until = -math.inf
+
     @abstractmethod
     async def run(self, connection: Fetches) -> object:
         """Do the duty once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import timedelta
 
@@ -15,6 +16,8 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _MOST_QUEUES = 300
+_VALID = 25.0
+"""Seconds for which values are exported if the next measurement fails."""
 
 
 class QueueDepths(Duty):
@@ -28,22 +31,31 @@ class QueueDepths(Duty):
 
     def __init__(self) -> None:
         self._values: MetricValues = {}
+        self._measured_at = self._failed_at = -math.inf
 
     def metric_values(self) -> MetricValues:
         """The values that this worker exports; none while another one holds the duty. May be called
         from any thread.
         """
-        values = self._values
-        return values if time.monotonic() < self.held_until else {}
+        values, now = self._values, time.monotonic()
+        is_old = self._failed_at > self._measured_at and now - self._measured_at > _VALID
+        return values if now < self.held_until and not is_old else {}
+
+    def end_hold(self) -> None:
+        """Forget the values: when the duty is held again they would be old."""
+        super().end_hold()
+        self._values = {}
 
     async def run(self, connection: Fetches) -> None:
-        """Measure. If that fails, no values are exported, rather than old ones."""
+        """Measure. If that fails, the values before are exported until they are too old."""
+        began = time.monotonic()
         try:
             queues = await worker_calls.queue_depths(connection)
-            self._values = as_metric_values(queues, await worker_calls.horizon_age(connection))
-        except BaseException:
-            self._values = {}
+            values = as_metric_values(queues, await worker_calls.horizon_age(connection))
+        except Exception:
+            self._failed_at = time.monotonic()
             raise
+        self._values, self._measured_at = values, began
 
 
 def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
