@@ -41,6 +41,9 @@ class OpenInAnotherLoop(ConfigurationError):
             " a Runner for each loop"
         )
 
+    def __reduce__(self) -> tuple[type[OpenInAnotherLoop], tuple[()]]:
+        return type(self), ()
+
 
 class DatabaseError(RunnerError):
     """Postgres refused, and asking again will not help."""
@@ -100,7 +103,10 @@ class JobFailed(RunnerError):
         self.job_id = job_id
         self.kind = kind
         self.error_type = error_type
-        """The name of the exception's class; `Fail` or `Retry` when the handler returned that."""
+        """The name of the exception's class; `Fail` or `Retry` when the handler said that;
+        `PayloadRefused`, `ResultRefused`, `OutcomeRefused`, `FinishByPassed` or `HandlerNotFound`
+        when the job failed without a word of its handler; `WorkerLost` when its worker died.
+        """
         self.message = message
         self.attempts = attempts
 

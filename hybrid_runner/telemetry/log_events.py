@@ -33,6 +33,7 @@ LogEvent = Literal[
     "job.released",
     "job.rescue_failed",
     "job.rescued",
+    "job.result_unreadable",
     "job.retried",
     "job.row_gone",
     "job.snoozed",
@@ -79,6 +80,7 @@ LogEvent = Literal[
     "worker.stopping",
     "worker.thread_abandoned",
     "worker.threads",
+    "worker.threads_lost",
 ]
 
 

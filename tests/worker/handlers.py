@@ -30,6 +30,20 @@ class Triple:
     right: int
 
 
+class NoCard(Fail):
+    """An outcome of an application's own, made of something else than a reason."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"there is no card {number}")
+
+
+class CannotBeRead(Exception):
+    """Can be pickled; reading that fails."""
+
+    def __init__(self, left: int, right: int) -> None:
+        super().__init__(f"{left} {right}")
+
+
 app = Runner("postgresql://nobody@localhost/never-opened")
 
 
@@ -108,6 +122,17 @@ def decide_deep_down(what: str, job: Job) -> str:
         match what:
             case "fail":
                 raise Fail("no such card")
+            case "fail from":
+                try:
+                    raise KeyError("card")
+                except KeyError as error:
+                    raise Fail("no such card") from error
+            case "fail in own words":
+                raise NoCard(7)
+            case "unsendable":
+                raise Snooze("1s", data=threading.Lock())
+            case "unreadable":
+                raise Snooze("1s", data=CannotBeRead(1, 2))
             case "cancel":
                 raise Cancel(reason="no longer wanted")
             case "retry" if job.attempt == 1:

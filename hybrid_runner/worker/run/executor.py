@@ -21,10 +21,10 @@ from hybrid_runner.handlers.registry import JobKind, Registry, explain
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import (
-    Fail,
     Finished,
     Outcome,
     Raised,
+    Refused,
     Settlement,
     Stopped,
     outcome_of_exception,
@@ -281,9 +281,11 @@ class Executor:
         try:
             payload = kind.decode(claim.payload)
         except ValidationError as error:
-            return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
+            reason = f"the payload does not fit {kind.name}: {explain(error)}"
+            return Refused("PayloadRefused", reason)
         except Exception as error:  # a validator of the user's may raise anything
-            return Fail(f"the payload of {kind.name} cannot be read: {error}")
+            reason = f"the payload of {kind.name} cannot be read: {error}"
+            return Refused("PayloadRefused", reason)
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
         return await self._call(attempt, payload)
@@ -303,8 +305,10 @@ class Executor:
             _uncancel(asyncio.current_task())
             return _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
-            # A handler that was stopped and raised while it cleaned up was stopped all the same.
-            return _outcome_of(error) if attempt.stop is None else attempt.stop
+            outcome = _outcome_of(error)
+            # A handler that was stopped and raised while it cleaned up was stopped all the same;
+            # what it says on purpose counts, as it does when it is returned.
+            return attempt.stop if attempt.stop and isinstance(outcome, Raised) else outcome
         finally:
             attempt.entered = False
 
@@ -342,15 +346,17 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
         task.uncancel()
 
 
-def _too_late(claim: Claim) -> Fail | None:
+def _too_late(claim: Claim) -> Refused | None:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
-        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+        reason = f"finish_by ({claim.finish_by.isoformat()}) passed before it could run"
+        return Refused("FinishByPassed", reason)
     return None
 
 
-def _out_of_time(claim: Claim) -> Raised | Fail:
+def _out_of_time(claim: Claim) -> Raised | Refused:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
-        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
+        reason = f"finish_by ({claim.finish_by.isoformat()}) passed while it ran"
+        return Refused("FinishByPassed", reason)
     return Raised(
         "TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s"
     )

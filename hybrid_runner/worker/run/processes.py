@@ -21,7 +21,14 @@ from typing import Any
 from hybrid_runner.handlers.job import Job, Report
 from hybrid_runner.handlers.registry import JobKind
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Fail, Outcome, Raised, outcome_of_exception
+from hybrid_runner.model.outcomes import (
+    HandlerOutcome,
+    Outcome,
+    Raised,
+    Refused,
+    as_declared,
+    outcome_of_exception,
+)
 from hybrid_runner.telemetry.logs.setup import Logs, configure_logs, configured_logs
 from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.tracing.publish_span import carried_on, current_traceparent
@@ -143,6 +150,8 @@ class _Child:
                     "ProcessDied",
                     f"the process of this attempt ended with exit code {self.process.exitcode}",
                 )
+            except Exception as error:  # whatever the class of what was sent raises here
+                return _unsendable(error)
             if word == "outcome":
                 outcome: Outcome
                 outcome, claim.completed_by_handler = message
@@ -197,9 +206,25 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
             return
         try:
             outcome = carried_on(traceparent).run(_run, module, name, claim, report)
-            pipe.send(("outcome", (outcome, claim.completed_by_handler)))
+            if isinstance(outcome, HandlerOutcome):
+                outcome = as_declared(outcome)
+            _send(pipe, outcome, claim)
         except OSError:
             return
+
+
+def _send(pipe: Connection, outcome: Outcome, claim: Claim) -> None:
+    try:
+        pipe.send(("outcome", (outcome, claim.completed_by_handler)))
+    except OSError:
+        raise
+    except Exception as error:  # pickle raises whatever what it is given raises
+        pipe.send(("outcome", (_unsendable(error), claim.completed_by_handler)))
+
+
+def _unsendable(error: Exception) -> Refused:
+    reason = f"what the handler said cannot be sent from its process: {error}"
+    return Refused("OutcomeRefused", reason)
 
 
 def _end_with_parent() -> None:
@@ -217,14 +242,16 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
         for part in name.split("."):
             kind = getattr(kind, part)
     except Exception as error:
-        return Fail(
+        return Refused(
+            "HandlerNotFound",
             f"{module}.{name} cannot be imported in a process: {error}; define the handler at the"
-            " top of its module"
+            " top of its module",
         )
     if not isinstance(kind, JobKind):
-        return Fail(
+        return Refused(
+            "HandlerNotFound",
             f"{module}.{name} is not a job handler: define it at the top of its module, under its"
-            " own name"
+            " own name",
         )
     try:
         payload = kind.decode(claim.payload)
