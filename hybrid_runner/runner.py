@@ -38,8 +38,8 @@ from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.export import exporting_metrics
 from hybrid_runner.telemetry.tracing.export import exporting
 from hybrid_runner.upkeep.duties.prune import Prune
-from hybrid_runner.web.page_database import PageDatabase
-from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.database import PageDatabase
+from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.web.server import PageServer
 from hybrid_runner.worker.report.status import WorkerStatus
 from hybrid_runner.worker.signals import stop_on_signals
@@ -327,7 +327,9 @@ class Runner:
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
         async with PageServer(
-            self.settings.pages.http_host, self.settings.pages.http_port, jobs=self.page_database()
+            self.settings.pages.http_host,
+            self.settings.pages.http_port,
+            database=self.page_database(),
         ) as pages:
             await self.work(queues, pages.show, stop_on_signals)
 
@@ -352,7 +354,7 @@ class Runner:
             worker = self.worker(queues)
             async with (
                 exporting(worker.id),
-                exporting_metrics(worker.id, lambda: figures_of(worker.status())),
+                exporting_metrics(worker.id, lambda: metric_values_of(worker.status())),
             ):
                 await outlast(
                     worker.start, self.settings.database.start_timeout

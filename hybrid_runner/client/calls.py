@@ -23,7 +23,7 @@ from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.publish_span import publishing
+from hybrid_runner.telemetry.tracing.publish_span import publish_span
 
 log = logging.getLogger("hybrid_runner")
 
@@ -47,11 +47,11 @@ class Client:
         job = new_job(self.registry, kind, payload, chosen)
         on = connection if connection is not None else await self._sessions.pool()
         queue = job.queue or "default"
-        with publishing(queue, job.kind) as publish:
+        with publish_span(queue, job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_calls.enqueue_job(on, job, on_conflict)
-            publish.became([enqueued.id], enqueued.enqueued)
+            publish.set_result([enqueued.id], enqueued.enqueued)
         log.debug(
             "enqueued %s in %s: %s",
             job.kind,
@@ -76,14 +76,14 @@ class Client:
             return []
         on = connection if connection is not None else await self._sessions.pool()
         first, count = groups[0].pattern, sum(len(group.payloads) for group in groups)
-        with publishing(first.queue or "default", first.kind, count) as publish:
+        with publish_span(first.queue or "default", first.kind, count) as publish:
             if publish.traceparent is not None:
                 groups = [_traced(group, publish.traceparent) for group in groups]
             try:
                 enqueued = await client_calls.enqueue_groups(on, groups, on_conflict)
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
-            publish.became([job.id for job in enqueued])
+            publish.set_result([job.id for job in enqueued])
             return enqueued
 
     async def get(self, job_id: int) -> JobView | None:

@@ -21,7 +21,9 @@ class Outcomes:
         return await worker_calls.finish_jobs(self._connection, batch)
 
     async def requeue(self, batch: Sequence[Requeued]) -> set[int]:
-        return await worker_calls.requeue_jobs(self._connection, batch, self._tracing.kept(batch))
+        return await worker_calls.requeue_jobs(
+            self._connection, batch, self._tracing.traceparents_of(batch)
+        )
 
     async def archived_before(self, batch: Sequence[Finished]) -> set[int]:
         return await worker_calls.archived_before(self._connection, batch)

@@ -20,7 +20,7 @@ from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, split
 from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.settlement import error_text
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -256,7 +256,7 @@ class Settler:
             len(aside),
             len(batch),
             error,
-            extra=about(aside[0].claim, "job.outcome_locked"),
+            extra=job_fields(aside[0].claim, "job.outcome_locked"),
         )
         if not self._set_aside:
             asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
@@ -304,7 +304,7 @@ class Settler:
         log.error(
             "Postgres refused the outcome: %s",
             error,
-            extra=about(refused.claim, "job.outcome_refused"),
+            extra=job_fields(refused.claim, "job.outcome_refused"),
         )
         reason = error_text(
             refused.claim,
@@ -337,7 +337,7 @@ class Settler:
                 "claim %d is no longer valid: its outcome (%s) was dropped",
                 settlement.claim.number,
                 settlement.state.value,
-                extra=about(settlement.claim, "job.outcome_dropped"),
+                extra=job_fields(settlement.claim, "job.outcome_dropped"),
             )
         if len(stale) > _MOST_LINES:
             log.warning(

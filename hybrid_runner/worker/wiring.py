@@ -131,7 +131,7 @@ def wire(
         worker_loop,
     )
     watchdog = Watchdog(
-        settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.lagged
+        settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )
     offer = Offer(slots, kinds.number)
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
@@ -162,7 +162,12 @@ def wire(
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(
-            queue, connections.courtesies, listener, members, tasks.soon, reports.counters.missed
+            queue,
+            connections.courtesies,
+            listener,
+            members,
+            tasks.soon,
+            reports.counters.on_missed_rings,
         )
         claims = Claims(
             queue,

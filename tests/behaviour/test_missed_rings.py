@@ -74,7 +74,7 @@ async def test_a_ring_that_was_swallowed_is_counted_and_reconnects_the_listener(
         await database.execute(INSERT, "note")
         await handlers.next()
         assert seen(worker).found["ring"] == 1
-        assert worker.status().figures[MISSED_RINGS.name] == {("default",): 1}
+        assert worker.status().metric_values[MISSED_RINGS.name] == {("default",): 1}
     lines = [message for message in caplog.messages if "a ring was due" in message]
     assert len(lines) == 1
 

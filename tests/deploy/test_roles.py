@@ -105,7 +105,8 @@ async def test_a_login_may_do_no_more_than_its_name_says(
 
 
 GRANTED = """
-    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text) FROM pg_auth_members
+    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text)
+    FROM pg_auth_members
     WHERE 'jobs_' || split_part(roleid::regrole::text, '_', 3) = member::regrole::text
 """
 OWNER = "CREATE ROLE owner LOGIN {right}; CREATE DATABASE owned OWNER owner"

@@ -36,7 +36,8 @@ async def thumbnail(url: str, job: Job) -> dict | Snooze:
     return {"bytes": 1234}
 """
 INSERT = """
-INSERT INTO hybrid_runner.jobs (queue, kind, payload, traceparent) VALUES ('images', 'thumbnail', '"/cat.jpg"', $1) RETURNING id
+INSERT INTO hybrid_runner.jobs (queue, kind, payload, traceparent)
+VALUES ('images', 'thumbnail', '"/cat.jpg"', $1) RETURNING id
 """
 SPANS = 12
 """Of the job's trace: the whole, four waits, four runs, three delays."""

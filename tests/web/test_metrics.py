@@ -1,4 +1,4 @@
-"""GET /metrics of a real worker on a real database: each figure follows what really happened."""
+"""GET /metrics of a real worker on a real database: each metric follows what really happened."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def served(app: Runner, **options: Any) -> AsyncIterator[tuple[Worker, int
 
 
 async def until_scraped(port: int, name: str, count: float, **labels: str) -> Mapping[str, Family]:
-    """Scrape until a figure is so."""
+    """Scrape until a metric has this value."""
     return await until(lambda: scrape(port), lambda families: families[name].of(**labels) == count)
 
 

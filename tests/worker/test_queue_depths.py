@@ -54,7 +54,7 @@ def shown(worker: Worker) -> float | None:
     """How many jobs it says are due in the queue that nobody works on; None: it says nothing about
     queues.
     """
-    figures = worker.status().figures
+    figures = worker.status().metric_values
     if table.QUEUE_JOBS.name not in figures:
         assert table.HORIZON_AGE.name not in figures
         return None

@@ -132,7 +132,7 @@ async def _work(app: Runner, queues: dict[str, int], supervised: Supervised | No
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with supervised.held(app.settings.work.grace):
+        async with supervised.reporting(app.settings.work.grace):
             await app.work(queues or None, supervised.show, supervised.stop_on_signals)
     return 0
 

@@ -52,8 +52,8 @@ class UpkeepLoop:
         self._timeout_grace = timeout_grace
         self._worker_loop = worker_loop
         self._connection = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
-        self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
+        self._rescuer = Rescuer(registry, on_rescued, tracing.traceparents_of)
+        self._end_reporter = EndReporter(tracing.on_cancelled if tracing.on else None)
         self.duties = Duties(self._rescuer)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()

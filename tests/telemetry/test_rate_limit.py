@@ -11,31 +11,31 @@ from hybrid_runner.telemetry import observers
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics.export import Sender
 from hybrid_runner.telemetry.observers import Observers
-from hybrid_runner.telemetry.tracing.delivery import complain_of
+from hybrid_runner.telemetry.tracing.delivery import log_failure
 from hybrid_runner.telemetry.tracing.export import make_provider
 from tests.telemetry.conftest import TALKATIVE
 
 
-def said(seldom: RateLimitedLog, text: str) -> str | None:
+def said(limit: RateLimitedLog, text: str) -> str | None:
     """What comes out of the filter."""
     record = logging.LogRecord("talkative", logging.WARNING, __file__, 1, "%s", (text,), None)
-    return record.getMessage() if seldom.filter(record) else None
+    return record.getMessage() if limit.filter(record) else None
 
 
 def test_one_line_a_minute_with_the_number_of_those_held_back() -> None:
     now = [100.0]
-    seldom = RateLimitedLog("exporting spans", lambda: now[0])
-    assert said(seldom, "refused") == "exporting spans: refused"
-    assert [said(seldom, "refused") for _ in range(7)] == [None] * 7
+    limit = RateLimitedLog("exporting spans", lambda: now[0])
+    assert said(limit, "refused") == "exporting spans: refused"
+    assert [said(limit, "refused") for _ in range(7)] == [None] * 7
     now[0] += 59
-    assert said(seldom, "refused") is None
+    assert said(limit, "refused") is None
     now[0] += 2
     assert (
-        said(seldom, "still refused")
+        said(limit, "still refused")
         == "exporting spans: still refused (8 more lines since the last one)"
     )
     now[0] += 61
-    assert said(seldom, "refused again") == "exporting spans: refused again"
+    assert said(limit, "refused again") == "exporting spans: refused again"
 
 
 def test_a_long_line_is_shortened_to_one_that_can_be_read() -> None:
@@ -51,7 +51,7 @@ def test_spans_that_cannot_be_exported_are_one_line_a_minute(
 ) -> None:
     make_provider("worker-1", ("console",)).shutdown()
     for _ in range(5):
-        complain_of("a span", ValueError("it is too large"))
+        log_failure("a span", ValueError("it is too large"))
     assert [record.getMessage() for record in caplog.records] == [
         "exporting spans: a span cannot be exported: ValueError: it is too large"
     ]

@@ -1,4 +1,4 @@
-"""Who says that a job has changed, while somebody reads (B13)."""
+"""Who publishes that a job has changed, while readers are announced (B13)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.rings import listening
 from tests.support.streams import Stepwise, served
 from tests.support.waiting import until, until_fetched
 from tests.support.working import working
-from tests.web.test_events import INSERT, PAUSED, READERS, told_only
+from tests.web.test_events import INSERT, PAUSED, READERS, published_only
 
 SET = (
     "SELECT setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) *"
@@ -19,8 +19,8 @@ SET = (
 )
 LOST = """
 UPDATE hybrid_runner.jobs SET
-    state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody', started_at = clock_timestamp(),
-    claim = nextval('hybrid_runner.claims')
+    state = 'running', attempt = 1, version = version + 1, worker_id = 'nobody',
+    started_at = clock_timestamp(), claim = nextval('hybrid_runner.claims')
 WHERE id = $1
 """
 LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name = 'orphaned_jobs'"
@@ -28,11 +28,11 @@ LOOKED_FOR = "UPDATE hybrid_runner.duties SET taken_at = '2020-01-01' WHERE name
 minutes.
 """
 
-__all__ = ["told_only"]
+__all__ = ["published_only"]
 
 
-@pytest.mark.usefixtures("told_only")
-async def test_rescues_are_told(dsn: str, database: Connection) -> None:
+@pytest.mark.usefixtures("published_only")
+async def test_rescues_are_published(dsn: str, database: Connection) -> None:
     """Nobody else would: the worker that had the job is gone."""
     async with served(Stepwise(dsn, heartbeat="100ms").app) as (client, worker):
         await database.execute(PAUSED)
@@ -45,7 +45,7 @@ async def test_rescues_are_told(dsn: str, database: Connection) -> None:
             assert (await seen.until("retried")).data["attempt"] == 1
 
 
-async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_told(
+async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_published(
     dsn: str, database: Connection
 ) -> None:
     """A5 B6: by the functions themselves; the worker here does not know that somebody reads."""

@@ -21,10 +21,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hybrid_runner.telemetry.tracing import delivery as sending
-from hybrid_runner.telemetry.tracing.delivery import origin_of, way_to
+from hybrid_runner.telemetry.tracing.delivery import encoded_resource, sender_for
 from hybrid_runner.telemetry.tracing.encoding import encode
-from hybrid_runner.telemetry.tracing.span_queue import Outbox
-from hybrid_runner.telemetry.tracing.spans import Happening, Recorded, readable
+from hybrid_runner.telemetry.tracing.span_queue import SpanQueue
+from hybrid_runner.telemetry.tracing.spans import RecordedSpan, SpanEvent, readable
 from tests.support.collector import Collector
 
 RESOURCE = Resource(
@@ -34,19 +34,21 @@ RESOURCE = Resource(
 TRACE, NOW = 0x0AF7651916CD43DD8448EB211C80319C, 1_795_046_496_503_645_352
 
 
-def span(name: str = "run note", kind: SpanKind = SpanKind.INTERNAL, **changes: Any) -> Recorded:
-    return Recorded(
+def span(
+    name: str = "run note", kind: SpanKind = SpanKind.INTERNAL, **changes: Any
+) -> RecordedSpan:
+    return RecordedSpan(
         name, kind, TRACE, 2**64 - 1, 3, NOW - 1, NOW, {"hybrid_runner.kind": "note"}
     )._replace(**changes)
 
 
-def several(attribute: object) -> Recorded:
+def several(attribute: object) -> RecordedSpan:
     return span(attributes={"value": attribute, "after": "it"})
 
 
 SPANS = {
     "plain": span(),
-    "the smallest": Recorded("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {}),
+    "the smallest": RecordedSpan("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {}),
     "a root": span(parent_id=None),
     "ends before it begins": span(began=NOW, ended=NOW - 5),
     "of another script": span(name="läuft 実行 🚀", attributes={"größe": "groß 🚀"}),
@@ -68,7 +70,7 @@ SPANS = {
     "yes and no": several([True, False]),
     "none": several([]),
     "happened": span(
-        events=(Happening("claimed", NOW, {"way": "ring", "claim": 2**40}), Happening("", 0, {}))
+        events=(SpanEvent("claimed", NOW, {"way": "ring", "claim": 2**40}), SpanEvent("", 0, {}))
     ),
     "linked": span(links=((TRACE, 7), (2**128 - 1, 2**64 - 1))),
     "linked too often": span(links=((TRACE, 7),) * 200),
@@ -90,14 +92,14 @@ def test_both_ways_say_the_same_of_many() -> None:
     assert understood(spans) == ExportTraceServiceRequest.FromString(as_the_sdk(spans))
 
 
-def understood(spans: Sequence[Recorded]) -> ExportTraceServiceRequest:
+def understood(spans: Sequence[RecordedSpan]) -> ExportTraceServiceRequest:
     request: ExportTraceServiceRequest = ExportTraceServiceRequest.FromString(
-        encode(spans, origin_of(RESOURCE))
+        encode(spans, encoded_resource(RESOURCE))
     )
     return request
 
 
-def as_the_sdk(spans: Sequence[Recorded]) -> bytes:
+def as_the_sdk(spans: Sequence[RecordedSpan]) -> bytes:
     return bytes(encode_spans([readable(span, RESOURCE) for span in spans]).SerializeToString())
 
 
@@ -117,7 +119,7 @@ async def test_what_cannot_be_said_costs_one_span_and_a_line(
     monkeypatch.setattr(sending.log, "filters", [])  # other tests may have had this minute's line
     async with Collector() as collector:
         with caplog.at_level(logging.WARNING, "hybrid_runner"):
-            sent, dropped = await through_an_outbox(
+            sent, dropped = await through_a_span_queue(
                 collector, [span("before"), UNSAYABLE[name], span("after")]
             )
     assert (sent, dropped, [each.span.name for each in collector.spans]) == (
@@ -133,7 +135,7 @@ async def test_what_cannot_be_said_costs_one_span_and_a_line(
 async def test_a_span_of_an_instrumentation_that_cannot_be_said_takes_none_along() -> None:
     others = made_elsewhere("SELECT", "\udcff", "INSERT")
     async with Collector() as collector:
-        sent, dropped = await through_an_outbox(
+        sent, dropped = await through_a_span_queue(
             collector, [span("run note"), *others, span("job note")]
         )
     assert (sent, dropped) == (4, 1)
@@ -161,7 +163,7 @@ async def test_a_resource_says_what_the_sdk_makes_of_it() -> None:
     """It comes from the environment and from detectors: what cannot be sent of it must not cost a
     span.
     """
-    got = ExportTraceServiceRequest.FromString(encode([span()], origin_of(ODD)))
+    got = ExportTraceServiceRequest.FromString(encode([span()], encoded_resource(ODD)))
     assert got == ExportTraceServiceRequest.FromString(
         encode_spans([readable(span(), ODD)]).SerializeToString()
     )
@@ -171,22 +173,22 @@ async def test_a_resource_says_what_the_sdk_makes_of_it() -> None:
         "host.name",
     }
     async with Collector() as collector:
-        assert await through_an_outbox(collector, [span("run note")], ODD) == (1, 0)
+        assert await through_a_span_queue(collector, [span("run note")], ODD) == (1, 0)
 
 
-async def through_an_outbox(
+async def through_a_span_queue(
     collector: Collector, spans: Sequence[Any], resource: Resource = RESOURCE
 ) -> tuple[int, int]:
     """How many were taken, and how many were not."""
-    outbox = Outbox(
+    span_queue = SpanQueue(
         [OTLPSpanExporter(collector.endpoint + "/v1/traces")],
         {"OTEL_BSP_SCHEDULE_DELAY": "3600000"},
     )
-    outbox.start(resource)
+    span_queue.start(resource)
     for each in spans:
-        outbox.add(each)
-    await asyncio.to_thread(outbox.shutdown)
-    return outbox.sent, outbox.dropped
+        span_queue.add(each)
+    await asyncio.to_thread(span_queue.shutdown)
+    return span_queue.sent, span_queue.dropped
 
 
 def made_elsewhere(*names: str) -> list[Any]:
@@ -232,7 +234,7 @@ def test_the_exporter_over_http_takes_our_bytes() -> None:
     """The way is not of its public face: when this fails after an upgrade, spans still arrive, and
     cost five times as much.
     """
-    assert sending._post(OTLPSpanExporter("http://127.0.0.1:1/v1/traces")) is not None
+    assert sending._post_of(OTLPSpanExporter("http://127.0.0.1:1/v1/traces")) is not None
 
 
 def test_one_that_does_not_gets_the_sdks_spans(
@@ -245,21 +247,21 @@ def test_one_that_does_not_gets_the_sdks_spans(
     got: list[Any] = []
     monkeypatch.setattr(exporter, "_client", Older())
     monkeypatch.setattr(exporter, "export", got.extend)
-    way_to(exporter, RESOURCE)([span("run note")])
+    sender_for(exporter, RESOURCE)([span("run note")])
     assert [each.name for each in got] == ["run note"]
-    assert sending._post(InMemorySpanExporter()) is None
+    assert sending._post_of(InMemorySpanExporter()) is None
 
 
 def test_what_is_too_large_for_a_request_is_several_without_the_one_that_is(
     exporter: OTLPSpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [span(str(number)) for number in range(10)]
-    monkeypatch.setattr(sending, "LARGEST", len(encode(spans[:4], origin_of(RESOURCE))))
-    outbox = Outbox([exporter])
-    outbox.start(RESOURCE)
+    monkeypatch.setattr(sending, "LARGEST", len(encode(spans[:4], encoded_resource(RESOURCE))))
+    span_queue = SpanQueue([exporter])
+    span_queue.start(RESOURCE)
     for each in [*spans, span("too large", attributes={"text": "x" * 2000})]:
-        outbox.add(each)
-    outbox.shutdown()
+        span_queue.add(each)
+    span_queue.shutdown()
     requests = [ExportTraceServiceRequest.FromString(data) for data in exporter._client.requests]  # type: ignore[attr-defined]
     names = [
         [each.name for each in request.resource_spans[0].scope_spans[0].spans]
@@ -267,11 +269,11 @@ def test_what_is_too_large_for_a_request_is_several_without_the_one_that_is(
     ]
     assert [name for part in names for name in part] == [each.name for each in spans]
     assert max(map(len, names)) <= 4
-    assert (outbox.sent, outbox.dropped) == (10, 1)
+    assert (span_queue.sent, span_queue.dropped) == (10, 1)
 
 
 def test_a_request_of_other_spans_only_has_nothing_of_ours(exporter: OTLPSpanExporter) -> None:
-    assert way_to(exporter, RESOURCE)(made_elsewhere("SELECT"))
+    assert sender_for(exporter, RESOURCE)(made_elsewhere("SELECT"))
     [data] = exporter._client.requests  # type: ignore[attr-defined]
     [part] = ExportTraceServiceRequest.FromString(data).resource_spans
     assert [each.name for each in part.scope_spans[0].spans] == ["SELECT"]
@@ -288,5 +290,5 @@ def test_a_client_that_raises_is_asked_once(
             raise AttributeError("success")
 
     monkeypatch.setattr(exporter, "_client", client := Raises())
-    assert not way_to(exporter, RESOURCE)([span(), span()])
+    assert not sender_for(exporter, RESOURCE)([span(), span()])
     assert len(client.requests) == 1

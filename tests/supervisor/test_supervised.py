@@ -14,12 +14,12 @@ async def test_an_end_that_meets_news_is_an_end() -> None:
     """
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    tether = Supervised(ChildOrders(theirs.detach(), None, None))
-    with ours, tether._socket:
+    supervised = Supervised(ChildOrders(theirs.detach(), None, None))
+    with ours, supervised._socket:
         ours.setblocking(False)
-        reporting = asyncio.create_task(tether._report())
+        reporting = asyncio.create_task(supervised._report())
         await asyncio.get_running_loop().sock_recv(ours, 65536)  # it has reported, and waits
-        tether._news.set()
+        supervised._report_now.set()
         await asyncio.sleep(0)
         reporting.cancel()
         await asyncio.wait([reporting], timeout=5)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace.sampling import (
@@ -20,7 +21,13 @@ from opentelemetry.sdk.trace.sampling import (
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.telemetry.tracing.sampling import Sampling
-from hybrid_runner.telemetry.tracing.trace_ids import Context, low_half, parse, root_of, trace_of
+from hybrid_runner.telemetry.tracing.trace_ids import (
+    TraceContext,
+    job_trace,
+    low_half,
+    parse,
+    root_span_id,
+)
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -79,44 +86,39 @@ def test_a_context_is_written_as_it_is_read() -> None:
 
 
 def test_a_job_without_a_trace_has_the_same_one_at_every_attempt_and_in_every_worker() -> None:
-    first, later = claim(), claim(attempt=3, claim=99, run_at=BORN + timedelta(hours=1))
-    assert trace_of(first) == trace_of(later)
-    assert trace_of(first).parent_id is None
+    first, later = claim(), claim(attempt=3, number=99, run_at=BORN + timedelta(hours=1))
+    assert job_trace(first) == job_trace(later)
+    assert job_trace(first).parent_id is None
 
 
 def test_two_jobs_never_share_a_trace_of_their_own() -> None:
-    found = {trace_of(claim(job)).trace_id for job in range(1, 5000)}
+    found = {job_trace(claim(job)).trace_id for job in range(1, 5000)}
     assert len(found) == 4999
     assert (
-        trace_of(claim(7, created_at=BORN + timedelta(microseconds=1))).trace_id
-        != trace_of(claim(7)).trace_id
+        job_trace(claim(7, created_at=BORN + timedelta(microseconds=1))).trace_id
+        != job_trace(claim(7)).trace_id
     )
 
 
 def test_a_trace_that_was_written_down_is_continued_without_a_parent() -> None:
-    own = trace_of(claim())
-    assert trace_of(claim(traceparent=str(Context(own.trace_id, own.root_id, sampled=True)))) == own
+    own = job_trace(claim())
+    assert (
+        job_trace(claim(traceparent=str(TraceContext(own.trace_id, own.root_id, sampled=True))))
+        == own
+    )
 
 
 def test_the_root_of_a_job_hangs_under_whoever_enqueued_it() -> None:
-    own = trace_of(claim(traceparent=f"00-{TRACE}-{SPAN}-01"))
-    assert tuple(own) == (int(TRACE, 16), root_of(int(TRACE, 16), 7), int(SPAN, 16))
-    assert trace_of(claim(8, f"00-{TRACE}-{SPAN}-01")).root_id != own.root_id
+    own = job_trace(claim(traceparent=f"00-{TRACE}-{SPAN}-01"))
+    assert tuple(own) == (int(TRACE, 16), root_span_id(int(TRACE, 16), 7), int(SPAN, 16))
+    assert job_trace(claim(8, f"00-{TRACE}-{SPAN}-01")).root_id != own.root_id
 
 
 class Moody(Sampler):
     """Of the application's own: it follows nobody, and takes every other trace."""
 
-    def should_sample(
-        self,
-        parent_context,
-        trace_id,
-        name,
-        kind=None,
-        attributes=None,
-        links=None,
-        trace_state=None,
-    ):  # type: ignore[no-untyped-def]
+    def should_sample(self, *args: Any, **_: Any) -> SamplingResult:
+        trace_id = args[1]
         return SamplingResult(Decision.RECORD_AND_SAMPLE if trace_id % 2 else Decision.DROP)
 
     def get_description(self) -> str:
@@ -155,7 +157,9 @@ def test_the_short_way_decides_as_the_sampler_would(sampler: Sampler) -> None:
     claims = [
         claim(job, traceparent) for job in range(1, 200) for traceparent in (None, YES, NO, *odd)
     ]
-    assert [sampling._asked(each) for each in claims] == [sampling.picked(each) for each in claims]
+    assert [sampling._ask(each) for each in claims] == [
+        sampling.is_sampled(each) for each in claims
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,9 +174,9 @@ def test_what_was_decided_about_an_earlier_attempt_holds_for_all_whatever_the_sa
     """The worker that has the next attempt may have other settings."""
     sampling = Sampling(sampler)
     for job in range(1, 50):
-        own = trace_of(claim(job))
-        back = claim(job, str(Context(own.trace_id, own.root_id, sampled=sampled)))
-        assert sampling.picked(back) is sampling._asked(back) is sampled
+        own = job_trace(claim(job))
+        back = claim(job, str(TraceContext(own.trace_id, own.root_id, sampled=sampled)))
+        assert sampling.is_sampled(back) is sampling._ask(back) is sampled
 
 
 def test_of_any_run_of_jobs_the_same_share_is_sampled() -> None:
@@ -183,7 +187,7 @@ def test_of_any_run_of_jobs_the_same_share_is_sampled() -> None:
 
 def test_what_is_computed_stays_what_it_is_in_every_version() -> None:
     """Workers of several versions share a job: these numbers are a promise."""
-    assert tuple(trace_of(claim())) == (
+    assert tuple(job_trace(claim())) == (
         62879202885450107822496144947235349651,
         7837356191869455638,
         None,

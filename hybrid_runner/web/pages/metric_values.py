@@ -1,6 +1,4 @@
-"""A worker's snapshot as the values of instruments: what was counted, and what is so at this
-moment.
-"""
+"""The values of all metrics of one process: what its worker counted, and its status now."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from hybrid_runner.version import VERSION
 from hybrid_runner.worker.report.status import QueueStatus, WorkerStatus
 
 
-def figures_of(status: WorkerStatus | None, restarts: int = 0) -> MetricValues:
-    """All of one process; None: its worker has not started yet."""
+def metric_values_of(status: WorkerStatus | None, restarts: int = 0) -> MetricValues:
+    """The metrics of one process; without a status its worker has not started yet."""
     always: MetricValues = {
         table.INFO.name: {(VERSION,): 1},
         table.WORKERS.name: {(): int(status is not None)},
@@ -21,7 +19,7 @@ def figures_of(status: WorkerStatus | None, restarts: int = 0) -> MetricValues:
     return (
         always
         if status is None
-        else {**always, **_of_worker(status), **_of_queues(status.queues), **status.figures}
+        else {**always, **_of_worker(status), **_of_queues(status.queues), **status.metric_values}
     )
 
 

@@ -15,8 +15,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanKind, StatusCode
 
-from hybrid_runner.telemetry.tracing.span_queue import LONGEST_PAUSE, Origin, Outbox, Provider
-from hybrid_runner.telemetry.tracing.spans import MOST, Happening, Recorded, RunSpan
+from hybrid_runner.telemetry.tracing.span_queue import (
+    LONGEST_PAUSE,
+    HashedResource,
+    Provider,
+    SpanQueue,
+)
+from hybrid_runner.telemetry.tracing.spans import MOST, RecordedSpan, RunSpan, SpanEvent
 
 
 class Sink(SpanExporter):
@@ -41,12 +46,12 @@ class Sink(SpanExporter):
 
 
 @contextmanager
-def sending(sink: SpanExporter, **environment: str) -> Iterator[Outbox]:
-    """An outbox whose thread runs."""
-    outbox = Outbox([sink], {"OTEL_BSP_SCHEDULE_DELAY": "3600000"} | environment)
-    outbox.start(Resource({"service.name": "tests"}))
-    yield outbox
-    outbox.shutdown()
+def sending(sink: SpanExporter, **environment: str) -> Iterator[SpanQueue]:
+    """An span_queue whose thread runs."""
+    span_queue = SpanQueue([sink], {"OTEL_BSP_SCHEDULE_DELAY": "3600000"} | environment)
+    span_queue.start(Resource({"service.name": "tests"}))
+    yield span_queue
+    span_queue.shutdown()
 
 
 class Picky(Sink):
@@ -58,40 +63,42 @@ class Picky(Sink):
         return super().export(spans)
 
 
-def span(name: str = "run note", **more: object) -> Recorded:
-    return Recorded(name, SpanKind.INTERNAL, 1, 2, 3, 10, 20, {"a": 1}, **more)  # type: ignore[arg-type]
+def span(name: str = "run note", **more: object) -> RecordedSpan:
+    return RecordedSpan(name, SpanKind.INTERNAL, 1, 2, 3, 10, 20, {"a": 1}, **more)  # type: ignore[arg-type]
 
 
 def test_a_batch_that_is_full_goes_at_once_and_the_rest_at_the_end() -> None:
     sink = Sink()
-    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as outbox:
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as span_queue:
         for number in range(5):
-            outbox.add(span(str(number)))
+            span_queue.add(span(str(number)))
         assert sink.got.wait(10)
     assert [name for batch in sink.batches for name in batch] == ["0", "1", "2", "3", "4"]
     assert max(map(len, sink.batches)) == 2
-    assert (outbox.sent, outbox.dropped) == (5, 0)
+    assert (span_queue.sent, span_queue.dropped) == (5, 0)
 
 
 def test_what_finds_no_room_is_dropped_and_counted() -> None:
     sink = Sink()
     sink.may.clear()
-    with sending(sink, OTEL_BSP_MAX_QUEUE_SIZE="4", OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as outbox:
-        outbox.add(span())
-        outbox.add(span())
+    with sending(
+        sink, OTEL_BSP_MAX_QUEUE_SIZE="4", OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2"
+    ) as span_queue:
+        span_queue.add(span())
+        span_queue.add(span())
         assert sink.got.wait(10)  # these two are on their way
         for _ in range(10):
-            outbox.add(span())
-        assert outbox.dropped == 6
+            span_queue.add(span())
+        assert span_queue.dropped == 6
         sink.may.set()
-    assert outbox.sent == 6
+    assert span_queue.sent == 6
 
 
 def test_what_the_collector_does_not_take_is_counted_and_not_kept() -> None:
-    with sending(Sink(takes=False)) as outbox:
-        outbox.add(span())
-        assert outbox.force_flush(10_000)
-    assert (outbox.sent, outbox.dropped) == (0, 1)
+    with sending(Sink(takes=False)) as span_queue:
+        span_queue.add(span())
+        assert span_queue.force_flush(10_000)
+    assert (span_queue.sent, span_queue.dropped) == (0, 1)
 
 
 def test_an_exporter_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -99,12 +106,12 @@ def test_an_exporter_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) 
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
             raise OSError("no way")
 
-    with caplog.at_level(logging.ERROR, "hybrid_runner"), sending(Raises()) as outbox:
-        outbox.add(span())
-        assert outbox.force_flush(10_000)
-        outbox.add(span())
-        assert outbox.force_flush(10_000)
-    assert outbox.dropped == 2
+    with caplog.at_level(logging.ERROR, "hybrid_runner"), sending(Raises()) as span_queue:
+        span_queue.add(span())
+        assert span_queue.force_flush(10_000)
+        span_queue.add(span())
+        assert span_queue.force_flush(10_000)
+    assert span_queue.dropped == 2
 
 
 def test_a_broken_exporter_is_asked_once_for_a_batch_and_others_get_it_once() -> None:
@@ -114,33 +121,33 @@ def test_a_broken_exporter_is_asked_once_for_a_batch_and_others_get_it_once() ->
             raise BrokenPipeError("nobody reads")
 
     broken, sink = Broken(), Sink()
-    outbox = Outbox([broken, sink])
-    outbox.start(Resource({}))
+    span_queue = SpanQueue([broken, sink])
+    span_queue.start(Resource({}))
     for _ in range(8):
-        outbox.add(span())
-    outbox.shutdown()
-    assert (len(broken.spans), len(sink.spans), outbox.sent, outbox.dropped) == (8, 8, 0, 8)
+        span_queue.add(span())
+    span_queue.shutdown()
+    assert (len(broken.spans), len(sink.spans), span_queue.sent, span_queue.dropped) == (8, 8, 0, 8)
 
 
 def test_what_one_exporter_cannot_encode_others_get_once() -> None:
     picky, sink = Picky(), Sink()
-    outbox = Outbox([picky, sink])
-    outbox.start(Resource({}))
+    span_queue = SpanQueue([picky, sink])
+    span_queue.start(Resource({}))
     for name in ("a", "bad", "b", "c"):
-        outbox.add(span(name))
-    outbox.shutdown()
+        span_queue.add(span(name))
+    span_queue.shutdown()
     assert [name for batch in picky.batches for name in batch] == ["a", "b", "c"]
     assert sink.batches == [["a", "bad", "b", "c"]]
-    assert (outbox.sent, outbox.dropped) == (3, 1)
+    assert (span_queue.sent, span_queue.dropped) == (3, 1)
 
 
 def test_batches_that_cannot_be_encoded_are_no_refusal() -> None:
     """At the end a refusal drops what still waits."""
     sink = Picky()
-    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as outbox:
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as span_queue:
         for name in ("bad", "bad", "bad", "good", "good"):
-            outbox.add(span(name))
-    assert (outbox.sent, outbox.dropped) == (2, 3)
+            span_queue.add(span(name))
+    assert (span_queue.sent, span_queue.dropped) == (2, 3)
 
 
 def test_parts_of_a_batch_end_with_the_first_refusal() -> None:
@@ -154,44 +161,44 @@ def test_parts_of_a_batch_end_with_the_first_refusal() -> None:
             return result
 
     sink = Refuses()
-    with sending(sink) as outbox:
+    with sending(sink) as span_queue:
         for name in ("a", "b", "c", "d", "e", "f", "g", "bad"):
-            outbox.add(span(name))
-    assert (sink.asked, outbox.sent, outbox.dropped) == (1, 0, 8)
+            span_queue.add(span(name))
+    assert (sink.asked, span_queue.sent, span_queue.dropped) == (1, 0, 8)
 
 
 def test_a_collector_that_was_away_for_a_night_is_asked_again_in_a_while() -> None:
-    outbox = Outbox([Sink()])
-    outbox._failures = 5000
-    assert outbox._rest() == LONGEST_PAUSE
+    span_queue = SpanQueue([Sink()])
+    span_queue._failures = 5000
+    assert span_queue._next_pause() == LONGEST_PAUSE
 
 
 def test_what_waits_is_sent_without_pauses_once_somebody_waits_for_it() -> None:
     sink = Sink()
-    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as outbox:
+    with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1") as span_queue:
         for number in range(5):
-            outbox.add(span(str(number)))
-        assert outbox.force_flush(10_000)
-        assert (outbox.sent, sink.batches) == (5, [["0"], ["1"], ["2"], ["3"], ["4"]])
-        outbox.add(span())  # it goes on after that
-        assert outbox.force_flush(10_000)
-        assert outbox.sent == 6
+            span_queue.add(span(str(number)))
+        assert span_queue.force_flush(10_000)
+        assert (span_queue.sent, sink.batches) == (5, [["0"], ["1"], ["2"], ["3"], ["4"]])
+        span_queue.add(span())  # it goes on after that
+        assert span_queue.force_flush(10_000)
+        assert span_queue.sent == 6
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
 def test_a_limit_that_cannot_be_is_one_line_and_the_usual_one(
     text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Outbox([], {"OTEL_BSP_MAX_QUEUE_SIZE": text})
+    SpanQueue([], {"OTEL_BSP_MAX_QUEUE_SIZE": text})
     [record] = caplog.records
     assert "OTEL_BSP_MAX_QUEUE_SIZE must be a positive whole number" in record.getMessage()
 
 
 def test_a_span_of_ours_arrives_as_one_of_the_sdk() -> None:
     sink = Sink()
-    with sending(sink) as outbox:
-        events, links = (Happening("claimed", 15, {"way": "ring"}),), ((8, 9),)
-        outbox.add(span(events=events, links=links, status=StatusCode.ERROR, description="no"))
+    with sending(sink) as span_queue:
+        events, links = (SpanEvent("claimed", 15, {"way": "ring"}),), ((8, 9),)
+        span_queue.add(span(events=events, links=links, status=StatusCode.ERROR, description="no"))
     [sent] = sink.spans
     assert sent.context is not None
     assert sent.parent is not None
@@ -213,8 +220,8 @@ def test_a_span_of_ours_arrives_as_one_of_the_sdk() -> None:
 
 def test_spans_that_instrumentations_make_go_the_same_way() -> None:
     sink = Sink()
-    outbox = Outbox([sink], {})
-    provider = Provider(Resource({}), outbox)
+    span_queue = SpanQueue([sink], {})
+    provider = Provider(Resource({}), span_queue)
     with provider.get_tracer("elsewhere").start_as_current_span("SELECT"):
         pass
     provider.shutdown()
@@ -233,7 +240,7 @@ def test_a_handler_may_do_to_its_span_what_it_likes_within_bounds() -> None:
     assert run.is_recording()
     run.end()
     assert run.is_recording()  # the attempt ends it
-    over = run.over()
+    over = run.finish()
     assert not run.is_recording()
     assert (over.name, len(over.attributes), len(over.events), over.status) == (
         "run better",
@@ -256,7 +263,7 @@ def test_slips_of_a_handler_are_shown_as_they_can_be_and_never_fail_its_job(
     run.add_link(INVALID_SPAN_CONTEXT)
     run.add_event("odd", ["no", "mapping"])
     run.set_attributes(7)
-    over = run.over()
+    over = run.finish()
     assert (over.name, over.description, over.attributes) == (
         "5",
         "no such thing",
@@ -281,7 +288,7 @@ def test_numbers_of_a_handler_are_such_that_can_be_sent() -> None:
             "some": [1, 2**64],
         }
     )
-    attributes = run.over().attributes
+    attributes = run.finish().attributes
     assert attributes == {"least": -(2**63), "flags": 257, "yes": True, "some": [1]}
     assert {name: type(value) for name, value in attributes.items()} == {
         "least": int,
@@ -294,8 +301,8 @@ def test_numbers_of_a_handler_are_such_that_can_be_sent() -> None:
 def test_where_spans_come_from_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exporters group spans by it."""
     plain = Resource({"service.name": "tests"})
-    origin = Origin(plain)
+    resource_bytes = HashedResource(plain)
     monkeypatch.setattr(Resource, "__hash__", lambda _: pytest.fail("computed again"))
-    assert {origin: 1}[origin] == 1
-    assert origin == Resource({"service.name": "tests"})
-    assert dict(origin.attributes) == dict(plain.attributes)
+    assert {resource_bytes: 1}[resource_bytes] == 1
+    assert resource_bytes == Resource({"service.name": "tests"})
+    assert dict(resource_bytes.attributes) == dict(plain.attributes)

@@ -1,4 +1,4 @@
-"""How figures are counted, added up, sent and written."""
+"""How metric values are counted, merged, sent and written."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
     counter, histogram = Counter(table.RETRIES), Histogram(table.RUN_DURATION)
     for number in range(MOST_SERIES + 50):
         counter.add(("default", f"kind{number}"))
-        histogram.cell((f"kind{number}", "completed")).add(0.1)
+        histogram.series((f"kind{number}", "completed")).add(0.1)
     assert len(counter.read()) == len(histogram.read()) == MOST_SERIES + 1
     assert counter.read()["other", "other"] == 50
     assert sum(histogram.read()["other", "other"].counts) == 50
@@ -89,15 +89,15 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
 
 def test_a_value_on_a_bound_belongs_to_its_bucket() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.cell(("q",)).add_all([0, 1, 1.5, 500, 501])
+    histogram.series(("q",)).add_all([0, 1, 1.5, 500, 501])
     assert histogram.read()["q",] == HistogramValue([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1], 1003.5)
 
 
 def test_a_copy_does_not_change_any_more() -> None:
     histogram = Histogram(table.CLAIM_BATCH)
-    histogram.cell(("q",)).add(1)
+    histogram.series(("q",)).add(1)
     copy = histogram.read()
-    histogram.cell(("q",)).add(1)
+    histogram.series(("q",)).add(1)
     assert sum(copy["q",].counts) == 1
 
 
@@ -116,17 +116,17 @@ def test_a_look_counts_its_jobs_once_and_by_the_way_that_found_them() -> None:
         )
     )
     counts.on_look(LookMade("default", "sweep", 10, [], swept=True, began=2.0, ended=2.2))
-    figures = counts.figures()
-    assert figures[table.LOOKS.name] == {
+    values = counts.metric_values()
+    assert values[table.LOOKS.name] == {
         ("default", "ring", "found"): 1,
         ("default", "sweep", "empty"): 1,
     }
-    pickup = figures[table.PICKUP.name]["default", "ring"]
+    pickup = values[table.PICKUP.name]["default", "ring"]
     assert isinstance(pickup, HistogramValue)
     assert sum(pickup.counts) == 2
     assert math.isclose(pickup.sum, 90.002)
-    assert _seen(figures, table.CLAIM_DURATION.name) == _seen(figures, table.CLAIM_BATCH.name) == 2
-    assert _seen(figures, table.SWEEP_DURATION.name) == 1
+    assert _seen(values, table.CLAIM_DURATION.name) == _seen(values, table.CLAIM_BATCH.name) == 2
+    assert _seen(values, table.SWEEP_DURATION.name) == 1
 
 
 def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
@@ -142,23 +142,23 @@ def test_an_outcome_counts_once_and_what_never_began_has_no_duration() -> None:
     counts.on_settled(
         BatchSettled(settled, [Finished(claim(), State.COMPLETED)], began=10.5, ended=10.75)
     )
-    figures = counts.figures()
-    ran = figures[table.RUN_DURATION.name]
+    values = counts.metric_values()
+    ran = values[table.RUN_DURATION.name]
     assert sorted(ran) == [
         ("note", "completed"),
         ("note", "retry"),
         ("note", "snooze"),
         ("other", "failed"),
     ]
-    assert _seen(figures, table.RUN_DURATION.name) == _seen(figures, table.SETTLE_LAG.name) == 4
+    assert _seen(values, table.RUN_DURATION.name) == _seen(values, table.SETTLE_LAG.name) == 4
     assert (
-        figures[table.RETRIES.name]
-        == figures[table.SNOOZES.name]
-        == figures[table.RELEASES.name]
+        values[table.RETRIES.name]
+        == values[table.SNOOZES.name]
+        == values[table.RELEASES.name]
         == {("default", "note"): 1}
     )
-    assert figures[table.STALE_SETTLES.name] == {("default",): 1}
-    batch = figures[table.SETTLE_BATCH.name][()]
+    assert values[table.STALE_SETTLES.name] == {("default",): 1}
+    batch = values[table.SETTLE_BATCH.name][()]
     assert isinstance(batch, HistogramValue)
     assert batch.sum == 6
 
@@ -188,12 +188,12 @@ def test_processes_add_up_as_the_table_says() -> None:
     assert lasting(one).keys() == {table.POLLS.name, table.CLAIM_BATCH.name}
 
 
-def test_figures_survive_a_message_and_another_versions_are_left_out() -> None:
+def test_metrics_survive_a_message_and_another_versions_are_left_out() -> None:
     counts = Counters(["default"], [("default", "note")])
     counts.on_look(LookMade("default", "ring", 10, [claim()], swept=False, began=1.0, ended=1.003))
-    figures = counts.figures()
-    plain = orjson.loads(orjson.dumps(packed(figures)))
-    assert unpacked(plain | {"hybrid_runner_of_tomorrow": [[["q"], 1]]}) == figures
+    values = counts.metric_values()
+    plain = orjson.loads(orjson.dumps(packed(values)))
+    assert unpacked(plain | {"hybrid_runner_of_tomorrow": [[["q"], 1]]}) == values
 
 
 def test_labels_and_odd_numbers_are_written_as_a_scraper_reads_them() -> None:
@@ -205,7 +205,7 @@ def test_labels_and_odd_numbers_are_written_as_a_scraper_reads_them() -> None:
     assert families[table.HORIZON_AGE.name].of() == math.inf
 
 
-def _seen(figures: MetricValues, name: str) -> int:
+def _seen(values: MetricValues, name: str) -> int:
     return sum(
-        sum(value.counts) for value in figures[name].values() if isinstance(value, HistogramValue)
+        sum(value.counts) for value in values[name].values() if isinstance(value, HistogramValue)
     )

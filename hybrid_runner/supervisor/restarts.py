@@ -1,4 +1,4 @@
-"""When a worker process that died is started again. Pure decisions."""
+"""When a worker process that died is started again. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ RESTARTS = GrowingPause(timedelta(seconds=1), timedelta(seconds=30), 2)
 """1 s after the first death, doubling, 30 s at most."""
 
 GOOD_LIFE = timedelta(seconds=60)
-"""Who lived so long starts from the beginning of the pace."""
+"""After a process that ran so long, pauses begin at the shortest again."""
 
 _REFUSALS = (1, 2)
 
 
 def deaths_in_a_row(before: int, lived: timedelta) -> int:
-    """The count after one more death."""
+    """The number of deaths in a row after one more."""
     return 1 if lived >= GOOD_LIFE else before + 1
 
 
@@ -27,8 +27,8 @@ def pause_after(deaths: int) -> timedelta:
 
 
 def is_refusal(code: int, *, has_worked: bool, fleet_has_worked: bool) -> bool:
-    """Whether the process said that it cannot be started, when nothing has shown yet that it could
-    be.
+    """Whether the process reported that it cannot start, while no process of the fleet has started
+    yet.
     """
     return code in _REFUSALS and not has_worked and not fleet_has_worked
 

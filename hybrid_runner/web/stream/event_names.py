@@ -1,6 +1,4 @@
-"""What has happened to a job between two looks at it. Pure: where it stood and where it stands go
-in, a word comes out.
-"""
+"""The name of the event that lies between two snapshots of a job. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +7,11 @@ from datetime import datetime
 from hybrid_runner.model.jobs import JobSnapshot, State
 
 
-def happening(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
-    """The name of the event: the state, or a closer word for it."""
+def event_name(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
+    """The job's state now, or a more exact word: retried, snoozed, cancelling, progress."""
     match now.state:
         case State.QUEUED:
-            return _why_queued(before, now, at)
+            return _name_of_queued(before, now, at)
         case State.RUNNING if before is not None and before.claimed == now.claimed:
             if now.cancel_requested_at is not None and before.cancel_requested_at is None:
                 return "cancelling"
@@ -22,9 +20,9 @@ def happening(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str
             return now.state.value
 
 
-def _why_queued(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
-    """retried: an attempt was charged; snoozed: its handler wants it to wait; queued: new,
-    released, or due for another reason.
+def _name_of_queued(before: JobSnapshot | None, now: JobSnapshot, at: datetime) -> str:
+    """retried: an attempt was charged; snoozed: its handler delayed it; queued: new, released, or
+    due for another reason.
     """
     charged, snoozes = 0, 0
     if before is not None:
