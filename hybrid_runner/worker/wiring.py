@@ -27,7 +27,6 @@ from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_ti
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
-from hybrid_runner.worker.outcome_port import Outcomes
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.claims import Claims
 from hybrid_runner.worker.queue.members import Members
@@ -44,7 +43,8 @@ from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
-from hybrid_runner.worker.settler import Gathering, Settler
+from hybrid_runner.worker.settle.outcome_port import Outcomes
+from hybrid_runner.worker.settle.settler import Gathering, Settler
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 
