@@ -1,6 +1,4 @@
-"""Checks every SQL file: `python -m tools.sql_lint`. What a file must look like is the list of
-rules below.
-"""
+"""Checks every SQL file by the rules below: `python -m tools.sql_lint`."""
 
 from __future__ import annotations
 
@@ -16,119 +14,23 @@ SQL = ROOT / "sql"
 STORAGE = ROOT / "hybrid_runner" / "storage"
 DUMP = "schema.sql"
 
-KEYWORDS = frozenset(
-    [
-        "add",
-        "after",
-        "all",
-        "alter",
-        "always",
-        "and",
-        "any",
-        "as",
-        "asc",
-        "before",
-        "begin",
-        "between",
-        "by",
-        "cascade",
-        "case",
-        "check",
-        "commit",
-        "conflict",
-        "constraint",
-        "continue",
-        "create",
-        "cross",
-        "declare",
-        "default",
-        "definer",
-        "delete",
-        "desc",
-        "distinct",
-        "do",
-        "drop",
-        "each",
-        "else",
-        "elsif",
-        "end",
-        "enum",
-        "exception",
-        "execute",
-        "exists",
-        "exit",
-        "for",
-        "foreach",
-        "from",
-        "function",
-        "generated",
-        "grant",
-        "group",
-        "having",
-        "identity",
-        "if",
-        "in",
-        "index",
-        "inner",
-        "insert",
-        "into",
-        "is",
-        "join",
-        "language",
-        "lateral",
-        "like",
-        "limit",
-        "lock",
-        "locked",
-        "loop",
-        "materialized",
-        "not",
-        "notice",
-        "nothing",
-        "null",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "outer",
-        "perform",
-        "primary",
-        "raise",
-        "references",
-        "referencing",
-        "returning",
-        "returns",
-        "revoke",
-        "rollback",
-        "schema",
-        "security",
-        "select",
-        "sequence",
-        "set",
-        "skip",
-        "slice",
-        "statement",
-        "stored",
-        "strict",
-        "table",
-        "then",
-        "to",
-        "union",
-        "unique",
-        "update",
-        "using",
-        "values",
-        "view",
-        "when",
-        "where",
-        "with",
-    ]
-)
-"""Words that are never names here, so they are upper case."""
+_KEYWORDS = """
+    add after all alter always and any as asc before begin between by cascade case check commit
+    conflict constraint continue create cross declare default definer delete desc distinct do
+    drop each else elsif end enum exception execute exists exit for foreach from function
+    generated grant group having identity if in index inner insert into is join language
+    lateral like limit lock locked loop materialized not notice nothing null offset on or order
+    outer perform primary raise references referencing returning returns revoke rollback schema
+    security select sequence set skip slice statement stored strict table then to union unique
+    update using values view when where with
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+"""Words that are never names in our SQL, so they are written in upper case."""
 
 _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
+_WIDEST_COMMENT = 100
 _CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
@@ -145,7 +47,10 @@ class Complaint(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a query file says of itself: `-- name: what`, `-- $1 type name, …`, `-- odd: …`."""
+    """The first lines of a query file: `-- name: what`, `-- $1 type name, …`, `-- odd: …`.
+
+    A line that is indented by two more spaces continues the one before.
+    """
 
     name: str
     what: str
@@ -208,6 +113,9 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
             yield Complaint(path, line, "SELECT names its columns, never *")
         if "\t" in words or words != words.rstrip():
             yield Complaint(path, line, "no tabs, no spaces at the end")
+    for line, words in enumerate(text.split("\n"), start=1):
+        if words.lstrip().startswith("--") and len(words) > _WIDEST_COMMENT:
+            yield Complaint(path, line, f"a comment has at most {_WIDEST_COMMENT} columns")
     if not text.endswith("\n") or text.endswith("\n\n"):
         yield Complaint(path, text.count("\n"), "a file ends with one line break")
 
@@ -266,7 +174,7 @@ def _unused_and_missing() -> Iterator[Complaint]:
     files = {path.stem: path for path in (SQL / "queries").glob("*.sql")}
     uses = {
         name: (path, line)
-        for path in sorted(STORAGE.glob("*.py"))
+        for path in sorted(STORAGE.rglob("*.py"))
         for name, line in _names_asked_for(path)
     }
     for name in sorted(files.keys() - uses.keys()):
@@ -289,11 +197,15 @@ def _names_asked_for(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _leading_comments(text: str) -> list[str]:
-    comments = []
+    """Those before the statement; a line indented by two spaces continues the one before."""
+    comments: list[str] = []
     for line in text.split("\n"):
         if not line.startswith("-- "):
             break
-        comments.append(line.removeprefix("-- "))
+        if line.startswith("--   ") and comments:
+            comments[-1] += " " + line[2:].strip()
+        else:
+            comments.append(line.removeprefix("-- "))
     return comments
 
 

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from hybrid_runner.bench.stopwatch import obey, run_fast, say
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 INSERT_VARIABLE = "BENCH_INSERT"
 
@@ -37,9 +37,8 @@ async def main() -> None:
             for number in numbers:
                 due = start + number / rate
                 now = time.monotonic()
-                if (
-                    max(due, now) >= start + seconds
-                ):  # when it cannot keep up, what was reached is reported
+                # When it cannot keep up, what was reached is reported.
+                if max(due, now) >= start + seconds:
                     return
                 if due > now:
                     await asyncio.sleep(due - now)

@@ -1,5 +1,5 @@
-"""What each log line of ours is about, as a name that stays when its words change: docs/logs.md
-says what each means.
+"""The names of log events: they stay when the words of a line change. docs/logs.md says what each
+means.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ LogEvent = Literal[
     "process.unraisable",
     "queue.looked",
     "queue.unnamed",
+    "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",
     "telemetry.send_failed",
@@ -85,5 +86,5 @@ LogEvent = Literal[
 
 
 def log_event(name: LogEvent, **fields: object) -> dict[str, object]:
-    """For `extra`: which event a line is about, and its fields."""
+    """For `extra`: the event that a line is about, and its fields."""
     return {"event": name, **fields}

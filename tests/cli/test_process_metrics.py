@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
 from tests.support.pages import browser
@@ -69,7 +69,7 @@ async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(
 
 
 async def test_a_silent_process_shows_no_gauges(dsn: str, folder: Path) -> None:
-    """What it runs, and what it measured for all, nobody knows any more."""
+    """Nobody knows any more what it runs and measures."""
     port = free_port()
     async with (
         fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,

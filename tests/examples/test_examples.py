@@ -1,5 +1,5 @@
 """Each example runs as its reader would run it, on a database of its own; a worker then does what
-it asked for (F5).
+it asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from hybrid_runner import Runner
 from hybrid_runner.embedded.binaries import psql_command
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -28,7 +28,7 @@ TESTED = {
 
 
 def run(dsn: str, *command: str) -> list[str]:
-    """The lines that an example prints."""
+    """Run an example; the lines that it prints."""
     environment = os.environ | {"HYBRID_RUNNER_DSN": dsn, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command,

@@ -59,11 +59,11 @@ class Nested(BaseModel):
 
 CASES = [
     (Aliased, Aliased(orderId=3)),
-    (WrittenOtherwise, WrittenOtherwise(orderId=3)),
+    (WrittenOtherwise, WrittenOtherwise.model_validate({"orderId": 3})),
     (WrittenOtherwiseIfAtAll, WrittenOtherwiseIfAtAll(order_id=3)),
     (Computed, Computed(width=3)),
     (Excluded, Excluded(name="a")),
-    (Nested, Nested(settings='{"a": 1}', orders=[Aliased(orderId=3)])),
+    (Nested, Nested.model_validate({"settings": '{"a": 1}', "orders": [{"orderId": 3}]})),
     (dict[str, Aliased], {"a": Aliased(orderId=3)}),
     (Aliased | None, Aliased(orderId=3)),
     (Decimal, Decimal("1.10")),
