@@ -219,7 +219,7 @@ class Stopped(Enum):
     """
 
     SHUTDOWN = "shutdown"
-    NO_ROOM = "no room"  # it waited in vain for a thread or a process, and has not begun
+    NO_PLACE = "no place"  # it waited in vain for a thread or a process, and has not begun
     CANCEL = "cancel"
     ROW_GONE = "row gone"
 

@@ -60,7 +60,7 @@ def decide(
                 now,
                 chance,
             )
-        case Stopped.SHUTDOWN | Stopped.NO_ROOM:
+        case Stopped.SHUTDOWN | Stopped.NO_PLACE:
             return Requeued(claim, timedelta(0), charged=False, why="release")
         case Stopped.CANCEL | Stopped.ROW_GONE:
             # cancel() has written the reason; without a row, nothing is written.

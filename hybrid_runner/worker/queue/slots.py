@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class Slots:
-    """`total` slots, of which some are taken. `room` says how many outcomes can still be
-    settled.
+    """`total` slots, of which some are taken. `room` says how many more jobs may be claimed,
+    whatever slots are free.
     """
 
     def __init__(
@@ -16,9 +16,12 @@ class Slots:
         total: int,
         on_free: Callable[[], None] = lambda: None,
         room: Callable[[], float] = lambda: math.inf,
+        is_short: Callable[[], bool] = lambda: False,
     ) -> None:
         self.total = total
         self._room = room
+        self.is_short = is_short
+        """Whether looks may leave due jobs to other workers, for lack of threads or processes."""
         self.taken = 0
         self.awaited = False
         """Written by the claimer: true while it waits for a free slot."""

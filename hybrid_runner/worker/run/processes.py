@@ -12,8 +12,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -43,32 +42,28 @@ START = 60.0
 
 
 class ProcessPool:
-    """Up to `size` child processes, started when needed and kept."""
+    """Child processes, started when needed and kept."""
 
-    def __init__(self, size: int, report: Report) -> None:
-        self._room = asyncio.Semaphore(size)
+    def __init__(self, report: Report) -> None:
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
-    @asynccontextmanager
-    async def reserve(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
-        """Within the context a child that has imported the handler's module is free."""
-        async with self._room:
-            while self._free and not self._free[-1].process.is_alive():
-                self._end(self._free.pop())
-            if not self._free:
-                child = self._new(kind.function.__module__)
-                try:
-                    await child.ready()
-                except BaseException:
-                    self._end(child)
-                    raise
-                self._free.append(child)
-            yield
+    async def prepare(self, kind: JobKind[Any, Any]) -> None:
+        """Make sure that a child that has imported the handler's module is free."""
+        while self._free and not self._free[-1].process.is_alive():
+            self._end(self._free.pop())
+        if not self._free:
+            child = self._new(kind.function.__module__)
+            try:
+                await child.ready()
+            except BaseException:
+                self._end(child)
+                raise
+            self._free.append(child)
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child, right after `reserve` was entered. Cancelling it kills the
+        """Run one attempt in a child, right after `prepare`. Cancelling it kills the
         child.
         """
         child = self._free.pop()
