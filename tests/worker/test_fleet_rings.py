@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -107,6 +108,46 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
         for worker in (first, second):
             inside.free(worker)
         found_without_poll(*workers.workers)
+
+
+async def test_those_whose_threads_are_short_look_and_pass_the_ring_on(
+    dsn: str, database: Connection
+) -> None:
+    async with fleet(dsn, database, 8, slots=1) as workers, listening(dsn) as rings:
+        ringer = database.get_server_pid()
+        first, second, *_ = workers.ranked(ringer)
+        looks = [seen(worker).looks for worker in (first, second)]
+        for worker in (first, second):
+            inside.make_short(worker)
+        job_id = await database.fetchval(INSERT, "note")
+        assert await workers.next() == job_id
+        await until(
+            lambda: all(
+                seen(worker).looks > before
+                for worker, before in zip((first, second), looks, strict=True)
+            )
+        )
+        for worker in (first, second):
+            await listeners_pid(worker)  # behind what it rang
+        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
+
+
+async def test_whoever_leaves_jobs_to_others_keeps_nobody_asleep(
+    dsn: str, database: Connection
+) -> None:
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "note")
+        await until_bell(database, bool)
+        async with busy(database, jobs):
+            inside.make_short(worker)
+            await until_bell(database, lambda bell: bell == 0)
+            for _ in range(5):
+                looks = seen(worker).looks
+                await until(lambda: seen(worker).looks, partial(operator.lt, looks + 5))
+                assert await database.fetchval(BELL) == 0
+            assert seen(worker).mode == "awake"
+        assert "help" in await rings.so_far()
 
 
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
