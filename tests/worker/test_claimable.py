@@ -11,7 +11,6 @@ import pytest
 
 from hybrid_runner import JobView, RetryPolicy, Runner, State, Worker
 from hybrid_runner.handlers.registry import Executor, Registry, make_kind
-from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.queue.claimable import Claimable
 from hybrid_runner.worker.run import places as places_module
 from hybrid_runner.worker.run.places import NoPlace, Places
@@ -106,8 +105,9 @@ async def test_once_threads_are_short_no_more_is_claimed_than_can_begin(dsn: str
 
 
 async def test_at_a_stop_what_waits_for_a_thread_goes_back_first_and_does_not_begin(
-    dsn: str, database: Connection
+    dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(places_module, "PATIENCE", 60)
     app = runner(dsn, thread_slots=1)
     gate = Gate(app)
     async with app:

@@ -135,7 +135,7 @@ async def test_those_whose_threads_are_short_look_and_pass_the_ring_on(
 async def test_whoever_leaves_jobs_to_others_keeps_nobody_asleep(
     dsn: str, database: Connection
 ) -> None:
-    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_FOR_LONG, **FAR_HEARTBEATS)
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_OFTEN, **FAR_HEARTBEATS)
     async with one_of(jobs) as worker, listening(dsn) as rings:
         await database.fetchval(INSERT, "note")
         await until_bell(database, bool)
@@ -149,6 +149,8 @@ async def test_whoever_leaves_jobs_to_others_keeps_nobody_asleep(
             assert seen(worker).mode == "awake"
         assert "help" in await rings.so_far()
 
+
+MUTED_OFTEN = {"mute_lease": "1m", "mute_renewal": "20ms"}
 
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
