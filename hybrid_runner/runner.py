@@ -290,9 +290,13 @@ class Runner:
             await connection.close()
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close what was opened; OpenInAnotherLoop, and nothing is closed, while another loop has
+        it open.
+        """
+        session = self._sessions.release()
         try:
-            await self._sessions.close()
+            if session is not None:
+                await session.close()
         finally:
             embedded, self.embedded = self.embedded, None
             if embedded is not None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.ring_order import place
@@ -112,6 +113,9 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
 
+ALWAYS_ASLEEP: dict[str, Any] = {"doorbell_rate": 1e6}
+"""However fast the jobs come, no worker looks by itself instead of waiting for rings."""
+
 
 async def test_a_ring_is_for_all_while_they_know_different_kinds(
     dsn: str, database: Connection
@@ -119,8 +123,8 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(
     """B17: those whom it would be for might not know the kind; a deploy that adds one has such a
     fleet.
     """
-    common = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(5)]
-    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
+    common = [Handlers(dsn, **FAR_HEARTBEATS, **ALWAYS_ASLEEP) for _ in range(5)]
+    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS, **ALWAYS_ASLEEP)
     special.let_go.set()
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]
