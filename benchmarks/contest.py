@@ -1,5 +1,5 @@
-"""Ours and others, on one server, in one run, in turns: `python -m benchmarks.contest [--quick]
-[--output FOLDER]`.
+"""Compares hybrid_runner with other runners on one server, in one run, in turns: `python -m
+benchmarks.contest [--quick] [--output FOLDER]`.
 """
 
 from __future__ import annotations
@@ -20,69 +20,74 @@ from benchmarks.pictures import draw_all
 from benchmarks.rows import HEADERS, rows_of
 from hybrid_runner.bench import processor
 from hybrid_runner.bench.child import BenchError, Child, module, started
+from hybrid_runner.bench.database import BenchDatabase, own_database
 from hybrid_runner.bench.pgbench import inserts_per_second
-from hybrid_runner.bench.place import Place, own_place
 from hybrid_runner.bench.plots import ADVICE, can_draw
 from hybrid_runner.bench.producer import INSERT_VARIABLE
 from hybrid_runner.bench.results import median, p50_p99
-from hybrid_runner.bench.running import about_place
+from hybrid_runner.bench.running import about_database
 from hybrid_runner.bench.sizes import FULL, QUICK, Sizes
 from hybrid_runner.telemetry.logs.setup import configure_logs
 
-Measure = Callable[[Place, Contestant, Sizes], Awaitable[dict[str, Any]]]
+Measure = Callable[[BenchDatabase, Contestant, Sizes], Awaitable[dict[str, Any]]]
 PATIENCE = 30.0
-"""Seconds for what is left once the last job was put in, or between two of a drain's looks."""
+"""Seconds that the last jobs may take once all are enqueued."""
 _WARM_UP = 10
 _PAUSE = 0.02
 
 
-async def drain(place: Place, contestant: Contestant, sizes: Sizes) -> dict[str, Any]:
+async def drain(database: BenchDatabase, contestant: Contestant, sizes: Sizes) -> dict[str, Any]:
     """Jobs per second from the first handler to the last of a full queue."""
     jobs = max(100, round(sizes.drain_jobs * contestant.share))
-    await contestant.clear(place)
-    await contestant.put_in(place, jobs)
-    async with contestant.started(place) as worker:
+    await contestant.clear(database)
+    await contestant.put_in(database, jobs)
+    async with contestant.started(database) as worker:
         answer = await worker.ask(f"expect noop {jobs} {10 * PATIENCE:.0f}", 11 * PATIENCE)
         if answer["handled"] < jobs:
             raise BenchError(f"handled {answer['handled']} of {jobs} in time")
-        await _must_be_empty(place, contestant)
+        await _must_be_empty(database, contestant)
     return {"jobs": jobs, "rate": (jobs - 1) / ((answer["marks"][-1] - answer["marks"][0]) / 1e9)}
 
 
-async def pickup(place: Place, contestant: Contestant, sizes: Sizes) -> dict[str, Any]:
+async def pickup(database: BenchDatabase, contestant: Contestant, sizes: Sizes) -> dict[str, Any]:
     """From INSERT to handler when nothing else happens."""
-    await contestant.clear(place)
-    async with contestant.started(place) as worker:
-        await _warm_up(place, contestant, worker)
+    await contestant.clear(database)
+    async with contestant.started(database) as worker:
+        await _warm_up(database, contestant, worker)
         count = max(10, sizes.pickups // sizes.rounds)
         for _ in range(count):
             await asyncio.sleep(_PAUSE)
-            await place.connection.execute(contestant.insert, str(time.monotonic_ns()))
+            await database.connection.execute(contestant.insert, str(time.monotonic_ns()))
         latencies = (await worker.ask(f"expect stamp {count} {PATIENCE}"))["latencies"]
     if len(latencies) < count:
         raise BenchError(f"handled {len(latencies)} of {count} in time")
     return {"latencies": latencies}
 
 
-async def paced(place: Place, contestant: Contestant, sizes: Sizes, rate: int) -> dict[str, Any]:
+async def paced(
+    database: BenchDatabase, contestant: Contestant, sizes: Sizes, rate: int
+) -> dict[str, Any]:
     """From INSERT to handler at a rate; what could not be handled soon after is left out, and
     counted.
     """
-    await contestant.clear(place)
+    await contestant.clear(database)
     command, insert = (
         module("producer", str(sizes.paced_connections)),
         {INSERT_VARIABLE: contestant.insert},
     )
     async with (
-        contestant.started(place) as worker,
-        started("the producer", command, place.dsn, insert) as producer,
+        contestant.started(database) as worker,
+        started("the producer", command, database.dsn, insert) as producer,
     ):
-        await _warm_up(place, contestant, worker)
-        before, begun = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic()
+        await _warm_up(database, contestant, worker)
+        before, begun = (
+            (processor.seconds_of(worker.pid), database.server_seconds()),
+            time.monotonic(),
+        )
         sent = await producer.ask(f"pace {rate} {sizes.paced_seconds}")
         answer = await worker.ask(f"expect stamp {sent['sent']} {PATIENCE}")
         after, took = (
-            (processor.seconds_of(worker.pid), place.server_seconds()),
+            (processor.seconds_of(worker.pid), database.server_seconds()),
             time.monotonic() - begun,
         )
     p50, p99 = p50_p99(answer["latencies"]) if answer["latencies"] else (None, None)
@@ -102,24 +107,26 @@ async def paced(place: Place, contestant: Contestant, sizes: Sizes, rate: int) -
 
 
 async def producers(
-    place: Place, contestant: Contestant, sizes: Sizes, clients: int
+    database: BenchDatabase, contestant: Contestant, sizes: Sizes, clients: int
 ) -> dict[str, Any]:
     """Single-row INSERTs a second, while its worker runs what arrives."""
-    await contestant.clear(place)
+    await contestant.clear(database)
     insert = contestant.insert.replace("$1::text", "'0'").replace("$1", "'0'")
-    async with contestant.started(place):
-        rate = await inserts_per_second(place.dsn, insert, clients, sizes.producer_seconds)
+    async with contestant.started(database):
+        rate = await inserts_per_second(database.dsn, insert, clients, sizes.producer_seconds)
     return {"clients": clients, "rate": rate}
 
 
-async def hold(place: Place, sizes: Sizes, wanted: Sequence[str], only: str) -> dict[str, Any]:
-    """Every scenario for everyone; the order is that of turns."""
-    everyone = [contestant for contestant in await contestants(place) if only in contestant.name]
+async def hold(
+    database: BenchDatabase, sizes: Sizes, wanted: Sequence[str], only: str
+) -> dict[str, Any]:
+    """Measure every scenario for every runner, in turns."""
+    everyone = [contestant for contestant in await contestants(database) if only in contestant.name]
     results: dict[str, Any] = {name: {} for name in wanted}
     if "drain" in wanted:
-        results["drain"] = await _in_turns(place, everyone, sizes, drain)
+        results["drain"] = await _in_turns(database, everyone, sizes, drain)
     if "pickup" in wanted:
-        results["pickup"] = await _in_turns(place, everyone, sizes, pickup)
+        results["pickup"] = await _in_turns(database, everyone, sizes, pickup)
     for name, measure, cases in (
         ("paced", paced, sizes.paced_rates),
         ("producers", producers, sizes.producer_clients),
@@ -127,17 +134,20 @@ async def hold(place: Place, sizes: Sizes, wanted: Sequence[str], only: str) -> 
         if name not in wanted:
             continue
         for flush, case in itertools.product((False, True), cases):
-            words = f"{case:,}{'/s' if name == 'paced' else ' clients'}{', 1 ms flush' if flush else ''}"
-            async with place.flush(imitated=flush):
+            unit = "/s" if name == "paced" else " clients"
+            words = f"{case:,}{unit}{', 1 ms flush' if flush else ''}"
+            async with database.flush(imitated=flush):
                 results[name][words] = await _in_turns(
-                    place, everyone, replace(sizes, rounds=1), _with(measure, case), words
+                    database, everyone, replace(sizes, rounds=1), _with(measure, case), words
                 )
     return results
 
 
 def _with(measure: Any, case: int) -> Measure:
-    async def measured(place: Place, contestant: Contestant, sizes: Sizes) -> dict[str, Any]:
-        answer: dict[str, Any] = await measure(place, contestant, sizes, case)
+    async def measured(
+        database: BenchDatabase, contestant: Contestant, sizes: Sizes
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = await measure(database, contestant, sizes, case)
         return answer
 
     measured.__name__ = measure.__name__
@@ -145,13 +155,17 @@ def _with(measure: Any, case: int) -> Measure:
 
 
 async def _in_turns(
-    place: Place, everyone: list[Contestant], sizes: Sizes, measure: Measure, words: str = ""
+    database: BenchDatabase,
+    everyone: list[Contestant],
+    sizes: Sizes,
+    measure: Measure,
+    words: str = "",
 ) -> dict[str, Any]:
     rounds: dict[str, list[dict[str, Any]]] = {contestant.name: [] for contestant in everyone}
     for number, contestant in itertools.product(range(sizes.rounds), everyone):
         begun = time.monotonic()
         try:
-            rounds[contestant.name].append(await measure(place, contestant, sizes))
+            rounds[contestant.name].append(await measure(database, contestant, sizes))
         except BenchError as error:
             rounds[contestant.name].append({"error": str(error)})
         said = rounds[contestant.name][-1].get("error", "done")
@@ -165,7 +179,7 @@ async def _in_turns(
 
 
 def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """One figure of several rounds."""
+    """The figures of several rounds as one."""
     if errors := [answer["error"] for answer in answers if "error" in answer]:
         return {"error": errors[0]}
     summary = dict(answers[0])
@@ -181,22 +195,22 @@ def _summary(answers: list[dict[str, Any]]) -> dict[str, Any]:
     return summary
 
 
-async def _warm_up(place: Place, contestant: Contestant, worker: Child) -> None:
-    """Until it listens and has run something; the first ones may wait for its poll, or for its
+async def _warm_up(database: BenchDatabase, contestant: Contestant, worker: Child) -> None:
+    """Wait until the worker listens and has run jobs: the first may wait for its poll, or for its
     start.
     """
     for _ in range(_WARM_UP):
-        await place.connection.execute(contestant.insert, str(time.monotonic_ns()))
+        await database.connection.execute(contestant.insert, str(time.monotonic_ns()))
         await asyncio.sleep(_PAUSE)
     if (await worker.ask(f"expect stamp {_WARM_UP} {PATIENCE}"))["handled"] < _WARM_UP:
         raise BenchError("it did not run the first jobs")
-    await _must_be_empty(place, contestant)
+    await _must_be_empty(database, contestant)
     worker.tell("clear")
 
 
-async def _must_be_empty(place: Place, contestant: Contestant) -> None:
+async def _must_be_empty(database: BenchDatabase, contestant: Contestant) -> None:
     for _ in range(200):
-        if not (left := await place.connection.fetchval(contestant.left)):
+        if not (left := await database.connection.fetchval(contestant.left)):
             return
         await asyncio.sleep(0.05)
     raise BenchError(f"{left} jobs are left behind")
@@ -244,9 +258,9 @@ def main() -> int:
 
 
 async def _run(sizes: Sizes, wanted: Sequence[str], only: str) -> dict[str, Any]:
-    async with own_place() as place:
-        about = await about_place(place, own=True)
-        return {"about": about, "scenarios": await hold(place, sizes, wanted, only)}
+    async with own_database() as database:
+        about = await about_database(database, own=True)
+        return {"about": about, "scenarios": await hold(database, sizes, wanted, only)}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Who is compared, each at the settings that its own documentation gives: how to start it, put jobs
-in, and count what is left.
+"""The runners that are compared, each at the settings of its own documentation: how to start it,
+enqueue jobs, and count those that have not ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hybrid_runner.bench import stopwatch
 from hybrid_runner.bench.child import Child, started
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.texts import text
 
 FOLDER = Path(__file__).parent
@@ -24,47 +24,52 @@ NODE = FOLDER / "node_modules" / ".bin" / "node"
 
 @dataclass(frozen=True)
 class Contestant:
-    """One runner at one setting."""
+    """One runner with one set of settings. The texts are its SQL."""
 
     name: str
     command: tuple[str, ...]
     insert: str
-    """One job of the kind stamp; $1 is a text that it carries."""
+    """Enqueues one job of the kind stamp; $1 is the text that it carries."""
     fill: str
-    """$1 (int8) jobs of the kind noop."""
+    """Enqueues $1 (int8) jobs of the kind noop."""
     left: str
-    """How many jobs have not ended."""
+    """Counts the jobs that have not ended."""
     empty: str
-    """Leaves its tables empty."""
+    """Empties its tables."""
     tables: str
-    """To be vacuumed."""
+    """The tables that are vacuumed before a measurement."""
     share: float = 1.0
-    """How much of a drain it gets: what takes minutes tells nothing more."""
+    """The share of a drain's jobs that it gets: slow ones would take minutes, and show no more."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    def started(self, place: Place) -> AbstractAsyncContextManager[Child]:
-        """Its worker, in a process."""
-        return started(self.name, self.command, place.dsn, self.variables)
+    def started(self, database: BenchDatabase) -> AbstractAsyncContextManager[Child]:
+        """Its worker in a process, until the block ends."""
+        return started(self.name, self.command, database.dsn, self.variables)
 
-    async def clear(self, place: Place) -> None:
-        """Leave no jobs."""
-        await place.connection.execute(self.empty, timeout=600)
-        await self.settle(place)
+    async def clear(self, database: BenchDatabase) -> None:
+        """Delete all jobs."""
+        await database.connection.execute(self.empty, timeout=600)
+        await self.vacuum(database)
 
-    async def put_in(self, place: Place, jobs: int) -> None:
-        """Many jobs, in one statement."""
-        await place.connection.execute(self.fill, jobs, timeout=600)
-        await self.settle(place)
+    async def put_in(self, database: BenchDatabase, jobs: int) -> None:
+        """Enqueue so many jobs in one statement."""
+        await database.connection.execute(self.fill, jobs, timeout=600)
+        await self.vacuum(database)
 
-    async def settle(self, place: Place) -> None:
-        """Let the planner know, and Postgres have written it."""
-        await place.connection.execute(f"VACUUM ANALYZE {self.tables}", timeout=600)
-        await place.connection.execute("CHECKPOINT", timeout=600)
+    async def vacuum(self, database: BenchDatabase) -> None:
+        """Vacuum, analyse and write a checkpoint, so that none of it falls into the measurement."""
+        await database.connection.execute(f"VACUUM ANALYZE {self.tables}", timeout=600)
+        await database.connection.execute("CHECKPOINT", timeout=600)
 
 
-async def contestants(place: Place) -> list[Contestant]:
-    """All of them, their tables made."""
-    return [ours(), *await pgqueuer(place), *await procrastinate(place), *await graphile(place)]
+async def contestants(database: BenchDatabase) -> list[Contestant]:
+    """All runners; their tables are made."""
+    return [
+        ours(),
+        *await pgqueuer(database),
+        *await procrastinate(database),
+        *await graphile(database),
+    ]
 
 
 def ours() -> Contestant:
@@ -83,13 +88,13 @@ def ours() -> Contestant:
     )
 
 
-async def pgqueuer(place: Place) -> list[Contestant]:
+async def pgqueuer(database: BenchDatabase) -> list[Contestant]:
     """At its defaults, and with the largest batches that it was found to gain from."""
     program = (str(PYTHON), str(FOLDER / "peers" / "pgqueuer_worker.py"))
-    enqueue = (await _installed("pgqueuer", (*program, "install"), place))["enqueue"]
+    enqueue = (await _installed("pgqueuer", (*program, "install"), database))["enqueue"]
 
     def enqueued(kind: str, payload: str, count: str) -> str:
-        """Its own statement, with arrays of so many in place of the parameters."""
+        """The statement of pgqueuer itself, with arrays of so many values as parameters."""
         values = ("0", f"'{kind}'::text", payload, "'0'::interval", "NULL::text", "NULL::text")
         return re.sub(
             r"\$(\d)::",
@@ -113,10 +118,10 @@ async def pgqueuer(place: Place) -> list[Contestant]:
     return [made(10, "", 0.3), made(500, ", batch_size 500", 1.0)]
 
 
-async def procrastinate(place: Place) -> list[Contestant]:
+async def procrastinate(database: BenchDatabase) -> list[Contestant]:
     """At its defaults (one job at a time), and with a hundred at a time."""
     program = (str(PYTHON), str(FOLDER / "peers" / "procrastinate_worker.py"))
-    await _installed("procrastinate", (*program, "install"), place)
+    await _installed("procrastinate", (*program, "install"), database)
     row = "ROW('bench', '{}', 0, NULL, NULL, {}, NULL)::procrastinate_job_to_defer_v1"
     nothing = "'{}'::jsonb"
     defer = "SELECT count(procrastinate_defer_jobs_v1(ARRAY[{}]))"
@@ -142,10 +147,10 @@ async def procrastinate(place: Place) -> list[Contestant]:
     return [made(1, ""), made(100, ", concurrency 100")]
 
 
-async def graphile(place: Place) -> list[Contestant]:
+async def graphile(database: BenchDatabase) -> list[Contestant]:
     """At its plain settings, and at those of its page on performance."""
     program = (str(NODE), str(FOLDER / "peers" / "graphile_worker.mjs"))
-    await _installed("graphile-worker", (*program, "install"), place)
+    await _installed("graphile-worker", (*program, "install"), database)
     plain = {"concurrentJobs": 24, "maxPoolSize": 25}
     batching = plain | {
         "localQueue": {"size": 500},
@@ -175,9 +180,11 @@ async def graphile(place: Place) -> list[Contestant]:
     return [made(plain, ", 24 at a time", 0.2), made(batching, ", localQueue 500", 1.0)]
 
 
-async def _installed(name: str, command: tuple[str, ...], place: Place) -> dict[str, str]:
-    """Run an installer; what it says."""
-    async with started(name, command, place.dsn, _STOPWATCH, first_words=False) as child:
+async def _installed(
+    name: str, command: tuple[str, ...], database: BenchDatabase
+) -> dict[str, str]:
+    """Run an installer; its answer."""
+    async with started(name, command, database.dsn, _STOPWATCH, says_ready=False) as child:
         return await child.answer()
 
 

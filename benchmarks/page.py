@@ -1,8 +1,6 @@
-"""Fills the tables of docs/performance.md and its pictures: `python -m benchmarks.page FOLDER`,
-where the results are.
-
-A block of the page begins with `<!-- results: NAME -->` and ends with `<!-- end -->`; NAME is that
-of a file in FOLDER.
+"""Fills the tables of docs/performance.md and copies its pictures: `python -m benchmarks.page
+FOLDER`, where FOLDER has the results. A block of the page begins with `<!-- results: NAME -->` and
+ends with `<!-- end -->`; NAME is that of a file in FOLDER.
 """
 
 from __future__ import annotations

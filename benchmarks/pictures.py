@@ -17,7 +17,7 @@ _COLOURS = {
 
 def draw_all(results: dict[str, Any], folder: Path) -> None:
     """A PNG for each scenario."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # only when pictures are wanted
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     for name, scenario in results["scenarios"].items():
@@ -48,7 +48,7 @@ def _lines(scenario: dict[str, Any], axes: Any, key: str) -> None:
     names = dict.fromkeys(name for case in scenario.values() for name in case)
     for name in names:
         style = "-" if "," not in name else "--"
-        for flush in (False, True):  # two lines: from one to the other there is nothing in between
+        for flush in (False, True):  # a line each
             cases = {
                 words: case.get(name, {}).get(key)
                 for words, case in scenario.items()

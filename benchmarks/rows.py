@@ -13,7 +13,7 @@ Row = tuple[str, str, str, str, str]
 
 
 def rows_of(results: dict[str, Any]) -> list[Row]:
-    """One row for each contestant in each case; the last cell compares ours with it, and more than
+    """One row for each runner in each case. The last cell compares hybrid_runner with it; more than
     1 is better.
     """
     rows: list[Row] = []
@@ -25,7 +25,7 @@ def rows_of(results: dict[str, Any]) -> list[Row]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The same as a table of a page, and below it where that was."""
+    """The results as a Markdown table, and below it where they were measured."""
     lines = [HEADERS, ("---",) * len(HEADERS), *rows_of(results)]
     return (
         "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -61,7 +61,7 @@ def _rows_of_case(case: str, contestants: dict[str, dict[str, Any]]) -> Iterator
 
 
 def _load(found: dict[str, Any]) -> str:
-    """What a steady rate came to."""
+    """The figures of a steady rate."""
     if "reached" not in found:
         return ""
     late = "" if found["handled"] == 1 else f", {found['handled']:.0%} handled"

@@ -1,12 +1,12 @@
 """Where a worker's processor time goes for each job of a drain, sampled by py-spy (`pip install
 py-spy`; Linux, as root).
 
-    python -m benchmarks.sampling take after.json --jobs 100000       # in the checkout that is to
-    be sampled
+In the checkout that is to be sampled, then anywhere:
+
+    python -m benchmarks.sampling take after.json --jobs 100000
     python -m benchmarks.sampling draw before.json after.json --output docs/pictures/profile.png
 
-`take` speaks to the package only through what has been there from the start, so that it also runs
-against an old one:
+`take` uses only names of the package that old versions have too, so it can sample an old checkout:
 `PYTHONPATH=old/checkout python benchmarks/sampling.py take before.json`.
 """
 
@@ -25,14 +25,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from hybrid_runner import Runner
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import connect
 
 SAMPLES_A_SECOND = 400
 COLOURS = ("#a8a29e", "#2563eb")
 ABOVE_ALL = "the rest"
-GROUPS = (  # the innermost frame that one of these fits says whose time it is
+GROUPS = (  # a sample belongs to the group that its innermost known frame fits
     ("asyncpg: the wire, values, statements", r"asyncpg"),
     ("the event loop", r"uvloop|asyncio|selectors"),
     ("pydantic, orjson", r"pydantic|orjson|json/"),
@@ -40,20 +41,20 @@ GROUPS = (  # the innermost frame that one of these fits says whose time it is
     ("logging", r"logging/|telemetry/logs"),
     (
         "hybrid_runner: claims, records",
-        r"hybrid_runner/storage|hybrid_runner/models|worker/claimer|worker/frontier",
+        r"hybrid_runner/(storage|models?)\b|worker/(queue/)?(claimer|frontier)",
     ),
-    ("hybrid_runner: settling", r"worker/settler|policy/settling|outcomes"),
+    ("hybrid_runner: settling", r"worker/settler|policy/settl|outcomes"),
     (
         "hybrid_runner: running attempts",
-        r"hybrid_runner/(worker|registry|job|runner)|contextlib|random",
+        r"hybrid_runner/(worker|handlers|registry|job|runner)|contextlib|random",
     ),
 )
 
 
 async def drain(dsn: str, jobs: int, sampled: Path) -> float:
-    """Queue no-op jobs, let one worker do them under py-spy; processor seconds spent."""
+    """Let one worker do no-op jobs under py-spy; the processor seconds that it used."""
     await Runner(dsn).migrate()
-    connection = await connect(dsn)
+    connection = await asyncpg.connect(dsn)
     await connection.execute(
         "INSERT INTO hybrid_runner.jobs (queue, kind) SELECT 'profile', 'noop' FROM"
         " generate_series(1, $1::int)",
@@ -91,7 +92,7 @@ async def drain(dsn: str, jobs: int, sampled: Path) -> float:
 
 
 def grouped(sampled: str) -> Counter[str]:
-    """Samples by whose time it is."""
+    """Samples by group."""
     found: Counter[str] = Counter()
     for line in sampled.splitlines():
         stack, _, count = line.rpartition(" ")
@@ -144,7 +145,7 @@ def _fast() -> asyncio.Runner:
 
 
 def draw(files: list[Path], output: Path) -> None:
-    """A bar for each file, its parts beside those of the others."""
+    """Draw a bar for each file, with its parts beside those of the others."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # not to sample
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -1,10 +1,10 @@
 #!/opt/hybrid-runner/bin/python -IS
-"""Whether the worker in this container is well: `probe healthy`, as /health says; `probe alive`,
-unless only a restart helps.
+"""Asks the worker in this container how it is.
 
-Exit code 0 is yes, 1 is no, 2 is a question or a port that cannot be.
-A lost database makes a worker ill, but no restart brings that back, and it would end the jobs that
-run.
+`probe healthy`: whether /health says that it is well. `probe alive`: no only if a restart would
+help. When the database is lost a worker is not healthy but alive: a restart would not bring the
+database back, and would end the jobs that run.
+Exit codes: 0 yes, 1 no, 2 a wrong question or port.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ import sys
 from typing import Any
 
 MENDED_BY_A_RESTART = {"loops"}
-"""Checks of /health that say so."""
-
+"""Checks of /health that only a restart can mend."""
 
 QUESTIONS = {"healthy", "alive"}
 
 
 class WrongUse(Exception):
-    """Nobody can answer that: a line that says what to do."""
+    """A wrong question or port; the message says what to do."""
 
 
 def question_of(arguments: list[str]) -> str:
-    """The one that is asked."""
+    """The question in the arguments."""
     if len(arguments) != 1 or arguments[0] not in QUESTIONS:
         raise WrongUse("usage: probe healthy | probe alive")
     return arguments[0]
 
 
 def port_of(given: str) -> int:
-    """Where the worker's pages are."""
+    """The port of the worker's pages."""
     port = int(given) if given.isdecimal() else -1
     if port == 0:
         raise WrongUse(
@@ -55,7 +54,7 @@ def health(port: int) -> tuple[int, dict[str, Any]]:
 
 
 def stuck(body: dict[str, Any]) -> list[str]:
-    """What only a restart brings back, in this process or in its children."""
+    """Why this process or one of its children needs a restart; empty if none does."""
     reasons = [
         check["reason"]
         for check in body["checks"]
@@ -84,7 +83,7 @@ def complaint(question: str, port: int) -> str | None:
 
 
 def main(arguments: list[str]) -> str | int | None:
-    """What sys.exit makes an exit code of: a reason is 1."""
+    """The argument of sys.exit: a reason makes the exit code 1."""
     try:
         question, port = (
             question_of(arguments),

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def dashboard() -> Json:
-    """All of it, as Grafana keeps it."""
+    """The whole dashboard as Grafana's JSON."""
     return {
         "uid": "hybrid-runner",
         "title": "hybrid_runner",
@@ -69,7 +69,7 @@ def _queue() -> Json:
 
 
 def _panels() -> Iterator[Json]:
-    """From left to right, and then the next line."""
+    """The panels' JSON, placed from left to right and row by row."""
     number, top = 0, 0
     for title, panels in ROWS.items():
         number += 1
@@ -194,12 +194,12 @@ def _options(panel: Panel) -> Json:
 
 
 def rendered() -> str:
-    """As it lies in the file."""
+    """The dashboard as the text of its file."""
     return json.dumps(dashboard(), indent=2) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Write it, or compare."""
+    """Write the file, or with --check compare it; 1 if it differs."""
     if "--check" not in arguments:
         TARGET.write_text(rendered(), encoding="utf-8")
     elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != rendered():

@@ -1,5 +1,5 @@
-"""What is on the dashboard: panels, and their questions to Prometheus. tools/dashboard.py makes
-Grafana's JSON of them.
+"""The panels of the dashboard and their queries to Prometheus; tools/dashboard.py makes Grafana's
+JSON of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ DUE, SCHEDULED, RUNNING = ('state="due"', 'state="scheduled"', 'state="running"'
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture, its questions to Prometheus by what their answers are called, and where it turns
-    yellow and red.
+    """A panel: its queries by the name of their result, and the limits where it turns yellow and
+    red.
     """
 
     title: str
@@ -29,33 +29,35 @@ class Panel:
 
 
 def figure(title: str, text: str, query: str, unit: str = "short", **more: Any) -> Panel:
-    """One number."""
+    """A panel that shows one number."""
     return Panel(title, text, {"": query}, unit, kind="stat", width=3, height=4, **more)
 
 
 def rate(name: str, *by: str, where: str = OURS) -> str:
-    """So many a second."""
+    """PromQL: how fast a counter grows, a second."""
     return f"sum by ({', '.join(by)}) (rate(hybrid_runner_{name}{{{where}}}[$__rate_interval]))"
 
 
 def quantile(share: float, name: str, *by: str, where: str = OURS) -> str:
-    """What so many of all observations stay below."""
+    """PromQL: the value that this share of all observations does not exceed."""
     buckets = f"rate(hybrid_runner_{name}_bucket{{{where}}}[$__rate_interval])"
     return f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) ({buckets}))"
 
 
 def mean(name: str, *by: str, where: str = OURS) -> str:
-    """The average observation."""
+    """PromQL: the average observation."""
     return f"{rate(f'{name}_sum', *by, where=where)} / {rate(f'{name}_count', *by, where=where)}"
 
 
 def measured(name: str, where: str = "") -> str:
-    """What one worker of the fleet measures for all; while that changes hands two may say it."""
+    """PromQL: a value that one worker measures for all. While that duty changes hands two workers
+    may report it.
+    """
     return f"max by (queue) (hybrid_runner_{name}{{{OURS}{', ' if where else ''}{where}}})"
 
 
 def halves(name: str, *by: str, where: str = OURS) -> dict[str, str]:
-    """Median and the slowest hundredth."""
+    """Queries for the median and for the slowest hundredth."""
     label = " ".join(f"{{{{{word}}}}}" for word in by)
     return {
         f"{label} p{share * 100:.0f}".strip(): quantile(share, name, *by, where=where)

@@ -23,14 +23,14 @@ TITLE = (
     " never edited.\n"
 )
 MAJOR = "18"
-"""The Postgres that dumps: others word the same schema differently."""
+"""Major version of the Postgres that dumps: others write the same schema differently."""
 QUICK = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
     "max_wal_size": "4GB",
 }
-"""Settings of a server whose data nobody will miss."""
+"""Settings of a server that is deleted afterwards."""
 
 _DATED_PARTITION = re.compile(r"\barchive_(completed|failed)_\d{10}")
 _OWNER = re.compile(r"^(ALTER DEFAULT PRIVILEGES) FOR ROLE \S+")

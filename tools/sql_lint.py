@@ -1,6 +1,4 @@
-"""Checks every SQL file: `python -m tools.sql_lint`. What a file must look like is the list of
-rules below.
-"""
+"""Checks every SQL file by the rules below: `python -m tools.sql_lint`."""
 
 from __future__ import annotations
 
@@ -16,115 +14,18 @@ SQL = ROOT / "sql"
 STORAGE = ROOT / "hybrid_runner" / "storage"
 DUMP = "schema.sql"
 
-KEYWORDS = frozenset(
-    [
-        "add",
-        "after",
-        "all",
-        "alter",
-        "always",
-        "and",
-        "any",
-        "as",
-        "asc",
-        "before",
-        "begin",
-        "between",
-        "by",
-        "cascade",
-        "case",
-        "check",
-        "commit",
-        "conflict",
-        "constraint",
-        "continue",
-        "create",
-        "cross",
-        "declare",
-        "default",
-        "definer",
-        "delete",
-        "desc",
-        "distinct",
-        "do",
-        "drop",
-        "each",
-        "else",
-        "elsif",
-        "end",
-        "enum",
-        "exception",
-        "execute",
-        "exists",
-        "exit",
-        "for",
-        "foreach",
-        "from",
-        "function",
-        "generated",
-        "grant",
-        "group",
-        "having",
-        "identity",
-        "if",
-        "in",
-        "index",
-        "inner",
-        "insert",
-        "into",
-        "is",
-        "join",
-        "language",
-        "lateral",
-        "like",
-        "limit",
-        "lock",
-        "locked",
-        "loop",
-        "materialized",
-        "not",
-        "notice",
-        "nothing",
-        "null",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "outer",
-        "perform",
-        "primary",
-        "raise",
-        "references",
-        "referencing",
-        "returning",
-        "returns",
-        "revoke",
-        "rollback",
-        "schema",
-        "security",
-        "select",
-        "sequence",
-        "set",
-        "skip",
-        "slice",
-        "statement",
-        "stored",
-        "strict",
-        "table",
-        "then",
-        "to",
-        "union",
-        "unique",
-        "update",
-        "using",
-        "values",
-        "view",
-        "when",
-        "where",
-        "with",
-    ]
-)
-"""Words that are never names here, so they are upper case."""
+_KEYWORDS = """
+    add after all alter always and any as asc before begin between by cascade case check commit
+    conflict constraint continue create cross declare default definer delete desc distinct do
+    drop each else elsif end enum exception execute exists exit for foreach from function
+    generated grant group having identity if in index inner insert into is join language
+    lateral like limit lock locked loop materialized not notice nothing null offset on or order
+    outer perform primary raise references referencing returning returns revoke rollback schema
+    security select sequence set skip slice statement stored strict table then to union unique
+    update using values view when where with
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+"""Words that are never names in our SQL, so they are written in upper case."""
 
 _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
@@ -145,7 +46,7 @@ class Complaint(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a query file says of itself: `-- name: what`, `-- $1 type name, …`, `-- odd: …`."""
+    """The first lines of a query file: `-- name: what`, `-- $1 type name, …`, `-- odd: …`."""
 
     name: str
     what: str
@@ -266,7 +167,7 @@ def _unused_and_missing() -> Iterator[Complaint]:
     files = {path.stem: path for path in (SQL / "queries").glob("*.sql")}
     uses = {
         name: (path, line)
-        for path in sorted(STORAGE.glob("*.py"))
+        for path in sorted(STORAGE.rglob("*.py"))
         for name, line in _names_asked_for(path)
     }
     for name in sorted(files.keys() - uses.keys()):

@@ -13,6 +13,5 @@ class SqlInWheel(BuildHookInterface[Any]):
     """Adds sql/ to wheels that are not editable."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Say what to put where."""
         if version != "editable":
             build_data["force_include"]["sql"] = "hybrid_runner/sql"

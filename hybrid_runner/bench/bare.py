@@ -28,7 +28,7 @@ AT_BEST = (
     "enable_bitmapscan = off",
     "synchronous_commit = off",
 )
-"""Of the session that claims, unless it is plain: it plans once, by the index, and waits for no
+"""Settings of the session that claims, unless it is plain: one plan by the index, and no wait for a
 flush.
 """
 
@@ -39,13 +39,13 @@ async def main() -> None:
     """
     watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
     plain = sys.argv[1:] == ["plain"]
-    claims, settles, ear = [
+    claims, settles, listener = [
         await (asyncpg.connect if plain else connect)(os.environ["HYBRID_RUNNER_DSN"])
         for _ in range(3)
     ]
     for setting in () if plain else AT_BEST:
         await claims.execute(f"SET {setting}")
-    rung = asyncio.Event()
+    ring = asyncio.Event()
 
     async def handle(kind: str, payload: str) -> None:
         watches[kind].note(orjson.loads(payload) if kind == "stamp" else None)
@@ -56,24 +56,23 @@ async def main() -> None:
             await settles.prepare(text("bare_archive")),
         )
         while True:
-            rung.clear()
+            ring.clear()
             while rows := await claim.fetch(QUEUE, BATCH):
                 await asyncio.gather(
                     *(asyncio.create_task(handle(row["kind"], row["payload"])) for row in rows)
                 )
                 await archive.fetch([row["id"] for row in rows])
-            with contextlib.suppress(
-                TimeoutError
-            ):  # nobody rings while a mute lasts that a worker has left
+            # Nobody rings while a mute lasts that a worker has left behind.
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL):
-                    await rung.wait()
+                    await ring.wait()
 
-    await ear.add_listener(f"hybrid_runner.{QUEUE}", lambda *_: rung.set())
+    await listener.add_listener(f"hybrid_runner.{QUEUE}", lambda *_: ring.set())
     working = asyncio.create_task(work())
     say({"ready": True})
     await obey(commands(watches, asyncio.Event(), []))
     working.cancel()
-    for connection in (claims, settles, ear):
+    for connection in (claims, settles, listener):
         await connection.close()
 
 

@@ -1,5 +1,5 @@
-"""A program in a process of its own: it is sent lines, and answers some of them with a line of
-JSON.
+"""A program in a process of its own. It is sent commands as lines, and answers some of them with a
+line of JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO, Any
 from hybrid_runner.errors import RunnerError
 
 _LONGEST_LINE = 2**27
-_FAREWELL = 15.0
+_END_PATIENCE = 15.0
 PATIENCE = 300.0
 """Seconds that a program may take to answer."""
 
@@ -27,15 +27,15 @@ class BenchError(RunnerError):
 
 
 class Child:
-    """A running program; the first thing that it says is that it is ready."""
+    """A running program; its first line says that it is ready."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, complaints: IO[str]) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, stderr: IO[str]) -> None:
         self.name = name
         self.pid = process.pid
         self.first: dict[str, Any] = {}
-        """What it said when it was ready."""
+        """The line with which it said that it is ready."""
         self._process = process
-        self._complaints = complaints
+        self._stderr = stderr
 
     def tell(self, line: str) -> None:
         """Send a line that has no answer."""
@@ -50,7 +50,7 @@ class Child:
     async def answer(
         self, patience: float = PATIENCE, asked: str = "to be ready"
     ) -> dict[str, Any]:
-        """The next thing that it says."""
+        """Wait for the next line that the program writes."""
         assert self._process.stdout is not None  # noqa: S101  # it is a pipe
         try:
             async with asyncio.timeout(patience):
@@ -60,16 +60,16 @@ class Child:
                 f"{self.name} did not answer within {patience:.0f} s (asked: {asked})"
             ) from None
         if not line:
-            raise BenchError(f"{self.name} has ended (asked: {asked}): {self._last_words()}")
+            raise BenchError(f"{self.name} has ended (asked: {asked}): {self._last_error()}")
         said: dict[str, Any] = json.loads(line)
         return said
 
-    def _last_words(self) -> str:
-        """Of what it wrote to stderr."""
-        self._complaints.seek(0)
+    def _last_error(self) -> str:
+        """The last line that the program wrote to stderr."""
+        self._stderr.seek(0)
         return next(
-            (line.strip() for line in reversed(self._complaints.readlines()) if line.strip()),
-            "without a word",
+            (line.strip() for line in reversed(self._stderr.readlines()) if line.strip()),
+            "without an error message",
         )
 
     async def end(self) -> None:
@@ -77,7 +77,7 @@ class Child:
         assert self._process.stdin is not None  # noqa: S101  # it is a pipe
         self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL):
+            async with asyncio.timeout(_END_PATIENCE):
                 await self._process.wait()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
@@ -91,33 +91,33 @@ async def started(
     dsn: str,
     variables: Mapping[str, str] = {},
     *,
-    first_words: bool = True,
+    says_ready: bool = True,
 ) -> AsyncIterator[Child]:
-    """Run a program until the block ends; it finds the database in HYBRID_RUNNER_DSN, and no other
-    setting of ours.
+    """Run a program until the block ends. It finds the database in HYBRID_RUNNER_DSN; other
+    settings of the runner are taken out of its environment.
     """
     kept = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith(("HYBRID_RUNNER_", "OTEL_")) and key != "WORKER_ID"
     }
-    with tempfile.TemporaryFile("w+", errors="replace") as complaints:
+    with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=complaints,
+            stderr=stderr,
             limit=_LONGEST_LINE,
             env={
                 **kept,
                 **variables,
-                "HYBRID_RUNNER_DSN": dsn,
-            },  # not an argument: a password would show in the process list
-            start_new_session=True,  # Ctrl-C is for us
+                "HYBRID_RUNNER_DSN": dsn,  # as an argument a password would show in `ps`
+            },
+            start_new_session=True,  # Ctrl-C is for the parent
         )
-        child = Child(name, process, complaints)
+        child = Child(name, process, stderr)
         try:
-            if first_words:
+            if says_ready:
                 child.first = await child.answer()
             yield child
         finally:
@@ -125,5 +125,5 @@ async def started(
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command that runs one of our modules."""
+    """The command that runs a module of this package."""
     return [sys.executable, "-m", f"hybrid_runner.bench.{name}", *arguments]

@@ -1,6 +1,4 @@
-"""Takes spans over HTTP and forgets them: what a worker's tracing costs is the worker's share
-alone.
-"""
+"""A trace collector that only counts bytes, so that the cost of tracing is the worker's alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Single-row INSERTs as fast as so many clients can, by Postgres's own load generator: it leaves us
-the processors.
+"""Single-row INSERTs as fast as many clients can, by pgbench, which needs little processor time
+itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _THREADS = 2
 
 
 def find_pgbench() -> str | None:
-    """The one on PATH, else the one beside the embedded server."""
+    """The path of pgbench: on PATH, else beside the embedded server."""
     if found := shutil.which("pgbench"):
         return found
     try:
@@ -30,7 +30,7 @@ def find_pgbench() -> str | None:
 
 
 async def inserts_per_second(dsn: str, insert: str, clients: int, seconds: float) -> float:
-    """How often the statement was run, by all clients together."""
+    """Run a statement by so many clients; how often a second, by all of them together."""
     if (program := find_pgbench()) is None:
         raise BenchError(
             "there is no pgbench: install PostgreSQL's client programs, or hybrid-runner[embedded]"

@@ -17,8 +17,8 @@ def seconds_of(pid: int) -> float | None:
 
 
 def seconds_of_threads(pid: int) -> float | None:
-    """The same of the threads that live now, to the nanosecond where the kernel counts them: for
-    one that does next to nothing.
+    """Processor seconds of a process's living threads. Where the kernel counts nanoseconds this is
+    precise enough for a process that does next to nothing.
     """
     try:
         counts = [
@@ -32,11 +32,12 @@ def seconds_of_threads(pid: int) -> float | None:
 
 
 def seconds_of_server(backend: int) -> float | None:
-    """Of the whole Postgres that this backend belongs to, also of its backends that have ended."""
+    """Processor seconds of the whole Postgres that this backend belongs to, including ended
+    backends.
+    """
     fields = _stat(backend)
-    if fields is None or not _is_postgres(
-        backend
-    ):  # it runs elsewhere, and here the number is somebody else's
+    # On another machine: here the number is that of another process.
+    if fields is None or not _is_postgres(backend):
         return None
     parent = int(fields[1])
     postmaster = _stat(parent)
@@ -67,7 +68,7 @@ def _is_postgres(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields behind the name, which may have spaces in it."""
+    """The fields of /proc/PID/stat after the name, which may contain spaces."""
     try:
         return (PROC / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -37,9 +37,8 @@ async def main() -> None:
             for number in numbers:
                 due = start + number / rate
                 now = time.monotonic()
-                if (
-                    max(due, now) >= start + seconds
-                ):  # when it cannot keep up, what was reached is reported
+                # When it cannot keep up, what was reached is reported.
+                if max(due, now) >= start + seconds:
                     return
                 if due > now:
                     await asyncio.sleep(due - now)

@@ -21,7 +21,7 @@ class Figure:
     unit: str
     value: float
     against: str | None = None
-    """What the reference is; None: there is nothing to compare with."""
+    """Name of the reference; None: there is nothing to compare with."""
     reference: float | None = None
 
     @property
@@ -38,7 +38,7 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)
 
     def as_document(self) -> dict[str, Any]:
-        """As JSON; numbers with the digits that mean something."""
+        """The result as JSON."""
         return {
             "figures": [asdict(figure) | {"ratio": figure.ratio} for figure in self.figures],
             "details": self.details,
@@ -46,10 +46,9 @@ class Result:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle one."""
     return statistics.median(values)
 
 
 def p50_p99(microseconds: Sequence[float]) -> tuple[float, float]:
-    """Both, in milliseconds."""
+    """Both percentiles, in milliseconds."""
     return percentile(microseconds, 0.5) / 1000, percentile(microseconds, 0.99) / 1000

@@ -1,4 +1,4 @@
-"""All that was asked for, one after the other."""
+"""Runs the chosen scenarios, one after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from hybrid_runner.bench.place import Place, given_place, own_place
+from hybrid_runner.bench.database import BenchDatabase, given_database, own_database
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.version import VERSION
@@ -25,35 +25,39 @@ async def run(
     """The results of these scenarios and where they were measured; one that fails has its error in
     place of figures.
     """
-    opened: AbstractAsyncContextManager[Place] = own_place() if dsn is None else given_place(dsn)
+    opened: AbstractAsyncContextManager[BenchDatabase] = (
+        own_database() if dsn is None else given_database(dsn)
+    )
     scenarios: dict[str, Any] = {}
-    async with opened as place:
-        about = await about_place(place, own=dsn is None)
+    async with opened as database:
+        about = await about_database(database, own=dsn is None)
         for name in names:
             progress(name, 0.0, "")
-            scenarios[name] = await _measured(name, place, sizes, progress)
+            scenarios[name] = await _measured(name, database, sizes, progress)
             progress(name, 1.0, scenarios[name].get("error", ""))
-        await place.clear()
+        await database.clear()
     return {"about": about, "scenarios": scenarios}
 
 
-async def _measured(name: str, place: Place, sizes: Sizes, progress: Progress) -> dict[str, Any]:
+async def _measured(
+    name: str, database: BenchDatabase, sizes: Sizes, progress: Progress
+) -> dict[str, Any]:
     measure = import_module(f"hybrid_runner.bench.scenarios.{name}").measure
     try:
-        result = await measure(place, sizes, lambda share, what: progress(name, share, what))
+        result = await measure(database, sizes, lambda share, what: progress(name, share, what))
     except (RunnerError, OSError) as error:
         return {"figures": [], "details": {}, "error": " ".join(str(error).split())}
     document: dict[str, Any] = result.as_document()
     return document
 
 
-async def about_place(place: Place, *, own: bool) -> dict[str, Any]:
-    """What one has to know to read the figures."""
+async def about_database(database: BenchDatabase, *, own: bool) -> dict[str, Any]:
+    """Versions, settings and the machine, which the figures depend on."""
     return {
         "version": VERSION,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "postgres": (await place.connection.fetchval("SHOW server_version")).split()[0],
-        "fsync": await place.connection.fetchval("SHOW fsync"),
+        "postgres": (await database.connection.fetchval("SHOW server_version")).split()[0],
+        "fsync": await database.connection.fetchval("SHOW fsync"),
         "server": "one of our own" if own else "given by --dsn",
         "python": platform.python_version(),
         "cores": os.cpu_count(),

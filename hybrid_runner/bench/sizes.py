@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """Counts, and seconds where it says so."""
+    """Counts; the names of seconds say so."""
 
     rounds: int = 3
     """How often what is compared alternates; the median counts."""

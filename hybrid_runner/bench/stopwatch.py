@@ -1,6 +1,4 @@
-"""What a program under measurement notes of its handlers, and how it is asked for it (see
-child.py).
-"""
+"""Records when handlers were called, and answers the parent's questions about it (see child.py)."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ class Stopwatch:
         self._reached = asyncio.Event()
 
     def note(self, sent: int | None = None) -> None:
-        """A handler was called; `sent` is when its job was put in, by the clock that all processes
-        share.
+        """Record a call. `sent` is when its job was enqueued, by the monotonic clock that all
+        processes share.
         """
         now = time.monotonic_ns()
         self.at.append(now)
@@ -40,7 +38,7 @@ class Stopwatch:
             self._reached.set()
 
     async def expect(self, count: int, patience: float | None = None) -> dict[str, Any]:
-        """Wait until so many were called, or patience ends; then when, and how late."""
+        """Wait until so many calls are recorded, or patience ends; then return the report."""
         self._reached.clear()
         self._expected = count
         if len(self.at) < count:
@@ -50,25 +48,25 @@ class Stopwatch:
         return self.report()
 
     def report(self) -> dict[str, Any]:
-        """Nanoseconds of the clock, at equal shares of the calls; microseconds of each latency."""
+        """The number of calls, the clock's nanoseconds at equal shares of them, and each latency in
+        microseconds.
+        """
         last = len(self.at) - 1
         marks = [self.at[last * part // MARKS] for part in range(MARKS + 1)] if last >= 0 else []
         return {"handled": last + 1, "marks": marks, "latencies": list(self.latencies)}
 
     def clear(self) -> None:
-        """Forget what was noted."""
+        """Delete what was recorded."""
         del self.at[:], self.latencies[:]
 
 
 def say(answer: dict[str, Any]) -> None:
-    """One line of JSON to whoever asks."""
-    print(json.dumps(answer), flush=True)  # noqa: T201  # this is how we are asked
+    """Write one line of JSON to the parent."""
+    print(json.dumps(answer), flush=True)  # noqa: T201  # the parent reads it
 
 
 async def obey(commands: dict[str, Command]) -> None:
-    """Do what the lines on stdin say until there are no more; a command runs to its end before the
-    next.
-    """
+    """Run the commands that come as lines on stdin, one after the other, until it is closed."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -18,7 +18,7 @@ def rows_of(results: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The same as a table of a page, and below it where that was."""
+    """The results as a Markdown table, and below it where they were measured."""
     lines = [HEADERS, ("---",) * len(HEADERS), *rows_of(results)]
     table = "".join(
         f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines
@@ -36,7 +36,7 @@ def described(about: dict[str, Any]) -> str:
 
 
 def number(value: float) -> str:
-    """As many digits as mean something."""
+    """The number with as many digits as mean something."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if 0 < abs(value) < 0.01:

@@ -8,5 +8,4 @@ from pathlib import Path
 
 @cache
 def text(name: str) -> str:
-    """The text of one file."""
     return (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")

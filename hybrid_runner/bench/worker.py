@@ -1,8 +1,6 @@
-"""A worker as users run it, whose handlers note when they were called: `python -m
-hybrid_runner.bench.worker SLOTS [WORKERS]`.
-
-Commands: `expect KIND N [SECONDS]`, `clear`, `looks`, `release` (let the handlers of `wait`
-return).
+"""A worker as users run it, whose handlers record when they were called: `python -m
+hybrid_runner.bench.worker SLOTS [WORKERS]`. Commands: `expect KIND N [SECONDS]`, `clear`, `looks`,
+`spans`, `release` (let the handlers of `wait` return).
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ async def main() -> None:
 
 
 def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
-    """Handlers that do nothing but note the time."""
+    """A Runner whose handlers only record the time."""
     app = Runner(os.environ["HYBRID_RUNNER_DSN"])
     noop_watch, stamp_watch, wait_watch = watches["noop"], watches["stamp"], watches["wait"]
     again_watch = watches["again"]
@@ -81,7 +79,7 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
 def commands(
     watches: dict[str, Stopwatch], released: asyncio.Event, workers: list[Worker]
 ) -> dict[str, Any]:
-    """What can be asked."""
+    """What each command of the parent does."""
 
     async def expect(words: list[str]) -> dict[str, Any]:
         kind, count, *patience = words

@@ -1,7 +1,5 @@
-"""The command line. It ends with one of EXIT_CODES; there is never a traceback.
-
-Each command is a module with `configure(parser)`, which declares the arguments and sets `run`; only
-the module of the
+"""The command line. It ends with one of EXIT_CODES; there is never a traceback. Each command is a
+module with `configure(parser)`, which declares its arguments and sets `run`. Only the module of the
 command that was asked for is imported.
 """
 
@@ -33,7 +31,7 @@ COMMANDS = {
     "queues": "pause and resume queues",
     "bench": "measure it on this machine: speed, pickup, what it costs",
 }
-"""Name and help; hybrid_runner.cli.commands.<name> does it."""
+"""Name and help of each command; its module is hybrid_runner.cli.commands.<name>."""
 
 EXIT_CODES = {
     0: "done; help or the version was shown",
@@ -42,7 +40,7 @@ EXIT_CODES = {
     130: "ended by Ctrl-C",
     141: "whoever read the output has gone",
 }
-"""What the process ends with."""
+"""Exit codes of the process, and what they mean."""
 
 _EPILOG = (
     "Without --dsn and HYBRID_RUNNER_DSN, an embedded Postgres in your data folder is used.\n\nexit"
@@ -51,8 +49,8 @@ _EPILOG = (
 
 
 def main(argv: Sequence[str] | None = None, *, ready: Callable[[], None] = lambda: None) -> int:
-    """Run one command; its exit code. `ready` is called between the last import and the command
-    itself.
+    """Run one command and return its exit code; `ready` is called between the imports and the
+    command.
     """
     prepare_streams()
     try:
@@ -96,9 +94,8 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    version = (
-        import_module("hybrid_runner.version").VERSION if "--version" in wanted else ""
-    )  # it takes 20 ms to know
+    # To find the version takes 20 ms.
+    version = import_module("hybrid_runner.version").VERSION if "--version" in wanted else ""
     parser.add_argument("--version", action="version", version=f"hybrid-runner {version}")
     commands = parser.add_commands()
     for name, text in COMMANDS.items():
@@ -117,7 +114,7 @@ def _unexpected(error: Exception) -> int:
 
 
 def _complain(message: str) -> int:
-    """One line on stderr, behind what was printed before."""
+    """Print one line to stderr, after what is still buffered for stdout."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
 
 
 def print_jobs(jobs: Sequence[JobView]) -> None:
-    """One line a job."""
+    """Print one line for each job."""
     if not jobs:
         print("no jobs")
         return
@@ -46,7 +46,7 @@ def print_jobs(jobs: Sequence[JobView]) -> None:
 
 
 def print_job(job: JobView) -> None:
-    """Every column that says something, one a line; then what went wrong, attempt by attempt."""
+    """Print each column that is not empty on its own line, then the error of each attempt."""
     coloured = in_colour(sys.stdout)
     names = [field.name for field in fields(job) if field.name != "errors"]
     width = max(map(len, names))
@@ -106,7 +106,7 @@ def _when(job: JobView) -> str:
 
 
 def _note(job: JobView) -> str:
-    """The newest error of what has not succeeded; how far it is; what it came to."""
+    """The result of a completed job, the progress of a running one, else the newest error."""
     if job.state is State.COMPLETED:
         return "" if job.result is None else as_text(job.result)
     if job.state is State.RUNNING and isinstance(job.progress, dict):

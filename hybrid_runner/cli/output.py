@@ -38,17 +38,18 @@ def in_colour(stream: TextIO) -> bool:
 
 
 def paint(text: str, colour: str, *, on: bool = True) -> str:
-    """The text in that colour."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if on and text and colour in _CODES else text
 
 
 def harmless(text: str) -> str:
-    """The text without what could move a terminal's cursor; jobs come from strangers."""
+    """The text without control characters, which could move a terminal's cursor: anybody may have
+    enqueued the job that it is from.
+    """
     return _CONTROL.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Harmless, and on one line."""
+    """The text without control characters, on one line."""
     return harmless(" ".join(text.split()))
 
 
@@ -70,8 +71,8 @@ def as_text(value: Any) -> str:
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]
 ) -> None:
-    """Aligned columns; the last one takes what is left of a terminal's width. One colour a row, for
-    its second column.
+    """Print aligned columns; the last one takes what is left of a terminal's width. Each row has a
+    colour, for its second column.
     """
     coloured = in_colour(sys.stdout)
     widths = [max(len(row[at]) for row in [headers, *rows]) for at in range(len(headers) - 1)]
@@ -80,9 +81,14 @@ def print_table(
         if sys.stdout.isatty()
         else 10_000
     )
-    print(paint(_aligned(headers, widths, left), "dim", on=coloured))
+
+    def aligned(row: Sequence[str]) -> str:
+        first, last = row[0].rjust(widths[0]), clip(row[-1], max(8, left))
+        return align([first, *row[1:-1], last], [*widths, 0])
+
+    print(paint(aligned(headers), "dim", on=coloured))
     for row, colour in zip(rows, colours, strict=True):
-        line = _aligned(row, widths, left)
+        line = aligned(row)
         if coloured:
             start = widths[0] + 2
             line = (
@@ -93,21 +99,23 @@ def print_table(
         print(line)
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int], left: int) -> str:
-    cells = [
-        row[0].rjust(widths[0]),
-        *(text.ljust(width) for text, width in zip(row[1:-1], widths[1:], strict=True)),
-    ]
-    return "  ".join([*cells, clip(row[-1], max(8, left))]).rstrip()
+def align(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One line of a table."""
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def without_colours(text: str) -> str:
+    """The text as it was before `paint`."""
+    return _ESCAPES.sub("", text)
 
 
 def visible_length(text: str) -> int:
     """Characters on the screen."""
-    return len(_ESCAPES.sub("", text))
+    return len(without_colours(text))
 
 
 def ago(moment: datetime | None) -> str:
-    """How long ago, or how soon."""
+    """Such as "5 s ago" or "in 2 min"."""
     if moment is None:
         return ""
     distance = datetime.now(UTC) - moment
@@ -115,12 +123,12 @@ def ago(moment: datetime | None) -> str:
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
-    """1 job, 2 jobs."""
+    """Such as "1 job" or "2 jobs"."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def span(length: timedelta) -> str:
-    """A length of time, in its largest fitting unit."""
+    """Such as "120 ms", "90 s" or "5 min"."""
     seconds = length.total_seconds()
     for limit, size, unit in (
         (1, 0.001, "ms"),
@@ -139,7 +147,6 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: getattr(value, field.name) for field in fields(value)
-        }  # asdict would copy deeply
+        # `asdict` would copy deeply.
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     return str(value)

@@ -1,6 +1,4 @@
-"""What a command line may say: one line for what is wrong, and the words that several commands
-share.
-"""
+"""The parser of arguments, whose errors are one line, and the arguments that commands share."""
 
 from __future__ import annotations
 
@@ -17,20 +15,20 @@ from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.jobs import LARGEST_ID
 
 T = TypeVar("T")
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are one line, and name the help that helps."""
+    """An ArgumentParser whose errors are one line that ends with the command that explains more."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
-        self._negative_number_matcher = re.compile(
-            r"-\.?\d"
-        )  # -5s is a value too, and its type says what is wrong with it
+        # -5s is a value too, and its type says what is wrong with it
+        self._negative_number_matcher = re.compile(r"-\.?\d")
         self._commands: argparse._SubParsersAction[Parser] | None = None
 
     def add_commands(self) -> argparse._SubParsersAction[Parser]:
-        """Commands below this one; one of them must be given."""
+        """Let commands follow this one; one of them must be given."""
         self._commands = commands = self.add_subparsers(metavar="COMMAND", parser_class=Parser)
 
         def none_given(_: argparse.Namespace) -> int:
@@ -40,21 +38,21 @@ class Parser(argparse.ArgumentParser):
         return commands
 
     def run_by(self, run: Callable[[argparse.Namespace], int]) -> None:
-        """What to do once the arguments are there."""
+        """Set what to do once the arguments are there."""
         self.set_defaults(run=run, parser=self)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parse everything; what is left over is the chosen command's error."""
         arguments: argparse.Namespace
-        arguments, strangers = self.parse_known_args(argv)
-        if strangers:
+        arguments, unknown = self.parse_known_args(argv)
+        if unknown:
             where: Parser = arguments.parser
-            where.error(f"{strangers[0]!r} is one argument too many")
+            where.error(_unexpected(unknown[0]))
         return arguments
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Unknown options first: left in place they make argparse complain of something else."""
-        for word in itertools.takewhile(self._is_ours, args or ()):
+        for word in itertools.takewhile(self._is_for_this, args or ()):
             option = word.partition("=")[0]
             if option.startswith("--") and option not in self._option_string_actions:
                 hint = (
@@ -65,12 +63,12 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}{hint}")
         return super().parse_known_args(args, namespace)
 
-    def _is_ours(self, word: str) -> bool:
+    def _is_for_this(self, word: str) -> bool:
         """Whether the word is neither behind `--` nor for a command below this one."""
         return word != "--" and not (self._commands and word in self._commands.choices)
 
     def error(self, message: str) -> NoReturn:
-        """End with 2 and one line."""
+        """Exit with 2 and one line on stderr."""
         self.exit(2, f"hybrid-runner: {' '.join(message.split())}; see {self.prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -81,6 +79,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(
                 None if action.metavar == "COMMAND" else action, f"there is no {what}{guess}"
             )
+
+
+def _unexpected(word: str) -> str:
+    if word.startswith("-") and not word.lstrip("-.")[:1].isdecimal():
+        return f"there is no option {word[:40]}"
+    return f"{word!r} is one argument too many"
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
@@ -97,7 +101,7 @@ LOGS_OF_LONG_COMMANDS = "HYBRID_RUNNER_LOG_LEVEL, else info"
 def add_common(
     parser: Parser, *, json_help: str = JSON_HELP, logs: str = LOGS_OF_SHORT_COMMANDS
 ) -> None:
-    """What every command takes."""
+    """Add the options that every command has."""
     parser.add_argument(
         "--dsn",
         type=_dsn,
@@ -120,7 +124,7 @@ def add_common(
 
 
 def checked(convert: Callable[[str], T]) -> Callable[[str], T]:
-    """A type for add_argument: what it refuses is explained in its own words."""
+    """A type for add_argument: the text of what `convert` raises is the error that is shown."""
 
     def converted(text: str) -> T:
         try:
@@ -135,38 +139,50 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     """A whole number between two bounds."""
 
     def converted(text: str) -> int:
-        number = int(text) if text.strip().lstrip("+-").isdecimal() and len(text) < 25 else None
+        number = _as_number(text)
         if number is None or not low <= number <= high:
-            most = f"from {low} up" if high == LARGEST_ID else f"{low} to {high}"
-            raise ValueError(f"{text[:40]!r} is not a whole number {most}")
+            raise ValueError(f"{text[:40]!r} is not a whole number {low} to {high}")
         return number
 
     return checked(converted)
 
 
+@checked
 def job_id(text: str) -> int:
     """The number of a job."""
-    return whole(1, LARGEST_ID)(text)
+    number = _as_number(text)
+    if number is None or number < 1:
+        raise ValueError(f"{text[:40]!r} is not a whole number from 1 up")
+    if number > LARGEST_ID:
+        raise ValueError(f"{text[:40]!r} is larger than the id of any job")
+    return number
+
+
+def _as_number(text: str) -> int | None:
+    """None if it is not one; of a number that is far too large the first digits are enough."""
+    return int(text.strip()[:40]) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 @checked
 def duration(text: str) -> timedelta:
-    """30, 30s, 5m; zero is fine."""
-    return _not_negative(text)
+    """Such as 30, 30s or 5m; zero too."""
+    try:
+        length = parse_duration(text.removeprefix("-"))
+    except ConfigurationError:
+        length = None
+    if length is None or (length and text.startswith("-")):
+        raise ValueError(
+            f"{text[:60]!r} is not a duration from zero to ten years: write it like 30, 30s, 5m or"
+            " 1h30m"
+        )
+    return length
 
 
 @checked
 def positive_duration(text: str) -> timedelta:
-    """30, 30s, 5m; not zero."""
-    if not (length := _not_negative(text)):
+    """Such as 30, 30s or 5m; not zero."""
+    if not (length := duration(text)):
         raise ValueError("it must be more than zero")
-    return length
-
-
-def _not_negative(text: str) -> timedelta:
-    length = parse_duration(text.removeprefix("-"))
-    if text.startswith("-") and length:
-        raise ValueError(f"duration {text!r} is out of range: use zero to ten years")
     return length
 
 

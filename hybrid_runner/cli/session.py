@@ -26,7 +26,7 @@ def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool
 
 
 def layout_of(log_format: str) -> str:
-    """The layout of our own lines."""
+    """How a log line of this process is written: json or console."""
     return "json" if log_format == "json" else "console"
 
 

@@ -1,4 +1,4 @@
-"""The three standard streams, whatever the shell made of them."""
+"""The three standard streams, also when the shell has closed them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ _OF_WRITING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, err
 
 
 def prepare_streams() -> None:
-    """Open what was closed (`>&-`) on nothing, and write no more than the terminal can show."""
+    """Open closed streams (`>&-`) on /dev/null; replace characters that the terminal
+    cannot show.
+    """
     for number, (name, mode) in enumerate(_STREAMS):
         _open_if_closed(number)
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # lasts as long as we do
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def _open_if_closed(number: int) -> None:
-    """Or the next file or socket gets this number, and what is printed goes there."""
+    """Otherwise the next file or socket would get this number, and what is printed would
+    go there.
+    """
     try:
         os.fstat(number)
     except OSError:
@@ -35,14 +39,14 @@ def _open_if_closed(number: int) -> None:
 
 
 def is_of_writing(error: OSError) -> bool:
-    """Whether it says that something printed could not be written; an error of a file would name
-    it.
+    """Whether printing failed, for example because a disk is full; an error about a file
+    names it.
     """
     return error.filename is None and error.errno in _OF_WRITING
 
 
 def write_nothing_more() -> None:
-    """Send to nowhere what is still to be printed, or the interpreter complains at its end."""
+    """Discard what is still to be printed; the interpreter would complain about it at its end."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

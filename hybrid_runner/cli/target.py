@@ -1,4 +1,4 @@
-"""Finds the Runner that MODULE:APP names, and says in one line why it cannot."""
+"""Finds the Runner that MODULE:APP names; if it cannot, the error says why in one line."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _import(name: str) -> ModuleType:
 
 
 def _place(error: BaseException) -> str:
-    """File and line: of a syntax error, else the deepest in the user's own folder, else the
-    deepest.
+    """File and line where the import failed: the deepest frame in the user's own folder, else the
+    deepest of all.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return ""  # str(error) says it already

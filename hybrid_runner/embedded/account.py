@@ -23,10 +23,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Account(Enum):
-    """As whom Postgres runs."""
+    """The user that Postgres runs as."""
 
     SELF = "self"
-    """Not root: as we are."""
+    """Not root: the current user."""
     NAMESPACE = "namespace"
     """Root: uid 1000 of a user namespace, which is root outside, so files stay root's."""
     NOBODY = "nobody"
@@ -75,7 +75,7 @@ def accepted_account() -> Account:
 
 
 def allows(account: Account, question: Callable[[], bool]) -> bool:
-    """The answer of `question` when that account asks it. Forks: only for a process without
+    """Call `question` in a forked child that runs as that account; only for a process without
     threads.
     """
     child = os.fork()

@@ -25,7 +25,6 @@ class Binaries:
 
     @property
     def postgres(self) -> str:
-        """The server."""
         return str(self.directory / "postgres")
 
     @property
@@ -51,9 +50,8 @@ class Binaries:
         original.
         """
         package = self.directory.parents[1]
-        libraries = package.with_name(
-            f"{package.name}.libs"
-        )  # found from the programs by a relative path
+        # The programs find it by a relative path.
+        libraries = package.with_name(f"{package.name}.libs")
         changed = (self.directory / "postgres").stat().st_mtime_ns
         copy = directory / f"binaries-{self.major_version()}-{changed:x}"
         if not copy.exists():
@@ -85,7 +83,7 @@ def find_binaries() -> Binaries:
 
 
 def psql_command() -> str:
-    """How to call psql in a shell: by name when it is on PATH, else the one beside the server."""
+    """The psql command for a shell: by name when it is on PATH, else the one beside the server."""
     if shutil.which("psql"):
         return "psql"
     beside = [directory / "psql" for directory in _candidates()]

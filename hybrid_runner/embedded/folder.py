@@ -19,9 +19,9 @@ PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 _LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@ -]+")
-_TELLING = re.compile(r"(FATAL|PANIC|[Ee]rror):  ?(?!the database system is )|keeper:")
+_ERROR_LINE = re.compile(r"(FATAL|PANIC|[Ee]rror):  ?(?!the database system is )|keeper:")
 STARTING = "keeper: starting"
-"""Opens each run in the log; what was said before it is not this run's trouble."""
+"""The first line of each run in the log: errors above it belong to earlier runs."""
 _LOG_LIMIT = 10 * 1024 * 1024
 
 
@@ -42,7 +42,7 @@ class Folder:
 
     @property
     def log(self) -> Path:
-        """What Postgres and the keeper say."""
+        """The log of Postgres and its keeper."""
         return self.directory / "postgres.log"
 
     def lock(self, name: str) -> Path:
@@ -97,7 +97,8 @@ class Folder:
 
     def _socket_directories(self, account: Account) -> Iterator[Path]:
         yield self.directory / "run"
-        name = f"hybrid-runner-{account.owner}-{hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]}"
+        digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()
+        name = f"hybrid-runner-{account.owner}-{digest[:12]}"
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")
         if (
             account is not Account.NOBODY
@@ -106,12 +107,13 @@ class Folder:
         ):
             yield Path(runtime) / name
         yield Path(tempfile.gettempdir()).absolute() / name
-        yield (
-            Path("/") / "tmp" / name
-        )  # TMPDIR may be long too; owner and mode are checked before use
+        # TMPDIR may be long too; owner and mode are checked before use.
+        yield Path("/") / "tmp" / name
 
     def recorded_socket_directory(self) -> Path | None:
-        """Where the running server says its socket is; TMPDIR may differ between processes."""
+        """The socket directory that the running server has recorded; it was chosen with the TMPDIR
+        of the process that started it.
+        """
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             directory = Path(lines[4])
@@ -124,12 +126,12 @@ class Folder:
         return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def bound_log(self) -> None:
-        """Set an overlong log aside; the one before it goes."""
+        """Rename a log that is too long to postgres.log.1, in place of the one before."""
         if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.1"))
 
     def complaint(self, trouble: str) -> EmbeddedError:
-        """An error that names the log and its last telling line."""
+        """An error that names the log and quotes its last line about an error."""
         lines: list[str] = []
         if self.log.exists():
             with self.log.open("rb") as file:
@@ -137,8 +139,8 @@ class Folder:
                 lines = (
                     file.read().decode(errors="replace").rpartition(STARTING)[2].splitlines()[1:]
                 )
-        telling = [line for line in lines if _TELLING.search(line)] or lines or ["empty"]
-        return EmbeddedError(f"{trouble}; see {self.log}: {telling[-1].strip()}")
+        errors = [line for line in lines if _ERROR_LINE.search(line)] or lines or ["empty"]
+        return EmbeddedError(f"{trouble}; see {self.log}: {errors[-1].strip()}")
 
 
 def default_data_directory() -> Path:

@@ -28,7 +28,7 @@ _QUICK_DEATHS = 5
 
 
 def main() -> None:
-    """Detach, start Postgres, tell the user who started us how it went, and keep it."""
+    """Detach, start Postgres, report to the process that waits for it, and keep it running."""
     arguments = _parser().parse_args()
     if os.fork():  # the user's process gets rid of its child at once; init inherits us
         os._exit(0)
@@ -126,8 +126,8 @@ def _fork_waiter(users: int, lock: int) -> int:
 
 
 def _report(outcome: str) -> None:
-    """Tell the waiting user, who reads our output to its end; the log gets all but the good
-    news.
+    """Write the outcome to stdout, which the process that started the keeper reads to its end;
+    failures go to the log as well.
     """
     if outcome not in (READY, TAKEN):
         _say(outcome)

@@ -20,7 +20,7 @@ _DEFAULTS = {"shared_buffers": "128MB", "log_checkpoints": "off", "cluster_name"
 _DYING_WITHIN = 1.0
 _LEAVE_WITHIN = 30.0
 _STOPS = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
-"""Fast, immediate, brutal, and the seconds each gets."""
+"""Postgres's fast and immediate shutdown, then a kill, and the seconds to wait after each."""
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Server:
     sockets: Path
     settings: Mapping[str, str]
     pid: int | None = field(default=None, init=False)
-    """None before the start and once its end was seen: never signal a number somebody else may
-    have.
+    """None before the start and after the end, so that no other process with this number is
+    signalled.
     """
 
     def start(self) -> None:
@@ -59,7 +59,7 @@ class Server:
             time.sleep(locks.PAUSE)
 
     def stop(self) -> None:
-        """Stop Postgres, politely first, and wait for its end."""
+        """Stop Postgres, by ever harsher signals, and wait for its end."""
         for number, patience in _STOPS:
             if self.pid is None:
                 return
@@ -95,10 +95,9 @@ class Server:
         ]
 
     def _remove_stale_pid_files(self) -> None:
-        # The pid in them may belong to anyone by now (always so in a restarted container) and would
-        # stop
-        # Postgres. server.lock says that none of ours is left; somebody may have started one by
-        # hand.
+        # The pid in them may be that of any process by now (in a restarted container it always is),
+        # and then Postgres would not start. server.lock says that no server of this folder is
+        # left, but somebody may have started one by hand.
         if _recorded_postmaster(self.folder) is None:
             (self.folder.data / "postmaster.pid").unlink(missing_ok=True)
             (self.sockets / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
@@ -110,9 +109,8 @@ def wait_for_earlier_server(folder: Folder) -> int:
     lock = locks.hold(path, deadline=time.monotonic() + _DYING_WITHIN)
     if lock is None and (pid := _recorded_postmaster(folder)):
         with suppress(ProcessLookupError):
-            os.kill(
-                pid, signal.SIGINT
-            )  # it outlived its keeper: there is no PDEATHSIG outside Linux
+            # It outlived its keeper: there is no PDEATHSIG outside Linux.
+            os.kill(pid, signal.SIGINT)
     if lock is None:
         lock = locks.hold(path, deadline=time.monotonic() + _LEAVE_WITHIN)
     if lock is None:
@@ -135,9 +133,8 @@ def spawn(
     pid.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    environment["LC_ALL"] = (
-        "C"  # macOS: otherwise the locale makes Postgres multithreaded and it refuses
-    )
+    # On macOS another locale makes Postgres multithreaded, and it refuses to start.
+    environment["LC_ALL"] = "C"
     parent = os.getpid()
     reader, writer = os.pipe()
     os.write(writer, text.encode())  # a few lines; a pipe holds 64 KiB
@@ -153,10 +150,8 @@ def spawn(
             os.dup2(output, 2)
             os.set_inheritable(lock, True)
             os.umask(0o077)
-            for number in (
-                signal.SIGINT,
-                signal.SIGPIPE,
-            ):  # a background job inherits an ignored SIGINT
+            # A background job inherits an ignored SIGINT.
+            for number in (signal.SIGINT, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
             os.execve(command[0], command, environment)  # noqa: S606 - a shell is not wanted
         except BaseException as error:

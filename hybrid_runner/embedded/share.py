@@ -24,8 +24,8 @@ from hybrid_runner.embedded.folder import (
 from hybrid_runner.embedded.probe import NAME, answers
 
 READY, TAKEN = "ready", "taken"
-"""What a keeper reports when it serves, and when another one does; anything else is an error for a
-person.
+"""What a keeper reports: it serves, or another keeper does. Any other report is an error
+message.
 """
 START_WITHIN = 60.0
 
@@ -122,10 +122,9 @@ def _start_keeper(folder: Folder, settings: Mapping[str, str]) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            cwd=Path(
-                hybrid_runner.__file__
-            ).parent.parent,  # -m looks there: a checkout needs no install
-            start_new_session=True,  # Ctrl-C in our terminal is not for it
+            # -m looks there: a checkout needs no install.
+            cwd=Path(hybrid_runner.__file__).parent.parent,
+            start_new_session=True,  # Ctrl-C in this terminal is not for the keeper
         )
     finally:
         os.close(log)
@@ -134,7 +133,7 @@ def _start_keeper(folder: Folder, settings: Mapping[str, str]) -> bool:
             report = process.communicate(timeout=START_WITHIN + 15)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
             process.kill()
-            raise folder.complaint("the keeper of the embedded Postgres says nothing") from None
+            raise folder.complaint("the keeper of the embedded Postgres does not report") from None
     if report in (READY, TAKEN):
         return report == READY
     raise (

@@ -52,7 +52,7 @@ _MANY_OUTCOMES = 50
 
 
 class Reports(NamedTuple):
-    """The observers that outlive a change of the database: what happened in the whole worker."""
+    """Observers that a worker has once, whatever database its jobs come from."""
 
     job_counts: JobCounts
     counters: Counters

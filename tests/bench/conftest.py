@@ -1,4 +1,6 @@
-"""The command configures the logs of its process; here that is everybody's."""
+"""The command configures the logging of its process, which here is that of all tests: it is put
+back.
+"""
 
 from __future__ import annotations
 

@@ -97,10 +97,11 @@ def test_on_a_terminal_a_bar_shows_what_is_going_on(
     written: list[str] = []
     terminal = SimpleNamespace(isatty=lambda: True, write=written.append, flush=lambda: None)
     monkeypatch.setattr(sys, "stderr", terminal)
-    screen = bench._Screen(2)
-    screen.show("drain", 0.0, "")
-    screen.show("drain", 0.5, "round 2: worker")
-    screen.show("drain", 1.0, "")
+    monkeypatch.setenv("TERM", "xterm")
+    progress = bench._Progress(2)
+    progress.show("drain", 0.0, "")
+    progress.show("drain", 0.5, "round 2: worker")
+    progress.show("drain", 1.0, "")
     text = "".join(written)
     assert "██████░░░░░░░░░░░░░░░░░░ drain round 2: worker" in text
     assert "drain: done, " in text

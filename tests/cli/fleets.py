@@ -1,4 +1,4 @@
-"""Several processes behind one parent, real ones, and what is asked of them."""
+"""A worker of several processes behind one parent, and questions to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
 
 
 class FleetProcess(WorkerProcess):
-    """The parent; its children write to the same stderr."""
+    """The parent; its children write to its stderr too."""
 
     async def works(self) -> None:
         """Wait until every child works and hears."""
@@ -59,14 +59,14 @@ class FleetProcess(WorkerProcess):
             self.lines.append(json.loads(line))
 
     def said(self, text: str) -> int:
-        """In how many lines the text was."""
+        """How many lines have the text."""
         return sum(text in line["message"] for line in self.lines)
 
 
 @asynccontextmanager
 async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetProcess]:
-    """`hybrid-runner worker tasks:app --processes 2`, the leader of a group as in a shell; nothing
-    of it is left.
+    """Run `hybrid-runner worker tasks:app --processes 2` in a session of its own; none of it is
+    left.
     """
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
@@ -92,7 +92,7 @@ async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetP
 
 
 async def pids(client: Browser) -> list[int]:
-    """Of the children, by their numbers."""
+    """The children's process ids, in the order of their numbers."""
     return [process["pid"] for process in (await client.get("/health")).body["processes"]]
 
 

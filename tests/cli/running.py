@@ -20,7 +20,9 @@ NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, with the package on the path wherever the process starts."""
+    """This process's environment, with the package on the path of whatever folder a command starts
+    in.
+    """
     return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | more
 
 
@@ -41,20 +43,20 @@ def hybrid_runner(
 
 
 def succeeds(*arguments: str, **more: Any) -> str:
-    """What it writes to stdout; nothing may be on stderr."""
+    """Run a command that must succeed with nothing on stderr; its stdout."""
     ended = hybrid_runner(*arguments, **more)
     assert (ended.returncode, ended.stderr) == (0, ""), ended
     return ended.stdout
 
 
 def fails(*arguments: str, code: int = 1, **more: Any) -> str:
-    """Its one line on stderr, without our name in front."""
+    """Run a command that must fail; its one line on stderr, without the program's name."""
     ended = hybrid_runner(*arguments, **more)
     return the_line(ended.returncode, ended.stderr, code)
 
 
 def the_line(returned: int, stderr: str, code: int) -> str:
-    """Exactly one line, and the exit code that was expected."""
+    """The one line on stderr, which must be the only one; checks the exit code."""
     assert returned == code, stderr
     assert "Traceback" not in stderr
     assert stderr.count("\n") == 1, stderr
@@ -69,7 +71,7 @@ class WorkerProcess:
         self.process = process
         self.lines: list[dict[str, Any]] = []
         self.printed = ""
-        """On stdout."""
+        """What it wrote to stdout."""
 
     async def says(self, text: str, job: int | None = None) -> dict[str, Any]:
         """Read on until a line (about that job) contains the text."""
@@ -81,12 +83,14 @@ class WorkerProcess:
         raise AssertionError(f"it ended without saying {text!r}: {self.lines}")
 
     async def ends(self, number: signal.Signals = signal.SIGTERM, *, silent: bool = True) -> int:
-        """Send the signal; the exit code. A silent one has nothing to say on stdout."""
+        """Send a signal and wait for the end; the exit code. If silent, stdout must be empty."""
         self.process.send_signal(number)
         return await self.ended(silent=silent)
 
     async def ended(self, *, silent: bool = True) -> int:
-        """The same when it ends without one more signal, which would end it at once."""
+        """Wait for the end without sending a signal (a second one would end it at once); the exit
+        code.
+        """
         out, err = await self.process.communicate()
         self.lines += [json.loads(line) for line in err.decode().splitlines()]
         self.printed += out.decode()
@@ -96,7 +100,7 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def worker(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[WorkerProcess]:
-    """`hybrid-runner worker … --json`, ended at the latest here."""
+    """Run `hybrid-runner worker … --json`; it is killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
         "worker",

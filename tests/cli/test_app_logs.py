@@ -47,7 +47,7 @@ logging.config.dictConfig({
 async def working(
     folder: Path, setup: str, *arguments: str, **more: str
 ) -> AsyncIterator[asyncio.StreamReader]:
-    """The stderr of a worker whose module sets up logging so."""
+    """The stderr of a worker whose module sets up logging in this way."""
     (folder / "tasks.py").write_text(TASKS.replace("{setup}", setup))
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
@@ -71,7 +71,7 @@ async def working(
 
 
 async def until(lines: asyncio.StreamReader, text: str) -> list[str]:
-    """What is logged up to the line that has the text."""
+    """Read log lines up to the one that has the text."""
     said = []
     while line := (await lines.readline()).decode():
         said.append(line.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""Exit 1 and one line, for whatever can be wrong with the database."""
+"""Whatever is wrong with the database: exit code 1 and one line."""
 
 from __future__ import annotations
 

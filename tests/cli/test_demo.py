@@ -1,23 +1,24 @@
-"""hybrid-runner demo: plain, live, interrupted; it leaves nothing behind."""
+"""hybrid-runner demo: plain, on a terminal, interrupted; it leaves nothing behind."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
 import struct
-import sys
+import termios
 from collections import Counter
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from hybrid_runner.cli.demo.figures import Burst, Ended, Figures
+from hybrid_runner.cli.demo.observations import Burst, EndedJob, Observations
 from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summary
-from hybrid_runner.cli.demo.view import draw, histogram, sparkline
-from hybrid_runner.cli.output import visible_length
+from hybrid_runner.cli.demo.view import counts
+from hybrid_runner.cli.output import visible_length, without_colours
 from hybrid_runner.runner import Runner
 from hybrid_runner.storage.connections.connections import Connection
 from tests.cli.running import COMMAND, environment, fails, succeeds
@@ -94,26 +95,10 @@ async def test_two_demos_in_one_database_would_confuse_each_other(
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
-async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(
+async def test_on_a_terminal_counts_are_renewed_below_the_events_and_gone_at_the_end(
     dsn: str, database: Connection
 ) -> None:
-    import fcntl  # noqa: PLC0415  # not on every system
-    import termios  # noqa: PLC0415
-
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    before = termios.tcgetattr(theirs)
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        "demo",
-        "--dsn",
-        dsn,
-        env=environment(TERM="xterm"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
+    process, ours = await on_terminal("demo", "--dsn", dsn)
     seen = ""
 
     async def read_until(text: str) -> None:
@@ -121,53 +106,60 @@ async def test_on_a_terminal_it_is_live_until_q_and_puts_the_terminal_back(
         while text not in seen:
             seen += (await asyncio.to_thread(os.read, ours, 65536)).decode(errors="replace")
 
-    await read_until("greeting completed")
-    os.write(ours, b"q")
-    await read_until("Try next")
+    await read_until("pickup p50")
+    await read_until("upload is snoozed")
+    process.send_signal(signal.SIGINT)
     await read_until("README.md")
     assert await process.wait() == 0
-    assert seen.index("\x1b[?1049h") < seen.index("\x1b[?1049l")
-    assert seen.index("\x1b[?25l") < seen.index("\x1b[?25h")
-    assert termios.tcgetattr(theirs) == before
     os.close(ours)
-    os.close(theirs)
+    lines = [line.rpartition("\r")[2] for line in seen.replace("\r\n", "\n").split("\n")]
+    shown = [line for line in lines[: lines.index("\x1b[1mWhat happened\x1b[0m")] if line]
+    assert not any(visible_length(line.replace("\x1b[K", "")) > 80 for line in shown)
+    assert not any("pickup p50" in line for line in shown)
     assert await left(database) == 0
 
 
-def figures() -> Figures:
-    seen = Figures(
-        sent=5_100,
-        ticks=5_000,
-        live=Counter(queued=12_345, running=200),
-        statement="INSERT INTO " + "x" * 500,
+async def on_terminal(*arguments: str) -> tuple[asyncio.subprocess.Process, int]:
+    """The process, and our side of its terminal of 80 columns."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *arguments,
+        env=environment(TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     )
-    seen.ended = {n: Ended(n, "greeting", "completed", n / 10, 1.0, 1) for n in range(1, 100)}
-    seen.ended[100] = Ended(100, "payment", "failed", 3.0, 1.0, 2)
+    os.close(theirs)
+    return process, ours
+
+
+def observations() -> Observations:
+    seen = Observations(
+        sent=5_100,
+        burst_ended=5_000,
+        live=Counter(queued=12_345, running=200),
+    )
+    seen.ended = {n: EndedJob(n, "greeting", "completed", n / 10, 1.0, 1) for n in range(1, 100)}
+    seen.ended[100] = EndedJob(100, "payment", "failed", 3.0, 1.0, 2)
     seen.settled, seen.found = {"retry": 1, "completed": 5_100}, {"ring": 90, "slot": 5_010}
     seen.burst = Burst(5_000, 0.5, 100.0, 200.0)
-    for n in range(300):
-        seen.add_event(f"event {n} " + "y" * 300)
     return seen
 
 
-@pytest.mark.parametrize("coloured", [False, True])
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (170, 50), (60, 14), (30, 8), (20, 3)])
-def test_a_frame_fits_its_terminal(width: int, height: int, coloured: bool) -> None:
-    lines = draw(figures(), width, height, coloured=coloured, until=18)
-    assert len(lines) == height
-    if width >= 60:
-        assert max(visible_length(line) for line in lines) <= width
-    assert "\x1b" in "".join(lines) or not coloured
+def test_counts_fit_eighty_columns() -> None:
+    line = counts(observations(), 7, coloured=True)
+    assert without_colours(line).endswith("5,100 of 5,100 done, 200 running, pickup p50 5.0 ms")
+    assert visible_length(line) < 80
 
 
-def test_a_frame_of_nothing_yet() -> None:
-    lines = draw(Figures(), 80, 24, coloured=False, until=18)
-    assert len(lines) == 24
-    assert "p50" not in "".join(lines)
+def test_counts_of_nothing_yet() -> None:
+    assert counts(Observations(), 7, coloured=False).endswith("░  0 of 0 done, 0 running")
 
 
 def test_the_summary_for_programs() -> None:
-    document = as_document(figures())
+    document = as_document(observations())
     assert document["outcomes"] == {"completed": 5_099, "failed": 1}
     assert document["burst"]["jobs_per_second"] == 10_000
     assert [row["jobs"] for row in document["pickup"]] == [99, 1, 5_000]
@@ -177,7 +169,7 @@ def test_the_summary_for_programs() -> None:
 def test_the_summary_of_a_demo_that_was_ended_early_adds_up(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_summary(Figures(sent=5, final=Counter(completed=4, cancelled=1)))
+    print_summary(Observations(sent=5, final=Counter(completed=4, cancelled=1)))
     lines = capsys.readouterr().out.splitlines()
     assert "  5 jobs arrived: 4 completed, 1 cancelled" in lines
     assert "  the cancelled one was not done yet when the demo ended" in lines
@@ -196,10 +188,3 @@ def test_advice_fits_a_terminal_and_can_still_be_pasted(capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) < 80
     assert psql in " ".join(out.replace("\\\n", " ").split())
-
-
-def test_bars_follow_the_values() -> None:
-    assert sparkline([0.1, 0.6, 0.8, 1.2, 1.8, 3, 10, 100], 80) == "▁▂▃▄▅▆▇█"
-    assert sparkline([0.1] * 10 + [100], 3) == "▁▁█"
-    assert histogram([0.1, 0.2, 30], 16) == ["██████████ 2", "", "", "", "", "█████ 1"]
-    assert histogram([], 16) == [""] * 6

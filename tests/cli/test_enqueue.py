@@ -117,9 +117,9 @@ def test_held_key_is_said(dsn: str) -> None:
         "enqueue", "double", "--key", "k", "--on-conflict", "replace", "--json", "--dsn", dsn
     )
     assert json.loads(replaced) == {"id": job, "enqueued": "replaced"}
-    assert "is held by live job" in fails(
-        "enqueue", "double", "--key", "k", "--on-conflict", "error", "--dsn", dsn
-    )
+    refused = fails("enqueue", "double", "--key", "k", "--on-conflict", "error", "--dsn", dsn)
+    assert f"key 'k' is held by live job {job}: wait for it, or choose --on-conflict" in refused
+    assert "on_conflict" not in refused
 
 
 def test_what_postgres_cannot_store_is_one_line(dsn: str) -> None:
@@ -249,7 +249,7 @@ async def test_enqueuing_is_the_first_line_of_a_jobs_story(dsn: str) -> None:
     ]
 
 
-async def test_ctrl_c_while_waiting_is_quiet(dsn: str) -> None:
+async def test_ctrl_c_while_waiting_says_that_the_job_goes_on(dsn: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
         "enqueue",
@@ -263,7 +263,9 @@ async def test_ctrl_c_while_waiting_is_quiet(dsn: str) -> None:
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
-    assert b"inserted" in await process.stdout.readline()
+    first = (await process.stdout.readline()).decode().split()
+    assert first[2:] == ["inserted"]
     process.send_signal(signal.SIGINT)
     out, err = await process.communicate()
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode().splitlines() == [f"hybrid-runner: job {first[1]} goes on"]

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment from our first line on: 130, and nothing is said."""
+"""Ctrl-C at any moment of the start: exit code 130, and nothing is printed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOMENTS = (
 
 @contextmanager
 def starting(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that says on stderr what it has imported."""
+    """Start a command that writes to stderr what it imports."""
     process = subprocess.Popen(
         [sys.executable, "-X", "importtime", *command],
         cwd=ROOT,
@@ -53,7 +53,7 @@ def starting(*command: str, **more: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def said_after(process: subprocess.Popen[str], module: str) -> list[str]:
-    """Interrupt it once that module is imported; what it still says that is not about imports."""
+    """Interrupt the process once that module is imported; what it then writes besides imports."""
     assert process.stderr is not None
     for line in process.stderr:
         if line.rpartition("|")[2].strip() == module:

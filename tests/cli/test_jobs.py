@@ -183,7 +183,6 @@ async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(
 
 
 async def test_prune_forgets_and_says_in_one_line_what_went(dsn: str, database: Connection) -> None:
-    """B15"""
     assert await succeeds_("jobs", "prune", "--dsn", dsn) == "nothing to forget\n"
     parts = [
         await partition(database, "archive_completed", hours * 60, (hours - 1) * 60)

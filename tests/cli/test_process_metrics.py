@@ -69,7 +69,7 @@ async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(
 
 
 async def test_a_silent_process_shows_no_gauges(dsn: str, folder: Path) -> None:
-    """What it runs, and what it measured for all, nobody knows any more."""
+    """Nobody knows any more what it runs and measures."""
     port = free_port()
     async with (
         fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_HTTP_PORT=str(port)) as process,

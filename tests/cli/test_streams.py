@@ -1,6 +1,4 @@
-"""Standard streams that are closed, full, or that somebody gave up reading; and what is not for
-them.
-"""
+"""Standard streams that are closed, full, or no longer read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MODULE:APP can name, and one line for each way in which it does not."""
+"""What MODULE:APP may name, and the one line for each wrong one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Each example runs as its reader would run it, on a database of its own; a worker then does what
-it asked for (F5).
+it asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTED = {
 
 
 def run(dsn: str, *command: str) -> list[str]:
-    """The lines that an example prints."""
+    """Run an example; the lines that it prints."""
     environment = os.environ | {"HYBRID_RUNNER_DSN": dsn, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command,

@@ -1,7 +1,6 @@
 import asyncio
 import logging
 import os
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from hybrid_runner import (
 )
 from hybrid_runner.storage.connections.connections import Connection, connect
 from tests.support import inside
-from tests.support.waiting import until
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -395,21 +393,3 @@ async def test_results_come_back_as_the_handlers_return_type(dsn: str) -> None:
     async with working(app):
         assert await (await app.enqueue(measure, {})).wait(10) == {"width": 3}
         assert await (await app.enqueue(typed, {})).wait(10) == [(1, "a")]
-
-
-async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(dsn: str) -> None:
-    app = runner(dsn)
-    release = threading.Event()
-
-    @app.job("stuck", max_attempts=1, timeout=0.5)
-    def stuck(payload: dict[str, int]) -> None:
-        release.wait()
-
-    async with working(app, {"default": 2}) as worker:
-        try:
-            job = await outcome(app, "stuck")
-            assert job.errors[0]["type"] == "TimeoutError"
-            assert worker.status().queues[0].running == 1
-        finally:
-            release.set()
-        await until(lambda: not worker.status().queues[0].running)

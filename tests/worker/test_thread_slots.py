@@ -11,7 +11,7 @@ import pytest
 
 from hybrid_runner import Job, JobHandle, JobKind, Runner, State
 from tests.support.waiting import until
-from tests.support.working import runner, working
+from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
 
@@ -144,3 +144,21 @@ async def test_the_log_says_where_sync_handlers_run(
     async with working(app):
         pass
     assert "sync handlers share 7 threads (thread_slots): pass" in caplog.text
+
+
+async def test_a_thread_that_outlives_its_attempt_keeps_its_slot_until_it_ends(dsn: str) -> None:
+    app = runner(dsn)
+    release = threading.Event()
+
+    @app.job("stuck", max_attempts=1, timeout=0.5)
+    def stuck(payload: dict[str, int]) -> None:
+        release.wait()
+
+    async with working(app, {"default": 2}) as worker:
+        try:
+            job = await outcome(app, "stuck")
+            assert job.errors[0]["type"] == "TimeoutError"
+            assert worker.status().queues[0].running == 1
+        finally:
+            release.set()
+        await until(lambda: not worker.status().queues[0].running)

@@ -1,5 +1,5 @@
-"""What can be measured, in the order in which it is; each name is that of a module with
-`measure(place, sizes, tell)`.
+"""The scenarios in the order in which they are run; each is a module with
+`measure(database, sizes, tell)`.
 """
 
 SCENARIOS = {
@@ -7,7 +7,7 @@ SCENARIOS = {
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
     "trickle": "looks and lateness of jobs that come due one by one, as those do that snooze",
     "drain": "how fast one worker empties a full queue",
-    "tracing": "what drawing jobs as spans costs a worker that empties a full queue",
+    "tracing": "what recording jobs as spans costs a worker that empties a full queue",
     "producers": "how many single-row INSERTs a second many clients can do",
     "horizon": "how fast a worker stays while a transaction keeps vacuum from cleaning up",
     "backlog": "from INSERT to handler of an urgent job, before many others",
@@ -16,4 +16,4 @@ SCENARIOS = {
     "memory": "what running jobs hold in memory",
     "fleet": "how many workers look because of one INSERT",
 }
-"""Name and what is measured."""
+"""Name of each scenario, and what it measures."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
 from hybrid_runner.bench.scenarios.pickup import pickups
 from hybrid_runner.bench.sizes import Sizes
@@ -22,22 +22,22 @@ _TOP_UP_EVERY = 0.02
 _PAUSE = 0.05
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """The same inserts in four surroundings."""
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
+    """Measure the same inserts beside an idle queue and three kinds of backlog."""
     latencies: dict[str, list[int]] = {}
     for number, name in enumerate(("idle", "scheduled", "small", "large")):
         tell(number / 4, f"{name} backlog")
-        await place.clear()
+        await database.clear()
         if name == "scheduled":
-            await place.fill("noop", sizes.backlog_jobs, delay=timedelta(hours=1))
+            await database.fill("noop", sizes.backlog_jobs, delay=timedelta(hours=1))
         elif name == "large":
-            await place.fill("noop", sizes.backlog_jobs, priority=9)
-        await place.settle()
-        async with place.worker() as worker, _topped_up(place.dsn, on=name == "small"):
+            await database.fill("noop", sizes.backlog_jobs, priority=9)
+        await database.vacuum()
+        async with database.worker() as worker, _topped_up(database.dsn, on=name == "small"):
             latencies[name] = await pickups(
-                place, worker, sizes.backlog_pickups, insert="insert_urgent", pause=_PAUSE
+                database, worker, sizes.backlog_pickups, insert="insert_urgent", pause=_PAUSE
             )
-            left = await place.left()
+            left = await database.left()
             if name == "large" and left < SMALL:
                 tell(
                     0.99,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, median
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
@@ -14,18 +14,18 @@ from hybrid_runner.bench.worker import QUEUE
 from hybrid_runner.runner import Runner
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """Alternate, each time into empty tables."""
     payloads = [{"number": number} for number in range(sizes.bulk_jobs)]
     texts = [f'{{"number": {number}}}' for number in range(sizes.bulk_jobs)]
     rates: dict[str, list[float]] = {"enqueue_many": [], "INSERT": []}
-    async with place.copies(), Runner(place.dsn) as app:
+    async with database.copies(), Runner(database.dsn) as app:
         for number in range(sizes.rounds):
             tell(number / sizes.rounds, f"round {number + 1}")
-            await place.clear()
-            await place.connection.execute("TRUNCATE hybrid_runner_bench.quiet")
+            await database.clear()
+            await database.connection.execute("TRUNCATE hybrid_runner_bench.quiet")
             begun = time.perf_counter()
-            await place.connection.execute(text("bulk"), texts)
+            await database.connection.execute(text("bulk"), texts)
             rates["INSERT"].append(sizes.bulk_jobs / (time.perf_counter() - begun))
             begun = time.perf_counter()
             await app.enqueue_many("noop", payloads, queue=QUEUE)

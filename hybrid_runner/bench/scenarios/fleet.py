@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from hybrid_runner.bench.child import BenchError, Child
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
@@ -17,21 +17,21 @@ _PAUSE = 0.5
 _SLOTS = 10
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """Single inserts, far apart; looks before and after."""
-    room = int(await place.connection.fetchval("SHOW max_connections")) - _SPARE
+    room = int(await database.connection.fetchval("SHOW max_connections")) - _SPARE
     if room < sizes.fleet_workers * _CONNECTIONS_EACH:
         raise BenchError(
             f"{sizes.fleet_workers} workers need max_connections ="
             f" {sizes.fleet_workers * _CONNECTIONS_EACH + _SPARE}"
         )
-    await place.clear()
+    await database.clear()
     tell(0.0, f"{sizes.fleet_workers} workers start")
-    async with place.worker(_SLOTS, sizes.fleet_workers) as fleet:
+    async with database.worker(_SLOTS, sizes.fleet_workers) as fleet:
         before = await _rested(fleet)
         for number in range(sizes.fleet_inserts):
             tell(0.3 + 0.7 * number / sizes.fleet_inserts, f"insert {number + 1}")
-            await place.connection.execute(text("insert_stamp"), str(time.monotonic_ns()))
+            await database.connection.execute(text("insert_stamp"), str(time.monotonic_ns()))
             await asyncio.sleep(_PAUSE)
         latencies = (await fleet.ask(f"expect stamp {sizes.fleet_inserts}"))["latencies"]
         looks = (await _rested(fleet) - before) / sizes.fleet_inserts

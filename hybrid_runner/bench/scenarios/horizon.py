@@ -9,23 +9,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.storage.connections.connections import connect
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """The same drain twice, each behind a transaction of its own."""
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
+    """Let a worker and the bare loop drain the same queue, each while a transaction stays open."""
     rates: dict[str, list[float]] = {}
-    for number, (name, started) in enumerate((("worker", place.worker), ("bare loop", place.bare))):
+    for number, (name, started) in enumerate(
+        (("worker", database.worker), ("bare loop", database.bare))
+    ):
         tell(number / 2, f"{name} behind a pinned horizon")
-        await place.clear()
-        await place.fill("noop", sizes.horizon_jobs)
-        await place.settle()
-        async with pinned(place.dsn), started() as child:
+        await database.clear()
+        await database.fill("noop", sizes.horizon_jobs)
+        await database.vacuum()
+        async with pinned(database.dsn), started() as child:
             rates[name] = parts_of(await child.ask(f"expect noop {sizes.horizon_jobs}"))
-            await place.must_be_empty(child.name)
+            await database.must_be_empty(child.name)
     kept = {name: _last_fifth(parts) / _first_fifth(parts) for name, parts in rates.items()}
     figures = (
         Figure(
@@ -42,7 +44,7 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
 
 @asynccontextmanager
 async def pinned(dsn: str) -> AsyncIterator[None]:
-    """Somebody's transaction that has seen the database, and stays."""
+    """Keep a transaction open that has read the database, until the block ends."""
     connection = await connect(dsn)
     try:
         async with connection.transaction(isolation="repeatable_read"):
@@ -68,5 +70,5 @@ def _last_fifth(parts: list[float]) -> float:
 
 
 def _mean(rates: list[float]) -> float:
-    """Of equal numbers of jobs: harmonic."""
+    """The harmonic mean, since each rate is that of equally many jobs."""
     return len(rates) / sum(1 / rate for rate in rates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hybrid_runner.bench import processor
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.scenarios.pickup import pickups
 from hybrid_runner.bench.sizes import Sizes
@@ -14,21 +14,21 @@ from hybrid_runner.bench.texts import text
 _FALLING_ASLEEP = 2.0
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """First without a worker, for what the server does by itself; then with one that has run
     something and fell asleep.
     """
-    alone, _, counted = await _watch(place, sizes.idle_seconds / 4, None)
+    alone, _, counted = await _watch(database, sizes.idle_seconds / 4, None)
     tell(0.2, f"a worker does nothing for {sizes.idle_seconds:.0f} s")
-    await place.clear()
-    async with place.worker() as worker:
-        await pickups(place, worker, 1)
+    await database.clear()
+    async with database.worker() as worker:
+        await pickups(database, worker, 1)
         await asyncio.sleep(min(_FALLING_ASLEEP, sizes.idle_seconds))
         # What comes every ten minutes would be in one run of ten, and then ten times too much.
-        await place.connection.execute(
+        await database.connection.execute(
             "UPDATE hybrid_runner.duties SET taken_at = clock_timestamp()"
         )
-        with_worker, share, counted = await _watch(place, sizes.idle_seconds, worker.pid)
+        with_worker, share, counted = await _watch(database, sizes.idle_seconds, worker.pid)
     figures = [Figure(f"{counted} a minute", "per minute", with_worker - alone)]
     if share is not None:
         figures.append(Figure("worker's processor time", "% of a core", share * 100))
@@ -42,17 +42,19 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     )
 
 
-async def _watch(place: Place, seconds: float, pid: int | None) -> tuple[float, float | None, str]:
+async def _watch(
+    database: BenchDatabase, seconds: float, pid: int | None
+) -> tuple[float, float | None, str]:
     """How much a minute, the share of a processor core, and what was counted."""
-    async with place.counting_statements() as precise:
+    async with database.counting_statements() as precise:
         count = text("statements" if precise else "transactions")
         before, used = (
-            await place.connection.fetchval(count),
+            await database.connection.fetchval(count),
             processor.seconds_of_threads(pid) if pid else None,
         )
         await asyncio.sleep(seconds)
         after, used_after = (
-            await place.connection.fetchval(count),
+            await database.connection.fetchval(count),
             processor.seconds_of_threads(pid) if pid else None,
         )
     share = None if used is None or used_after is None else (used_after - used) / seconds

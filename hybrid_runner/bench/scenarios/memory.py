@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hybrid_runner.bench import processor
 from hybrid_runner.bench.child import BenchError
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.scenarios.pickup import pickups
 from hybrid_runner.bench.sizes import Sizes
@@ -12,20 +12,20 @@ from hybrid_runner.bench.sizes import Sizes
 _MIB = 2**20
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """Handlers that wait, more and more of them."""
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
+    """Let more and more handlers wait, and read the worker's memory at each size."""
     most = max(sizes.memory_jobs)
-    await place.clear()
-    async with place.worker(slots=most) as worker:
-        await pickups(place, worker, 1)  # whatever is loaded at the first job
+    await database.clear()
+    async with database.worker(slots=most) as worker:
+        await pickups(database, worker, 1)  # whatever is loaded at the first job
         held = {0: _memory_of(worker.pid)}
         for number, jobs in enumerate(sorted(sizes.memory_jobs)):
             tell(number / len(sizes.memory_jobs), f"{jobs:,} running jobs")
-            await place.fill("wait", jobs - max(held))
+            await database.fill("wait", jobs - max(held))
             await worker.ask(f"expect wait {jobs}")
             held[jobs] = _memory_of(worker.pid)
         worker.tell("release")
-        await place.must_be_empty(worker.name)
+        await database.must_be_empty(worker.name)
     figures = [
         Figure(f"{jobs:,} running jobs", "MiB", held[jobs], "none running", held[0])
         for jobs in sorted(sizes.memory_jobs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybrid_runner.bench import processor
 from hybrid_runner.bench.child import Child
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
 from hybrid_runner.bench.scenarios.pickup import pickups
 from hybrid_runner.bench.sizes import Sizes
@@ -18,26 +18,26 @@ from hybrid_runner.bench.sizes import Sizes
 _FLOOR = "LISTEN and one claim, idle"
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """Each rate, with plain commits and with the imitated flush."""
     figures, points = [], []
     cases = list(
-        itertools.product((False, True) if place.superuser else (False,), sizes.paced_rates)
+        itertools.product((False, True) if database.superuser else (False,), sizes.paced_rates)
     )
     floors: dict[bool, tuple[float, float]] = {}
     for number, (imitated, rate) in enumerate(cases):
         words = f"{rate:,}/s{', 1 ms flush' if imitated else ''}"
         tell(number / len(cases), words)
-        async with place.flush(imitated=imitated):
+        async with database.flush(imitated=imitated):
             if imitated not in floors:
-                floors[imitated] = await floor(place, sizes)
-            await place.clear()
+                floors[imitated] = await floor(database, sizes)
+            await database.clear()
             async with (
-                place.worker() as worker,
-                place.producer(sizes.paced_connections) as producer,
+                database.worker() as worker,
+                database.producer(sizes.paced_connections) as producer,
             ):
-                await pickups(place, worker, 1)
-                point = await at_a_pace(place, worker, producer, rate, sizes.paced_seconds)
+                await pickups(database, worker, 1)
+                point = await at_a_pace(database, worker, producer, rate, sizes.paced_seconds)
         points.append(
             {"rate": rate, "flush": imitated, "floor_p50_ms": floors[imitated][0]} | point
         )
@@ -62,28 +62,28 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
     )
 
 
-async def floor(place: Place, sizes: Sizes) -> tuple[float, float]:
+async def floor(database: BenchDatabase, sizes: Sizes) -> tuple[float, float]:
     """p50 and p99 of a bare listener, in milliseconds."""
-    await place.clear()
-    async with place.bare() as bare:
-        return p50_p99(await pickups(place, bare, min(100, sizes.pickups)))
+    await database.clear()
+    async with database.bare() as bare:
+        return p50_p99(await pickups(database, bare, min(100, sizes.pickups)))
 
 
 async def at_a_pace(
-    place: Place, worker: Child, producer: Child, rate: float, seconds: float
+    database: BenchDatabase, worker: Child, producer: Child, rate: float, seconds: float
 ) -> dict[str, Any]:
     """Insert for a while; the rate that was reached, how late the handlers were, and shares of one
     processor core.
     """
     worker.tell("clear")
-    before, begun = (processor.seconds_of(worker.pid), place.server_seconds()), time.monotonic()
+    before, begun = (processor.seconds_of(worker.pid), database.server_seconds()), time.monotonic()
     sent = await producer.ask(f"pace {rate} {seconds}")
     latencies = (await worker.ask(f"expect stamp {sent['sent']}"))["latencies"]
     after, took = (
-        (processor.seconds_of(worker.pid), place.server_seconds()),
+        (processor.seconds_of(worker.pid), database.server_seconds()),
         time.monotonic() - begun,
     )
-    await place.must_be_empty(worker.name)
+    await database.must_be_empty(worker.name)
     p50, p99 = p50_p99(latencies)
     shares = [
         None if b is None or a is None else (a - b) / took

@@ -9,7 +9,7 @@ import itertools
 import time
 
 from hybrid_runner.bench.child import Child
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
@@ -18,17 +18,19 @@ PAUSE = 0.02
 _WARM_UP = 5
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """In turns, never both at once: two listeners would measure each other."""
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
+    """Measure in turns: two listeners at once would disturb each other."""
     latencies: dict[str, list[int]] = {"floor": [], "worker": []}
     turns = list(
-        itertools.product(range(sizes.rounds), (("floor", place.bare), ("worker", place.worker)))
+        itertools.product(
+            range(sizes.rounds), (("floor", database.bare), ("worker", database.worker))
+        )
     )
     for number, (turn, (name, started)) in enumerate(turns):
         tell(number / len(turns), f"round {turn + 1}: {name}")
-        await place.clear()
+        await database.clear()
         async with started() as child:
-            latencies[name] += await pickups(place, child, sizes.pickups // sizes.rounds)
+            latencies[name] += await pickups(database, child, sizes.pickups // sizes.rounds)
     (floor50, floor99), (ours50, ours99) = p50_p99(latencies["floor"]), p50_p99(latencies["worker"])
     figures = (
         Figure("p50", "ms", ours50, "LISTEN and one claim", floor50),
@@ -38,12 +40,17 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
 
 
 async def pickups(
-    place: Place, child: Child, count: int, *, insert: str = "insert_stamp", pause: float = PAUSE
+    database: BenchDatabase,
+    child: Child,
+    count: int,
+    *,
+    insert: str = "insert_stamp",
+    pause: float = PAUSE,
 ) -> list[int]:
     """Microseconds from before each INSERT to its handler; the first few are not counted."""
     for number in range(_WARM_UP + count):
         await asyncio.sleep(pause)
-        await place.connection.execute(text(insert), str(time.monotonic_ns()))
+        await database.connection.execute(text(insert), str(time.monotonic_ns()))
         if number + 1 == _WARM_UP:
             await child.ask(f"expect stamp {_WARM_UP}")
             child.tell("clear")

@@ -1,5 +1,5 @@
-"""How fast one worker empties a full queue while it draws none, one in a hundred, or all of the
-jobs.
+"""How fast one worker empties a full queue while it records none, one in a hundred, or all of the
+jobs as spans.
 """
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from hybrid_runner.bench.place import Place
+from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, median
 from hybrid_runner.bench.sizes import Sizes
 
 NOWHERE = "http://127.0.0.1:1"
-"""Nobody listens there."""
+"""An address at which no server listens."""
 OFF, SOME, ALL, DEAD = (
     "no tracing",
     "1 % of the jobs",
@@ -21,9 +21,9 @@ OFF, SOME, ALL, DEAD = (
 )
 
 
-async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
-    """Alternate, so that all meet the same weather."""
-    async with place.collector() as collector:
+async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
+    """Alternate, so that a busy moment of the machine meets all of them."""
+    async with database.collector() as collector:
         endpoint = f"http://127.0.0.1:{collector.first['port']}"
         ways: dict[str, dict[str, str]] = {
             OFF: {},
@@ -36,7 +36,7 @@ async def measure(place: Place, sizes: Sizes, tell: Tell) -> Result:
         turns = list(itertools.product(range(sizes.rounds), ways.items()))
         for number, (turn, (name, variables)) in enumerate(turns):
             tell(number / len(turns), f"round {turn + 1}: {name}")
-            rate, counted = await _drain(place, sizes.drain_jobs, variables)
+            rate, counted = await _drain(database, sizes.drain_jobs, variables)
             rates[name].append(rate)
             spans[name].append(counted)
     beside = {SOME: OFF, ALL: OFF, DEAD: ALL}
@@ -66,14 +66,14 @@ def _variables(endpoint: str, share: str) -> dict[str, str]:
 
 
 async def _drain(
-    place: Place, jobs: int, variables: dict[str, str]
+    database: BenchDatabase, jobs: int, variables: dict[str, str]
 ) -> tuple[float, dict[str, Any]]:
     """Jobs per second from the first handler to the last, and what became of their spans."""
-    await place.clear()
-    await place.fill("noop", jobs)
-    await place.settle()
-    async with place.worker(variables=variables) as child:
+    await database.clear()
+    await database.fill("noop", jobs)
+    await database.vacuum()
+    async with database.worker(variables=variables) as child:
         marks: list[int] = (await child.ask(f"expect noop {jobs}"))["marks"]
-        await place.must_be_empty(child.name)
+        await database.must_be_empty(child.name)
         spans = await child.ask("spans")
     return (jobs - 1) / ((marks[-1] - marks[0]) / 1e9), spans

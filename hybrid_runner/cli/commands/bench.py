@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,16 +14,16 @@ from hybrid_runner.bench.running import run as run_scenarios
 from hybrid_runner.bench.scenarios import SCENARIOS
 from hybrid_runner.bench.sizes import FULL, QUICK
 from hybrid_runner.bench.table import HEADERS, described, rows_of
-from hybrid_runner.cli.output import clip, in_colour, one_line, paint, print_json
+from hybrid_runner.cli.output import align, in_colour, one_line, paint, print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked, did_you_mean
 from hybrid_runner.cli.session import run
+from hybrid_runner.cli.status_line import StatusLine
 from hybrid_runner.display import progress_bar
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.telemetry.logs.setup import configure_logs
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         "Scenarios: "
         + "; ".join(f"{name}: {what}" for name, what in SCENARIOS.items())
@@ -51,7 +50,7 @@ def configure(parser: Parser) -> None:
         help="write results.json there, and a picture per scenario",
     )
     add_common(parser, logs="errors only")
-    for action in parser._actions:  # noqa: SLF001  # what all commands say of --dsn is not so here
+    for action in parser._actions:  # noqa: SLF001  # --dsn means something else here
         if action.dest == "dsn":
             action.help = (
                 "a database without jobs, to measure on (default: a Postgres of its own, gone"
@@ -62,7 +61,7 @@ def configure(parser: Parser) -> None:
 
 @checked
 def _scenario(name: str) -> str:
-    """A name of SCENARIOS; argparse's own choices refuse an empty list of them."""
+    """Check the name of a scenario (argparse's own `choices` would refuse an empty list)."""
     if name not in SCENARIOS:
         guess = did_you_mean(name, [*SCENARIOS]) or f" (there are: {', '.join(SCENARIOS)})"
         raise ValueError(f"there is no {name[:40]!r}{guess}")
@@ -75,9 +74,9 @@ async def _bench(arguments: argparse.Namespace) -> int:
     if folder is not None:
         _prepare(folder)
     names = [name for name in SCENARIOS if name in (arguments.scenarios or SCENARIOS)]
-    screen = _Screen(len(names))
+    progress = _Progress(len(names))
     results = await run_scenarios(
-        names, QUICK if arguments.quick else FULL, arguments.dsn, screen.show
+        names, QUICK if arguments.quick else FULL, arguments.dsn, progress.show
     )
     results["about"]["sizes"] = "quick" if arguments.quick else "full"
     if folder is not None:
@@ -89,38 +88,32 @@ async def _bench(arguments: argparse.Namespace) -> int:
     return 1 if any(scenario.get("error") for scenario in results["scenarios"].values()) else 0
 
 
-class _Screen:
-    """A bar on a terminal's last line; elsewhere a line for each scenario that has ended. On
-    stderr, both.
-    """
+class _Progress:
+    """On stderr: a line for each scenario that has ended, and on a terminal a bar below them."""
 
     def __init__(self, count: int) -> None:
-        self._on_terminal = sys.stderr.isatty()
+        self._line = StatusLine(sys.stderr)
         self._count = count
         self._ended = 0
         self._begun = 0.0
 
     def show(self, name: str, share: float, what: str) -> None:
-        """What is going on now."""
+        """A scenario begins at 0; at 1 it has ended, and `what` says why it was not measured."""
         if share == 0 and not what:
             self._begun = time.monotonic()
-        if share < 1 and self._on_terminal:
-            line = f"{progress_bar((self._ended + share) / self._count)} {name} {one_line(what)}".rstrip()
-            sys.stderr.write(f"\r{clip(line, shutil.get_terminal_size().columns - 1)}\x1b[K")
-            sys.stderr.flush()
-        elif share == 1:
-            self._ended += 1
-            wipe = "\r\x1b[K" if self._on_terminal else ""
-            said = f"not measured: {one_line(what)}" if what else "done"
-            print(
-                f"{wipe}{name}: {said}, {time.monotonic() - self._begun:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
+        if share < 1:
+            bar = progress_bar((self._ended + share) / self._count)
+            self._line.show(f"{bar} {name} {one_line(what)}".rstrip())
+            return
+        self._ended += 1
+        self._line.clear()
+        result = f"not measured: {one_line(what)}" if what else "done"
+        took = time.monotonic() - self._begun
+        print(f"{name}: {result}, {took:.1f} s", file=sys.stderr, flush=True)
 
 
 def _prepare(folder: Path) -> None:
-    """Before anything is measured for minutes."""
+    """Fail before minutes of measuring if the results cannot be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.json").touch()
@@ -140,15 +133,11 @@ def _print(results: dict[str, Any]) -> None:
     rows = rows_of(results)
     widths = [max(len(row[column]) for row in (HEADERS, *rows)) for column in range(len(HEADERS))]
     on = in_colour(sys.stdout)
-    print(paint(_aligned(HEADERS, widths), "dim", on=on))
+    print(paint(align(HEADERS, widths), "dim", on=on))
     last = ""
     for name, *cells in rows:
-        print(_aligned(("" if name == last else name, *cells), widths))
+        print(align(("" if name == last else name, *cells), widths))
         last = name
     print(paint(f"\n{described(results['about'])}", "dim", on=on))
     if results["about"]["sizes"] == "quick":
         print("These are quick sizes: they show that it runs, not how fast it is.")
-
-
-def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -13,47 +13,42 @@ import time
 from collections.abc import AsyncIterator
 
 from hybrid_runner.cli.demo.app import app
-from hybrid_runner.cli.demo.figures import Figures
-from hybrid_runner.cli.demo.screen import screen
+from hybrid_runner.cli.demo.observations import Observations
 from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summary
-from hybrid_runner.cli.demo.view import draw
-from hybrid_runner.cli.demo.watcher import Watcher, WorkersWords
-from hybrid_runner.cli.output import counted, in_colour, print_json
+from hybrid_runner.cli.demo.view import View
+from hybrid_runner.cli.demo.watcher import JobLogLines, Watcher
+from hybrid_runner.cli.output import counted, print_json
 from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import run, start_logs
 from hybrid_runner.worker.worker import Worker
 
 BURST = 5_000
 SLOTS = 200
-LIVE_SECONDS, PLAIN_SECONDS = 18.0, 7.0
-_LOOK, _FRAME = 0.2, 0.1
+SECONDS = 7.0
+"""How long jobs arrive."""
+_LOOK = 0.1
 _LAST_JOBS = 4.0
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
-        f"On a terminal it shows itself live, until q or for {LIVE_SECONDS:.0f} seconds; "
-        "elsewhere it writes plain lines and ends by itself."
+        f"It ends by itself after about {SECONDS:.0f} seconds; Ctrl-C ends it sooner. On a"
+        " terminal a line below the events counts the jobs."
     )
     add_common(parser, logs="errors only")
     parser.run_by(lambda arguments: run(_demo(arguments)))
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    live = (
-        sys.stdout.isatty()
-        and not arguments.json
-        and arguments.log_level is None
-        and os.environ.get("TERM") != "dumb"
-    )
     say = (lambda _: None) if arguments.json else _say
     start_logs(arguments, app.settings)
-    if arguments.log_level is None:  # the worker's words are shown as events
+    if arguments.log_level is None:  # what the worker logs is shown as events
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.ERROR)
     app.use(dsn=arguments.dsn)
-    stop = _stop_on_signals()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
     say("hybrid_runner demo")
     if app.settings.database.dsn is None:
@@ -65,17 +60,17 @@ async def _demo(arguments: argparse.Namespace) -> int:
             say("            it keeps its data in")
             say(f"            {app.embedded.directory}")
         await app.migrate()
-        figures = Figures()
+        seen = Observations()
         async with app.worker({"demo": SLOTS}) as worker:
             say(
                 f"  worker    this process: queue demo, {SLOTS} slots,"
                 f" {counted(len(app.registry), 'kind')} of jobs"
             )
-            await _watch(figures, worker, stop, live=live, silent=arguments.json)
+            await _watch(seen, worker, stop, None if arguments.json else View(seen, SECONDS))
         if arguments.json:
-            print_json(as_document(figures))
+            print_json(as_document(seen))
         else:
-            print_summary(figures)
+            print_summary(seen)
             print_advice(app)
     finally:
         await app.close()
@@ -83,34 +78,31 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 
 async def _watch(
-    figures: Figures, worker: Worker, stop: asyncio.Event, *, live: bool, silent: bool
+    seen: Observations, worker: Worker, stop: asyncio.Event, view: View | None
 ) -> None:
     """Let the producer work and show what happens."""
     connection = await app.connect()
-    watcher = Watcher(figures, connection, worker, BURST)
-    seconds = LIVE_SECONDS if live else PLAIN_SECONDS
+    watcher = Watcher(seen, connection, worker, BURST)
     try:
         await worker.hearing()
         await watcher.begin()
-        logging.getLogger("hybrid_runner.worker").addHandler(words := WorkersWords(figures))
+        logging.getLogger("hybrid_runner.worker").addHandler(lines := JobLogLines(seen))
         logging.getLogger("hybrid_runner.worker").setLevel(logging.INFO)
-        async with _producer(seconds) as producer:
-            if not live and not silent:
+        async with _producer() as producer:
+            if view:
                 _say(f"  producer  another process ({producer.pid}), which knows nothing but SQL")
             assert producer.stdout is not None  # noqa: S101  # it is a pipe
             following = asyncio.create_task(watcher.follow(producer.stdout))
-            showing = asyncio.create_task(
-                _show_live(figures, stop) if live else _show_lines(figures, silent=silent)
-            )
             try:
-                await _look_until_the_end(figures, watcher, stop, seconds, following, showing)
+                await _look_until_the_end(seen, watcher, stop, following, view)
             finally:
                 following.cancel()
-                showing.cancel()
-                ends = await asyncio.gather(following, showing, return_exceptions=True)
-            for failure in (end for end in ends if isinstance(end, Exception)):
-                raise failure
-        logging.getLogger("hybrid_runner.worker").removeHandler(words)
+                [end] = await asyncio.gather(following, return_exceptions=True)
+                if view:
+                    view.end()
+            if isinstance(end, Exception):
+                raise end
+        logging.getLogger("hybrid_runner.worker").removeHandler(lines)
         await watcher.leave_nothing()
         await worker.idle()
         await watcher.count()
@@ -119,18 +111,18 @@ async def _watch(
 
 
 async def _look_until_the_end(
-    figures: Figures,
+    seen: Observations,
     watcher: Watcher,
     stop: asyncio.Event,
-    seconds: float,
-    *helping: asyncio.Task[None],
+    following: asyncio.Task[None],
+    view: View | None,
 ) -> None:
-    figures.started = time.monotonic()
-    while not stop.is_set() and figures.elapsed < seconds + _LAST_JOBS:
+    seen.started = time.monotonic()
+    while not stop.is_set() and seen.elapsed < SECONDS + _LAST_JOBS:
         await watcher.look()
-        if not figures.producing and not figures.live:
-            return
-        if any(task.done() and task.exception() for task in helping):
+        if view:
+            view.refresh()
+        if following.done() and (following.exception() or not seen.live):
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK):
@@ -138,20 +130,18 @@ async def _look_until_the_end(
 
 
 @contextlib.asynccontextmanager
-async def _producer(seconds: float) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _producer() -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "hybrid_runner.cli.demo.producer",
-        str(seconds),
+        str(SECONDS),
         str(BURST),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        env=os.environ
-        | {
-            "HYBRID_RUNNER_DSN": app.dsn
-        },  # not an argument: a password would show in the process list
-        start_new_session=True,  # Ctrl-C is for us
+        # not an argument: a password would show in the process list
+        env=os.environ | {"HYBRID_RUNNER_DSN": app.dsn},
+        start_new_session=True,  # Ctrl-C is for this process
     )
     try:
         yield process
@@ -161,29 +151,5 @@ async def _producer(seconds: float) -> AsyncIterator[asyncio.subprocess.Process]
         await process.wait()
 
 
-async def _show_live(figures: Figures, stop: asyncio.Event) -> None:
-    coloured = in_colour(sys.stdout)
-    with screen(stop.set) as terminal:
-        while True:
-            size = terminal.size
-            terminal.show(draw(figures, *size, coloured=coloured, until=LIVE_SECONDS), size)
-            await asyncio.sleep(_FRAME)
-
-
-async def _show_lines(figures: Figures, *, silent: bool) -> None:
-    while not silent:
-        while figures.events:
-            at, text = figures.events.popleft()
-            _say(f"  {at:5.1f} s  {text}")
-        await asyncio.sleep(_FRAME)
-
-
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _stop_on_signals() -> asyncio.Event:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop

@@ -23,16 +23,16 @@ from hybrid_runner.cli.session import opened, run
 from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueOptions, option_texts
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import KeyTaken, RunnerError
 from hybrid_runner.handlers.registry import NAME
 from hybrid_runner.model.jobs import JobStatus
+from hybrid_runner.runner import Runner
 
-_NOT_HERE = "connection"
-"""The one option that only a program can give."""
+_FOR_PROGRAMS = "connection"
+"""The one option of `app.enqueue` that only a program can give."""
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.add_argument("kind", metavar="KIND", type=_kind, help="which handler runs it")
     parser.add_argument(
         "payload",
@@ -54,7 +54,7 @@ def configure(parser: Parser) -> None:
 
 
 def _add_options(parser: Parser) -> None:
-    """Those of `app.enqueue`."""
+    """Add an option for each one of `app.enqueue`."""
     arguments: dict[str, dict[str, Any]] = {
         "queue": {"type": queue_name},
         "key": {},
@@ -69,7 +69,7 @@ def _add_options(parser: Parser) -> None:
     }
     when = parser.add_mutually_exclusive_group()
     for name, text in option_texts().items():
-        if name != _NOT_HERE:
+        if name != _FOR_PROGRAMS:
             where = when if name in ("run_at", "delay") else parser
             where.add_argument(_flag(name), help=text.replace("`", ""), **arguments[name])
 
@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
     async with opened(arguments) as app:
-        handle = await app.enqueue(arguments.kind, payload, **_given(arguments))
+        handle = await _put_in(app, arguments, payload)
         said: dict[str, Any] = {"id": handle.id, "enqueued": handle.enqueued}
         waits = arguments.wait or arguments.wait_timeout is not None
         if not arguments.json:
@@ -101,16 +101,26 @@ async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
     return 0
 
 
+async def _put_in(app: Runner, arguments: argparse.Namespace, payload: Any) -> JobHandle[Any]:
+    try:
+        return await app.enqueue(arguments.kind, payload, **_given(arguments))
+    except KeyTaken as error:
+        held = str(error).rpartition(": ")[0]  # behind it, what a program can do
+        raise RunnerError(
+            f"{held}: wait for it, or choose --on-conflict exists or --on-conflict replace"
+        ) from error
+
+
 def _given(arguments: argparse.Namespace) -> EnqueueOptions:
-    named = {name: getattr(arguments, name) for name in option_texts() if name != _NOT_HERE}
+    named = {name: getattr(arguments, name) for name in option_texts() if name != _FOR_PROGRAMS}
     return cast("EnqueueOptions", named)
 
 
 async def _wait(
     handle: JobHandle[Any], arguments: argparse.Namespace, said: dict[str, Any]
 ) -> None:
-    """Its result or its failure; with --json there is a document in any case, or the id would be
-    lost.
+    """Print the job's result, or raise its failure. With --json there is always a document: only
+    it has the job's id.
     """
     seen: list[JobStatus] = []
     try:
@@ -121,6 +131,8 @@ async def _wait(
         if arguments.json:
             print_json(said | {"state": seen[-1].state.value if seen else None, "error": text})
         if isinstance(error, asyncio.CancelledError):  # Ctrl-C
+            if not arguments.json:
+                print(f"hybrid-runner: job {handle.id} goes on", file=sys.stderr)
             raise
         raise RunnerError(text) from error
     if arguments.json:
@@ -141,7 +153,7 @@ def _read(text: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except _Constant as error:
-        raise ValueError(f"{what} is not JSON: there is no {error} in it") from None
+        raise ValueError(f"{what} is not JSON: JSON has no {error}") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise ValueError(f"{what} is not JSON: {error.msg} at {where}") from None

@@ -31,7 +31,6 @@ _REFUSED: dict[CancelAnswer | RetryAnswer, str] = {
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     commands = parser.add_commands()
 
     listing = commands.add_parser(

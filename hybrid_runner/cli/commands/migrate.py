@@ -11,7 +11,6 @@ from hybrid_runner.storage.queries import Migration, migrations
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         "Safe to run from many processes at once; a server that does not answer is waited for"
         " (start_timeout)."

@@ -11,7 +11,6 @@ from hybrid_runner.handlers.registry import check_queue
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     commands = parser.add_commands()
     for name, text in (
         ("pause", "let no worker claim from these queues"),
@@ -27,7 +26,6 @@ def configure(parser: Parser) -> None:
 
 @checked
 def queue_name(text: str) -> str:
-    """The name of a queue."""
     check_queue(text)
     return text
 

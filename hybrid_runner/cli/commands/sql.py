@@ -16,7 +16,6 @@ from hybrid_runner.storage.queries import migrations
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         "From the database's version on, or from the start when there is no DSN; nothing is changed"
         " or started."

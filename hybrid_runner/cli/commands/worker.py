@@ -35,11 +35,10 @@ log = logging.getLogger("hybrid_runner.cli")
 
 MOST_PROCESSES = 64
 _LONGEST_NAME = 200
-_LONGEST_FAREWELL = 0.5
+_THREAD_PATIENCE = 0.5
 
 
 def configure(parser: Parser) -> None:
-    """Declare the arguments."""
     parser.epilog = (
         "Example: hybrid-runner worker tasks:app --queue images=20 --queue default. SIGTERM or"
         " Ctrl-C ends it in order, a second one at once. All it has to say is logged to stderr;"
@@ -81,12 +80,12 @@ def configure(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     collect_garbage_less_often()
-    tether = Supervised.find(os.environ)
-    if tether is not None:
-        return _run_as_child(arguments, tether)
+    supervised = Supervised.find(os.environ)
+    if supervised is not None:
+        return _run_as_child(arguments, supervised)
     folder = Path.cwd()  # before the module is imported: it may go elsewhere
     app, queues = _prepare(arguments)
-    _warn_of_strange_queues(app, queues)
+    _warn_of_unnamed_queues(app, queues)
     if arguments.processes == 1:
         return _run_loop(_work(app, queues))
     with asyncio.Runner() as runner:
@@ -110,7 +109,7 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
 
 
 def _leaves_logs_alone(log_format: str) -> bool:
-    """Whether the application's own logging is what it wants to see."""
+    """Whether log lines are left to the logging that the application has set up."""
     return log_format == "app" or (log_format == "auto" and has_logs_of_its_own())
 
 
@@ -126,22 +125,22 @@ def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     return _end(code)
 
 
-async def _work(app: Runner, queues: dict[str, int], tether: Supervised | None = None) -> int:
+async def _work(app: Runner, queues: dict[str, int], supervised: Supervised | None = None) -> int:
     """Work until a signal; one that comes before the worker runs ends it as well."""
-    if tether is None:
+    if supervised is None:
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with tether.held(app.settings.work.grace):
-            await app.work(queues or None, tether.show, tether.stop_on_signals)
+        async with supervised.held(app.settings.work.grace):
+            await app.work(queues or None, supervised.show, supervised.stop_on_signals)
     return 0
 
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Cancelled by a signal, for as long as nobody has installed a handler that knows better."""
+    """Let SIGTERM and SIGINT cancel this task, until the worker installs handlers of its own."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None  # noqa: S101  # we are in one
+    assert task is not None  # noqa: S101  # called within a task
     signals = []
 
     def stop() -> None:
@@ -160,20 +159,20 @@ def _ended_by_signals() -> Iterator[None]:
 # --- many
 
 
-def _run_as_child(arguments: argparse.Namespace, tether: Supervised) -> int:
-    """A worker whose parent answers the pages, and speaks for it if it cannot start."""
-    tether.accept_signals()
+def _run_as_child(arguments: argparse.Namespace, supervised: Supervised) -> int:
+    """Run as one of several processes: the parent serves the pages and reports a failed start."""
+    supervised.accept_signals()
     try:
         app, queues = _prepare(arguments)
         with contextlib.ExitStack() as stack:
-            if (postgres := tether.share_postgres()) is not None:
+            if (postgres := supervised.share_postgres()) is not None:
                 stack.callback(postgres.close)
                 app.use(dsn=postgres.dsn)
-            app.use(worker_id=tether.worker_id)
-            return _run_loop(_work(app, queues, tether))
+            app.use(worker_id=supervised.worker_id)
+            return _run_loop(_work(app, queues, supervised))
     except RunnerError as error:
         log.debug("this process cannot start", exc_info=True, extra=log_event("command.failed"))
-        tether.refuse(str(error))
+        supervised.refuse(str(error))
         return 1
 
 
@@ -186,7 +185,7 @@ async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Pat
         settings.pages.http_host, settings.pages.http_port, fleet, app.page_database()
     )
     async with server as pages, AsyncExitStack() as stack:
-        stack.push_async_callback(app.close)  # the embedded Postgres lives as long as we do
+        stack.push_async_callback(app.close)  # it keeps the embedded Postgres
         with _ended_by_signals():
             await _check(app, queues)
             embedded = None if app.embedded is None else str(app.embedded.directory)
@@ -197,7 +196,7 @@ async def _supervise(app: Runner, queues: dict[str, int], size: int, folder: Pat
 
 
 async def _check(app: Runner, queues: dict[str, int]) -> None:
-    """What would end every child ends the parent, in one line."""
+    """Check what would end every child, so that the parent ends with one line instead."""
     connection = await app.connect(app.settings.database.start_timeout)
     try:
         await require_schema(connection)
@@ -217,10 +216,10 @@ def _checked_name(worker_id: str | None, size: int) -> str | None:
 
 
 def _end(code: int) -> int:
-    """Leave, also when a handler's thread never ends: its job went back to the queue, and Python
-    would wait for it.
+    """Return the exit code, or end the process at once if a handler's thread does not end: its job
+    is queued again, and Python would wait for the thread.
     """
-    deadline = time.monotonic() + _LONGEST_FAREWELL
+    deadline = time.monotonic() + _THREAD_PATIENCE
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -236,9 +235,9 @@ def _end(code: int) -> int:
     return code
 
 
-def _warn_of_strange_queues(app: Runner, queues: Iterable[str]) -> None:
-    """A queue that no handler names is most likely misspelled; `default` is where jobs go that name
-    none.
+def _warn_of_unnamed_queues(app: Runner, queues: Iterable[str]) -> None:
+    """Warn of queues that no handler names: most likely they are misspelled. `default` is where
+    jobs go that name no queue.
     """
     named = sorted({kind.queue for kind in app.registry})
     for queue in (queue for queue in queues if named and queue not in (*named, "default")):

@@ -1,4 +1,4 @@
-"""A small application: one Runner, a few handlers. `hybrid-runner worker
+"""A small application: a Runner and a few handlers. `hybrid-runner worker
 hybrid_runner.cli.demo.app:app` runs it for good.
 """
 
@@ -16,7 +16,7 @@ app = Runner()
 
 
 class Thumbnail(BaseModel):
-    """What a thumbnail is made from."""
+    """The payload of a thumbnail job."""
 
     url: str
     width: int = 320
@@ -49,7 +49,7 @@ def checksum(payload: dict[str, str]) -> str:
     retry=RetryPolicy(base=timedelta(seconds=0.4), cap=timedelta(seconds=0.8)),
 )
 async def payment(payload: dict[str, int], job: Job) -> str:
-    """What raises is tried again by its policy; the errors are kept."""
+    """A handler that raises is tried again by its policy; the errors are kept."""
     if job.attempt == 1:
         raise ConnectionError("the bank did not answer")
     return f"{payload.get('cents', 0)} cents paid at attempt {job.attempt}"

@@ -1,7 +1,6 @@
-"""Somebody else's program: all it knows is the database (HYBRID_RUNNER_DSN) and SQL. Says what it
-does as JSON lines.
+"""Inserts the demo's jobs by plain SQL, as any other program could; reports them as JSON lines.
 
-`python -m hybrid_runner.cli.demo.producer SECONDS BURST`
+The database is HYBRID_RUNNER_DSN. `python -m hybrid_runner.cli.demo.producer SECONDS BURST`
 """
 
 from __future__ import annotations
@@ -24,10 +23,13 @@ ROWS = (
     ("thumbnail", '{"url": "dog.jpg", "width": 64}'),
     ("greeting", '{"name": "Postgres"}'),
 )
-"""What arrives all the time, one row each."""
+"""Jobs that arrive all the time, one row each: kind and payload."""
 
 PAUSE = 0.11
-KEYED = """SELECT hybrid_runner.enqueue('report', '{"year": 2026}', queue => 'demo', key => 'report:2026')"""
+KEYED = (
+    """SELECT hybrid_runner.enqueue('report', '{"year": 2026}', """
+    "queue => 'demo', key => 'report:2026')"
+)
 LATER = (
     "INSERT INTO hybrid_runner.jobs (queue, kind, payload, run_at) "
     """VALUES ('demo', 'reminder', '{"text": "tea"}', clock_timestamp() + interval '2 seconds')"""
@@ -43,7 +45,7 @@ STORY = (
     (0.30, KEYED),
     (0.40, LATER),
 )
-"""What happens once, and when: a share of the whole time."""
+"""Statements that are run once, and when: a share of the whole time."""
 BURST_AT = 0.55
 
 
@@ -64,7 +66,7 @@ async def produce(seconds: float, burst: int) -> None:
 
 
 async def do(connection: Connection, statement: str, jobs: int) -> None:
-    """Run a statement as any client would, and say so."""
+    """Run a statement as any client would, and report it."""
     answer = await connection.fetch(statement)
     print(
         json.dumps({"sql": statement, "jobs": jobs, "id": answer[0][0] if answer else None}),

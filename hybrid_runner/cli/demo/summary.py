@@ -1,4 +1,4 @@
-"""What the demo says at its end: for people, and as one JSON document."""
+"""The end of the demo: its results and advice for people, or one JSON document."""
 
 from __future__ import annotations
 
@@ -9,50 +9,46 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hybrid_runner.cli.demo.figures import Figures
-from hybrid_runner.cli.demo.view import describe_burst
+from hybrid_runner.cli.demo.observations import Burst, Observations
 from hybrid_runner.cli.output import STATE_COLOURS, counted, in_colour, paint
 from hybrid_runner.display import percentile
 from hybrid_runner.runner import Runner
 
 _NARROW = 74
-"""Of the usual 80 columns, behind the margin."""
+"""Columns for a command: the usual 80 without margins."""
 
 
-def print_summary(figures: Figures) -> None:
+def print_summary(seen: Observations) -> None:
     """Jobs by outcome, pickup by how they arrived, and the burst."""
     on = in_colour(sys.stdout)
     outcomes = ", ".join(
         f"{count:,} {paint(state, STATE_COLOURS.get(state, ''), on=on)}"
-        for state, count in figures.outcomes().items()
+        for state, count in seen.outcomes().items()
     )
-    settled = figures.settled
+    settled = seen.settled
     print(f"\n{paint('What happened', 'bold', on=on)}")
-    print(f"  {counted(figures.sent, 'job')} arrived: {outcomes or 'none has ended'}")
+    print(f"  {counted(seen.sent, 'job')} arrived: {outcomes or 'none has ended'}")
     print(
         f"  {settled.get('retry', 0):,} retried after an error,"
         f" {counted(settled.get('snooze', 0), 'snooze')}"
     )
-    if left := figures.outcomes()["cancelled"]:
+    if left := seen.outcomes()["cancelled"]:
         print(
             f"  the cancelled {'one was' if left == 1 else 'ones were'} not done yet when the demo"
             " ended"
         )
-    print(
-        f"\n  {paint(f'''{'pickup: from due to handler':44}{'jobs':>8}{'p50':>12}{'p99':>12}''', 'dim', on=on)}"
-    )
-    for name, jobs, p50, p99 in _pickups(figures):
+    head = f"{'pickup: from due to handler':44}{'jobs':>8}{'p50':>12}{'p99':>12}"
+    print(f"\n  {paint(head, 'dim', on=on)}")
+    for name, jobs, p50, p99 in _pickups(seen):
         print(f"  {name:44}{jobs:>8,}{_milliseconds(p50):>12}{_milliseconds(p99):>12}")
-    if figures.burst:
-        print(f"  the burst: {describe_burst(figures)}")
-    print(
-        "  found by  "
-        f" {', '.join(f'{way} {count:,}' for way, count in sorted(figures.found.items()) if count) or '-'}"
-    )
+    if seen.burst:
+        print(f"  the burst: {_describe_burst(seen.burst)}")
+    ways = ", ".join(f"{way} {count:,}" for way, count in sorted(seen.found.items()) if count)
+    print(f"  found by   {ways or '-'}")
 
 
 def print_advice(app: Runner) -> None:
-    """What to try next."""
+    """Print commands to try next."""
     on = in_colour(sys.stdout)
     psql = app.embedded.psql if app.embedded else 'psql "$HYBRID_RUNNER_DSN"'
     print(f"\n{paint('Try next', 'bold', on=on)}")
@@ -71,18 +67,18 @@ def print_advice(app: Runner) -> None:
     _advise("then write a handler of your own: README.md shows how")
 
 
-def as_document(figures: Figures) -> dict[str, Any]:
+def as_document(seen: Observations) -> dict[str, Any]:
     """The summary for programs; times in milliseconds."""
-    burst = figures.burst
+    burst = seen.burst
     return {
-        "sent": figures.sent,
-        "outcomes": dict(figures.outcomes()),
-        "retried": figures.settled.get("retry", 0),
-        "snoozed": figures.settled.get("snooze", 0),
-        "left": figures.outcomes()["cancelled"],
+        "sent": seen.sent,
+        "outcomes": dict(seen.outcomes()),
+        "retried": seen.settled.get("retry", 0),
+        "snoozed": seen.settled.get("snooze", 0),
+        "left": seen.outcomes()["cancelled"],
         "pickup": [
             {"arrived": name, "jobs": jobs, "p50_ms": p50, "p99_ms": p99}
-            for name, jobs, p50, p99 in _pickups(figures)
+            for name, jobs, p50, p99 in _pickups(seen)
         ],
         "burst": (
             None
@@ -93,11 +89,11 @@ def as_document(figures: Figures) -> dict[str, Any]:
                 "jobs_per_second": burst.jobs / burst.seconds,
             }
         ),
-        "found": figures.found,
+        "found": seen.found,
     }
 
 
-def _pickups(figures: Figures) -> list[tuple[str, int, float | None, float | None]]:
+def _pickups(seen: Observations) -> list[tuple[str, int, float | None, float | None]]:
     rows: list[tuple[str, int, float | None, float | None]] = [
         (
             name,
@@ -105,20 +101,27 @@ def _pickups(figures: Figures) -> list[tuple[str, int, float | None, float | Non
             *((percentile(values, 0.5), percentile(values, 0.99)) if values else (None, None)),
         )
         for name, values in (
-            ("one INSERT each (ring)", figures.single()),
-            ("scheduled, retried, snoozed (timer)", figures.later()),
+            ("one INSERT each (ring)", seen.single()),
+            ("scheduled, retried, snoozed (timer)", seen.later()),
         )
     ]
-    if figures.burst:
+    if seen.burst:
         rows.append(
             (
                 "the burst (ring, then free slots)",
-                figures.burst.jobs,
-                figures.burst.p50,
-                figures.burst.p99,
+                seen.burst.jobs,
+                seen.burst.p50,
+                seen.burst.p99,
             )
         )
     return rows
+
+
+def _describe_burst(burst: Burst) -> str:
+    return (
+        f"{burst.jobs:,} jobs from INSERT to archive in {burst.seconds:.2f} s,"
+        f" {burst.jobs / burst.seconds:,.0f} jobs/s"
+    )
 
 
 def _milliseconds(value: float | None) -> str:
@@ -134,9 +137,7 @@ def _command(text: str, *, on: bool) -> None:
 
 
 def _shell(text: str, *, on: bool) -> None:
-    """On one line, or if that is too long for most terminals, on several that a shell joins
-    again.
-    """
+    """On one line, or on several that end in a backslash: most terminals are narrow."""
     if len(text) <= _NARROW:
         _command(text, on=on)
         return
@@ -146,7 +147,7 @@ def _shell(text: str, *, on: bool) -> None:
 
 
 def _own_command() -> str:
-    """How to call us in this shell."""
+    """The command that starts this program in this shell."""
     beside = Path(sys.executable).with_name("hybrid-runner")
     if shutil.which("hybrid-runner"):
         return "hybrid-runner"

@@ -1,4 +1,4 @@
-"""What the demo has seen so far, as plain values; the view and the summary are drawn from it."""
+"""What the demo has seen so far, as plain values: the view and the summary are made from it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 BURST_KIND = "tick"
 ROUTINE_KINDS = ("greeting", "thumbnail", "checksum")
-"""They arrive all the time: the first of each is an event."""
+"""Kinds that arrive all the time: only the first of each is an event."""
 LATER_KINDS = ("payment", "upload", "reminder")
-"""Picked up when a time comes, not when a row arrives."""
+"""Kinds that are picked up when a time comes, not when a row arrives."""
 
 
 @dataclass
-class Ended:
+class EndedJob:
     """One job from the archive."""
 
     id: int
@@ -30,7 +31,7 @@ class Ended:
 
 @dataclass
 class Burst:
-    """The many jobs of one INSERT."""
+    """The many jobs of one INSERT; p50 and p99 of their pickup in milliseconds."""
 
     jobs: int
     seconds: float
@@ -38,27 +39,36 @@ class Burst:
     p99: float
 
 
+class Event(NamedTuple):
+    """A line for the person who watches."""
+
+    at: float
+    """Seconds since the start."""
+    text: str
+    colour: str
+
+
 @dataclass
-class Figures:
-    """Written by the watcher, read by the view."""
+class Observations:
+    """Written by the watcher, read by the view and the summary."""
 
     started: float = field(default_factory=time.monotonic)
     sent: int = 0
     """Jobs that the producer says it inserted."""
-    ended: dict[int, Ended] = field(default_factory=dict)
-    """All but the burst's."""
-    ticks: int = 0
+    ended: dict[int, EndedJob] = field(default_factory=dict)
+    """Jobs that have ended, except the burst's, by id."""
+    burst_ended: int = 0
     live: Counter[str] = field(default_factory=Counter)
+    """Jobs that have not ended, by state."""
     settled: dict[str, int] = field(default_factory=dict)
     found: dict[str, int] = field(default_factory=dict)
     burst: Burst | None = None
-    statement: str = ""
-    latest: str = ""
-    """What became of the last job that ended."""
+    """Set once all its jobs are archived."""
     keyed: set[int] = field(default_factory=set)
-    events: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=200))
+    events: deque[Event] = field(default_factory=deque)
+    """Not shown yet; the view takes them."""
     newest: datetime | None = None
-    producing: bool = True
+    """End of the newest job in `ended`."""
     final: Counter[str] | None = None
     """All jobs of this run by state, counted once everything has ended."""
 
@@ -70,11 +80,10 @@ class Figures:
     @property
     def done(self) -> int:
         """Jobs that have ended."""
-        return len(self.ended) + self.ticks
+        return len(self.ended) + self.burst_ended
 
-    def add_event(self, text: str) -> None:
-        """Something worth a line."""
-        self.events.append((self.elapsed, text))
+    def add_event(self, text: str, colour: str = "") -> None:
+        self.events.append(Event(self.elapsed, text, colour))
 
     def single(self) -> list[float]:
         """Pickups of rows that arrived one by one, in their order."""
@@ -85,9 +94,9 @@ class Figures:
         return [job.pickup for job in self.ended.values() if job.kind in LATER_KINDS]
 
     def outcomes(self) -> Counter[str]:
-        """How many ended how."""
+        """How many jobs ended in which state."""
         if self.final is not None:
             return self.final
         return Counter(job.state for job in self.ended.values()) + Counter(
-            {"completed": self.ticks}
+            {"completed": self.burst_ended}
         )

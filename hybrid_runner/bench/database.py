@@ -23,21 +23,21 @@ SERVER_SETTINGS = {
     "max_wal_size": "4GB",
     "shared_preload_libraries": "pg_stat_statements",
 }
-"""Of a server of our own. All that makes commits safe stays on."""
+"""Settings of the benchmark's own server. All that makes commits safe stays on."""
 AT_REST = {"pg_stat_statements.track": "none"}
-"""Until statements are to be counted. Not given to the server when it starts: what is cannot be
-altered.
+"""Set while statements are not counted. Not given to the server when it starts: what is given then
+cannot be altered.
 """
 FLUSH = {"commit_delay": "1000", "commit_siblings": "0"}
-"""Every commit waits for a millisecond, as if its flush went to a real disk or a synchronous
-standby.
+"""Settings that let every commit wait for a millisecond, as if its flush went to a real disk or a
+synchronous standby.
 """
 _LONG = 600.0
 _DISK = Path("/var/tmp")  # noqa: S108  # the folder made there is private; unlike the usual one it is never memory
 
 
-class Place:
-    """One database, and a connection for everything that is not measured."""
+class BenchDatabase:
+    """The database that is measured on, and a connection for everything that is not measured."""
 
     def __init__(self, dsn: str, connection: Connection, *, superuser: bool) -> None:
         self.dsn = dsn
@@ -45,14 +45,14 @@ class Place:
         self.superuser = superuser
 
     async def clear(self) -> None:
-        """Leave no job, and nothing half written."""
+        """Delete all jobs."""
         await self.connection.execute(
             "TRUNCATE hybrid_runner.jobs, hybrid_runner.archive", timeout=_LONG
         )
-        await self.settle()
+        await self.vacuum()
 
-    async def settle(self) -> None:
-        """Let the planner know what there is, and Postgres have written it."""
+    async def vacuum(self) -> None:
+        """Vacuum, analyse and write a checkpoint, so that none of it falls into the measurement."""
         await self.connection.execute("VACUUM ANALYZE hybrid_runner.jobs", timeout=_LONG)
         if self.superuser:
             await self.connection.execute("CHECKPOINT", timeout=_LONG)
@@ -70,9 +70,7 @@ class Place:
         )
 
     async def must_be_empty(self, name: str) -> None:
-        """BenchError unless every job has ended within a moment: what was handled is soon
-        archived.
-        """
+        """Wait until every job is archived; BenchError if some are left after ten seconds."""
         for _ in range(200):
             if not (left := await self.left()):
                 return
@@ -92,11 +90,11 @@ class Place:
         return started("the collector", module("collector"), self.dsn)
 
     def bare(self) -> AbstractAsyncContextManager[Child]:
-        """The shortest loop, in a process, its sessions set as ours are."""
+        """The bare loop in a process, with sessions set up as the runner does."""
         return started("the bare loop", module("bare"), self.dsn)
 
     def plain(self) -> AbstractAsyncContextManager[Child]:
-        """The same with sessions as asyncpg opens them."""
+        """The bare loop in a process, with sessions as asyncpg opens them."""
         return started("the plain loop", module("bare", "plain"), self.dsn)
 
     def producer(
@@ -110,7 +108,7 @@ class Place:
 
     @asynccontextmanager
     async def flush(self, *, imitated: bool) -> AsyncIterator[None]:
-        """Let every commit wait as FLUSH says, for the whole server, until the block ends."""
+        """Apply FLUSH to the whole server until the block ends."""
         if not imitated:
             yield
             return
@@ -146,7 +144,7 @@ class Place:
 
     @asynccontextmanager
     async def copies(self) -> AsyncIterator[None]:
-        """Tables like jobs, until the block ends."""
+        """Make copies of the table jobs with other triggers, until the block ends."""
         await self.connection.execute("DROP SCHEMA IF EXISTS hybrid_runner_bench CASCADE")
         await self.connection.execute(text("copies"))
         try:
@@ -159,7 +157,7 @@ class Place:
         return processor.seconds_of_server(self.connection.get_server_pid())
 
     async def _altered(self, *names: str) -> dict[str, str | None]:
-        """What ALTER SYSTEM has said so far of these settings; None: nothing."""
+        """The values that ALTER SYSTEM has set for these settings; None where it has set none."""
         names = names or tuple(FLUSH)
         rows = await self.connection.fetch(
             "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE"
@@ -178,8 +176,8 @@ class Place:
 
 
 @asynccontextmanager
-async def own_place() -> AsyncIterator[Place]:
-    """A server of our own, with fsync, that is gone afterwards."""
+async def own_database() -> AsyncIterator[BenchDatabase]:
+    """Start a server with fsync, which is removed afterwards."""
     disk = str(_DISK) if os.access(_DISK, os.W_OK) else None
     with tempfile.TemporaryDirectory(
         prefix="hybrid-runner-bench-", dir=disk, ignore_cleanup_errors=True
@@ -190,16 +188,16 @@ async def own_place() -> AsyncIterator[Place]:
         try:
             async with _connected(server.dsn) as connection:
                 await migrate(connection)
-                place = Place(server.dsn, connection, superuser=True)
-                await place.alter(AT_REST)
-                yield place
+                database = BenchDatabase(server.dsn, connection, superuser=True)
+                await database.alter(AT_REST)
+                yield database
         finally:
             server.close()
 
 
 @asynccontextmanager
-async def given_place(dsn: str) -> AsyncIterator[Place]:
-    """Somebody's database, if no job of theirs is in it; left without ours."""
+async def given_database(dsn: str) -> AsyncIterator[BenchDatabase]:
+    """Use a given database in which there is no job; what was made in it is removed afterwards."""
     async with _connected(dsn) as connection:
         ours = await connection.fetchval("SELECT to_regnamespace('hybrid_runner') IS NULL")
         await (migrate(connection) if ours else require_schema(connection))
@@ -212,7 +210,7 @@ async def given_place(dsn: str) -> AsyncIterator[Place]:
             )
         superuser = await connection.fetchval("SELECT current_setting('is_superuser')::boolean")
         try:
-            yield Place(dsn, connection, superuser=superuser)
+            yield BenchDatabase(dsn, connection, superuser=superuser)
         finally:
             await connection.execute(
                 text("drop_everything") if ours else text("drop_our_jobs"), timeout=_LONG
