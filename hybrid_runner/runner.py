@@ -39,7 +39,7 @@ from hybrid_runner.storage.connections.connections import (
     connect,
     open_pool,
 )
-from hybrid_runner.storage.migrations import migrate, require_schema
+from hybrid_runner.storage.migrations import migrate, refuse_unreleased, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.export import exporting_metrics
@@ -403,7 +403,10 @@ class Runner:
 
     async def _new_pool(self, wait: Duration | None) -> Pool:
         connection = await self.connect(wait)  # the server answers, and what is wrong is said now
-        await connection.close()
+        try:
+            await refuse_unreleased(connection)
+        finally:
+            await connection.close()
         return await open_pool(self.dsn, largest=_CLIENT_CONNECTIONS)
 
     async def _start_embedded(self) -> None:

@@ -53,6 +53,8 @@ LogEvent = Literal[
     "process.unraisable",
     "queue.looked",
     "queue.unnamed",
+    "schema.functions_newer",
+    "schema.functions_older",
     "tables.grow",
     "telemetry.observer_failed",
     "telemetry.send_failed",

@@ -113,8 +113,10 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
 
-ALWAYS_ASLEEP: dict[str, Any] = {"doorbell_rate": 1e6}
-"""However fast the jobs come, no worker looks by itself instead of waiting for rings."""
+ALWAYS_ASLEEP: dict[str, Any] = {"doorbell_rate": 1e6, "sweep_cost_factor": 0}
+"""No worker looks by itself instead of waiting for rings: neither because jobs come fast, nor
+because a look on a busy machine took so long that the next may not sweep and another must follow.
+"""
 
 
 async def test_a_ring_is_for_all_while_they_know_different_kinds(
