@@ -1,7 +1,7 @@
 """A job runner that lives in Postgres: INSERT a row, a worker runs it."""
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all of this."""
+"""As in `typing`, whose import would take longer than this module."""
 
 if TYPE_CHECKING:
     from hybrid_runner.client.handle import JobHandle
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
     from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
-    from hybrid_runner.policy.pace import RetryPolicy
+    from hybrid_runner.policy.retry import RetryPolicy
     from hybrid_runner.runner import Runner
     from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
@@ -105,7 +105,7 @@ _MODULES = {
         "Retry",
         "Snooze",
     ),
-    "hybrid_runner.policy.pace": ("RetryPolicy",),
+    "hybrid_runner.policy.retry": ("RetryPolicy",),
     "hybrid_runner.handlers.registry": ("JobKind",),
     "hybrid_runner.runner": ("Runner",),
     "hybrid_runner.settings": (
@@ -119,8 +119,8 @@ _MODULES = {
     ),
 }
 """Where the public names are that are not errors. A module is imported when a name of it is first
-asked for: together they
-take a quarter of a second, and the command line seldom needs all."""
+asked for: together they take a quarter of a second, and the command line seldom needs all.
+"""
 
 if not TYPE_CHECKING:  # type checkers would take any name for one of ours
 

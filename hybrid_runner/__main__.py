@@ -1,5 +1,5 @@
-"""`hybrid-runner` and `python -m hybrid_runner`. From here on Ctrl-C ends the process with 130 and
-without a traceback.
+"""`hybrid-runner` and `python -m hybrid_runner`: Ctrl-C ends the process with 130, without a
+traceback.
 """
 
 import _signal  # type: ignore[import-not-found]  # what `signal` is made of, without the moment that its import takes
@@ -11,9 +11,8 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Run one command; its exit code."""
-    if (
-        _signal.getsignal(_signal.SIGINT) is _signal.SIG_IGN
-    ):  # a shell's job in the background: Ctrl-C is not for it
+    # In the background of a shell, Ctrl-C is for others.
+    if _signal.getsignal(_signal.SIGINT) is _signal.SIG_IGN:
         from hybrid_runner.cli import main as run_command  # noqa: PLC0415  # as below
 
         return run_command()
@@ -25,21 +24,18 @@ def main() -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
-        if (
-            _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-        ):  # the command has not taken it for itself
+        # Unless the command has a handler of its own.
+        if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
             _signal.signal(_signal.SIGINT, _end_at_once)  # the interpreter takes a moment to end
 
 
 def _end_at_once(_number: int, _frame: object) -> None:
-    """While modules are imported, an exception might be caught by whoever tries an import, or be
-    printed.
-    """
+    """Not by an exception: while modules are imported, it might be caught there, or printed."""
     os._exit(_INTERRUPTED)
 
 
 def _interrupt_as_usual() -> None:
-    """Commands know what to do when Ctrl-C raises KeyboardInterrupt."""
+    """From here on Ctrl-C raises KeyboardInterrupt, which commands handle."""
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 

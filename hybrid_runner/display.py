@@ -1,4 +1,4 @@
-"""Numbers as a person reads them."""
+"""Numbers as people read them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def bytes_text(count: int) -> str:
 
 
 def progress_bar(share: float) -> str:
-    """A bar of which that share is full; below 0 and above 1 it is empty and full."""
+    """A bar of which this share is full, from 0 to 1."""
     full = round(min(1.0, max(0.0, share)) * _BAR_WIDTH)
     return "█" * full + "░" * (_BAR_WIDTH - full)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed; zero without any."""
+    """The value that this share of the values does not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -17,13 +17,16 @@ _LONGEST = timedelta(days=3650)
 
 
 def parse_duration(value: Duration) -> timedelta:
-    """Turn what a person wrote into a timedelta between zero and ten years; anything else is a
-    ConfigurationError.
-    """
+    """A timedelta between zero and ten years; ConfigurationError for anything else."""
     duration = _parse(value)
     if not timedelta(0) <= duration <= _LONGEST:
         raise ConfigurationError(f"duration {value!r} is out of range: use zero to ten years")
     return duration
+
+
+def parse_optional(value: Duration | None) -> timedelta | None:
+    """`parse_duration` of what may be absent."""
+    return None if value is None else parse_duration(value)
 
 
 def _parse(value: Duration) -> timedelta:

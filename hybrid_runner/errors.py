@@ -2,16 +2,15 @@
 
 RunnerError
 ├── ConfigurationError      settings, handler targets, names: fix the call or the environment
-│   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each, or
-close it there
+│   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
-│   ├── ValueRefused        this value cannot be stored, whoever asks
+│   ├── ValueRefused        this value cannot be stored
 │   ├── SchemaMissing       run `hybrid-runner migrate`
 │   ├── SchemaTooNew        upgrade hybrid-runner
 │   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
-│   ├── NoAnswer            nothing was said in time: the network may have swallowed it
-│   └── RowLocked           somebody holds a lock on what was to be written
+│   ├── NoAnswer            no answer came in time: the network may have lost it
+│   └── RowLocked           another transaction has locked the row
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
 ├── JobNotFound             no such job, live or archived
@@ -47,7 +46,7 @@ class DatabaseError(RunnerError):
 
 
 class ValueRefused(DatabaseError):
-    """Postgres refused this very value; another one would be taken."""
+    """Postgres refused this value; the same call with another one would succeed."""
 
 
 class SchemaMissing(DatabaseError):
@@ -59,9 +58,7 @@ class SchemaTooNew(DatabaseError):
 
 
 class SchemaUnreleased(DatabaseError):
-    """The database was migrated by a checkout that was never released, so there is no way from
-    there to here.
-    """
+    """The database was migrated by an unreleased version, from which none can be migrated."""
 
 
 class DatabaseUnavailable(RunnerError):
@@ -69,13 +66,11 @@ class DatabaseUnavailable(RunnerError):
 
 
 class NoAnswer(DatabaseUnavailable):
-    """Neither an answer nor a refusal came in time; connections of the same age may be dead as
-    well.
-    """
+    """No answer came in time; other connections that were opened before may be dead as well."""
 
 
 class RowLocked(DatabaseUnavailable):
-    """Somebody else holds a lock, and held it for longer than this session waits."""
+    """Another transaction holds a lock for longer than this session waits."""
 
 
 class EnqueueError(RunnerError):
@@ -91,7 +86,7 @@ class JobNotFound(RunnerError):
 
 
 class JobFailed(RunnerError):
-    """The awaited job ended as failed; the fields say how its last attempt did."""
+    """The awaited job ended as failed; the fields are about its last attempt."""
 
     def __init__(
         self, job_id: int, kind: str, error_type: str, message: str, attempts: int
@@ -128,7 +123,7 @@ class JobCancelled(RunnerError):
 
 
 class WaitTimeout(RunnerError, TimeoutError):
-    """The awaited job did not finish in time; it goes on."""
+    """The awaited job did not finish in time; the job goes on."""
 
 
 class StaleClaim(RunnerError):

@@ -1,4 +1,4 @@
-"""JSON as Postgres takes it: orjson, bounded, and without what jsonb cannot hold."""
+"""JSON that Postgres can store: limited in size, and without what jsonb cannot hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 LARGEST = 1024 * 1024
-"""Bytes of one payload, result or memory; the payload's CHECK constraint says the same."""
+"""Bytes of one payload, result or memory; the CHECK constraint of payloads has the same limit."""
 
 # A backslash escape of NUL that is not itself escaped.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -34,7 +34,7 @@ def encode(value: Any, what: str) -> str:
 
 
 def check(text: bytes, what: str) -> str:
-    """The JSON text as `str` when Postgres will take it, otherwise NotStorable."""
+    """The JSON text as `str`; NotStorable when Postgres would refuse it."""
     if len(text) > LARGEST:
         raise NotStorable(
             f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere"
@@ -49,8 +49,9 @@ def check(text: bytes, what: str) -> str:
 
 
 def decode(text: str | None) -> Any:
-    """The value of a JSON text from Postgres; None stays None. What no parser here can hold stays
-    text: others wrote it by SQL.
+    """The value of a JSON text from Postgres; None stays None.
+
+    Others may have written by SQL what no parser here can read: that stays text.
     """
     if text is None:
         return None
@@ -64,7 +65,7 @@ def decode(text: str | None) -> Any:
 
 
 def printable(text: str, most: int = 4096) -> str:
-    """Text that Postgres can store whatever it was: no NUL, no lone surrogates, bounded."""
+    """The text without what Postgres cannot store (NUL, lone surrogates), and shortened."""
     return text[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 

@@ -1,54 +1,48 @@
-"""The composition root: settings, registry, client and worker are put together here, and nothing
-else happens here.
-"""
+"""The composition root: puts settings, registry, client and worker together."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import threading
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
+from hybrid_runner.client.outage import outlast
 from hybrid_runner.client.session import Sessions
-from hybrid_runner.durations import Duration, parse_duration
-from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
+from hybrid_runner.durations import Duration, parse_optional
+from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.registry import (
     Executor,
     JobDecorator,
     JobKind,
     Registry,
-    check_queue,
     make_kind,
 )
+from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
 from hybrid_runner.model.upkeep import Pruned
-from hybrid_runner.policy.pace import OUTAGE, RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
-from hybrid_runner.storage.connections.connections import (
-    Connection,
-    LazyConnection,
-    Pool,
-    connect,
-    open_pool,
-)
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.pool import Pool, open_pool
 from hybrid_runner.storage.migrations import migrate, refuse_unreleased, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.export import exporting_metrics
 from hybrid_runner.telemetry.tracing.export import exporting
 from hybrid_runner.upkeep.duties.prune import Prune
-from hybrid_runner.web.page_database import PageDatabase
-from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.database import PageDatabase
+from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.web.server import PageServer
 from hybrid_runner.worker.report.status import WorkerStatus
+from hybrid_runner.worker.signals import stop_on_signals
 from hybrid_runner.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -61,8 +55,7 @@ R = TypeVar("R")
 
 _CLIENT_CONNECTIONS = 10
 _DEFAULT_TIMEOUT = timedelta(hours=1)
-_LONG = 1800.0
-"""A large partition of which some is kept takes its time to be written anew."""
+_PRUNE_TIMEOUT = 1800.0  # a large partition of which some jobs are kept is rewritten
 
 
 class Runner:
@@ -103,20 +96,16 @@ class Runner:
         keep_failed: Duration | None = None,
         keep_cancelled: Duration | None = None,
     ) -> JobDecorator:
-        """Make a function the handler of a kind. `timeout=None` lets it run for ever; `keep_…`: how
-        long ended jobs are kept.
+        """Make a function the handler of a kind.
+
+        `timeout=None` lets it run for ever; `keep_…` says how long ended jobs are kept.
         """
         if not isinstance(name, str):
             raise ConfigurationError(
                 'the kind is missing: write @app.job("name") above the handler'
             )
-        limit = None if timeout is None else parse_duration(timeout)
-        keep = Keep(
-            *(
-                None if each is None else parse_duration(each)
-                for each in (keep_completed, keep_failed, keep_cancelled)
-            )
-        )
+        limit = parse_optional(timeout)
+        keep = Keep(*map(parse_optional, (keep_completed, keep_failed, keep_cancelled)))
 
         def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
             kind = make_kind(
@@ -185,9 +174,8 @@ class Runner:
     ) -> list[Enqueued]:
         """Store many jobs in one statement, all or none; `key` makes each job's key of its payload.
 
-        A `NewJob` among the payloads has its own kind and key. The options count for it too, and
-        where it says
-        something else itself the call is refused.
+        A `NewJob` among the payloads has its own kind and key. The options count for it too; where
+        it says something else itself, the call is refused.
         """
         return await self._client.enqueue_many(kind, payloads, key, options)
 
@@ -198,8 +186,9 @@ class Runner:
     @overload
     def handle(self, job_id: int) -> JobHandle[Any]: ...
     def handle(self, job_id: int, kind: JobKind[Any, Any] | None = None) -> JobHandle[Any]:
-        """A handle on a job that somebody else enqueued; with its handler, `wait` knows the type of
-        its result.
+        """A handle on a job that somebody else enqueued.
+
+        With its handler given, `wait` knows the type of its result.
         """
         return JobHandle(self._client, job_id, "exists", kind)
 
@@ -250,13 +239,13 @@ class Runner:
         return await self._client.resume(queue)
 
     async def prune(self) -> Sequence[Pruned]:
-        """Forget now what is no longer kept, as workers do every ten minutes; what was done."""
+        """Delete now the ended jobs that are no longer kept, as workers do every ten minutes."""
         await self.open()
-        link = LazyConnection(self.dsn, timeout=_LONG)
+        connection = LazyConnection(self.dsn, timeout=_PRUNE_TIMEOUT)
         try:
-            return await Prune().run(link)
+            return await Prune().run(connection)
         finally:
-            await link.close()
+            await connection.close()
 
     # --- life
 
@@ -270,8 +259,9 @@ class Runner:
         return self._dsn
 
     async def open(self, wait: Duration | None = None) -> None:
-        """Start the embedded Postgres if there is no DSN, make sure that the server answers; with
-        `wait`, for so long.
+        """Start the embedded Postgres if there is no DSN, and check that the server answers.
+
+        With `wait`, a server that does not answer yet is waited for.
         """
         await self._sessions.pool(wait)
 
@@ -279,7 +269,7 @@ class Runner:
         """One new connection; with `wait`, a server that does not answer yet is waited for."""
         if self._dsn is None:
             await self._start_embedded()
-        return await _patiently(lambda: connect(self.dsn), wait)
+        return await outlast(lambda: connect(self.dsn), wait)
 
     async def migrate(self, wait: Duration | None = None) -> list[Migration]:
         """Bring the database to this version's schema; the steps that were applied."""
@@ -290,8 +280,8 @@ class Runner:
             await connection.close()
 
     async def close(self) -> None:
-        """Close what was opened; OpenInAnotherLoop, and nothing is closed, while another loop has
-        it open.
+        """Close the connections, and end the embedded Postgres if this runner started it.
+        OpenInAnotherLoop, and nothing is closed, while another event loop has it open.
         """
         session = self._sessions.release()
         try:
@@ -315,25 +305,15 @@ class Runner:
     def worker(
         self, queues: Mapping[str, int] | None = None, *, worker_id: str | None = None
     ) -> Worker:
-        """A worker for these queues (all of this app's, and `default`, unless given); the runner
-        must be open.
+        """A worker for these queues, each with its slots; the runner must be open.
+
+        Without `queues` it works on `default` and on those of all handlers.
         """
         if not len(self.registry):
             raise ConfigurationError(
                 "this app has no handlers: write one with @app.job(…) before starting a worker"
             )
-        slots = (
-            dict(queues)
-            if queues
-            else {
-                queue: self.usual_slots(queue)
-                for queue in ["default", *(k.queue for k in self.registry)]
-            }
-        )
-        for queue, count in slots.items():
-            check_queue(queue)
-            if not 1 <= count <= 100_000:
-                raise ConfigurationError(f"queue {queue!r}: slots must be 1 to 100000, not {count}")
+        slots = slots_by_queue(self.registry, self.settings.work, queues)
         return Worker(
             self.dsn,
             self.settings,
@@ -344,29 +324,21 @@ class Runner:
 
     def usual_slots(self, queue: str) -> int:
         """The slots of a queue for which none are given; where no handler is `async`, no more than
-        can run.
-
-        What was claimed beyond that would only wait here, while another worker may have a thread
-        for it.
+        there are threads and processes.
         """
-        settings = self.settings
-        kinds = [kind for kind in self.registry if kind.queue == queue] or list(self.registry)
-        executors = {kind.executor for kind in kinds}
-        if "async" in executors:
-            return settings.work.slots
-        threads = settings.work.thread_slots if "thread" in executors else 0
-        processes = settings.work.process_slots if "process" in executors else 0
-        return min(settings.work.slots, threads + processes)
+        return usual_slots(self.registry, self.settings.work, queue)
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
         async with PageServer(
-            self.settings.pages.http_host, self.settings.pages.http_port, jobs=self.page_database()
+            self.settings.pages.http_host,
+            self.settings.pages.http_port,
+            database=self.page_database(),
         ) as pages:
-            await self.work(queues, pages.show, _stop_on_signals)
+            await self.work(queues, pages.show, stop_on_signals)
 
     def page_database(self) -> PageDatabase:
-        """Where pages get jobs from, once there is a database."""
+        """Where the HTTP pages get jobs from; without a DSN until the runner is open."""
         return PageDatabase(self.settings, lambda: self._dsn)
 
     async def work(
@@ -375,19 +347,20 @@ class Runner:
         show: Callable[[Callable[[], WorkerStatus]], None],
         stop_on_signals: Callable[[], asyncio.Event],
     ) -> None:
-        """`run_worker` without its pages and signals: `show` is given the worker's snapshots once
-        it has started.
+        """`run_worker` with pages and signals of the caller's own.
+
+        Once the worker has started, `show` is given the function that makes its snapshots.
         """
         await self.open(wait=self.settings.database.start_timeout)
         try:
             pool = await self._sessions.pool()
-            await _patiently(lambda: require_schema(pool), self.settings.database.start_timeout)
+            await outlast(lambda: require_schema(pool), self.settings.database.start_timeout)
             worker = self.worker(queues)
             async with (
                 exporting(worker.id),
-                exporting_metrics(worker.id, lambda: figures_of(worker.status())),
+                exporting_metrics(worker.id, lambda: metric_values_of(worker.status())),
             ):
-                await _patiently(
+                await outlast(
                     worker.start, self.settings.database.start_timeout
                 )  # one connection may work and the next be refused
                 stop = stop_on_signals()
@@ -431,36 +404,3 @@ class Runner:
                     extra=log_event("postgres.embedded"),
                 )
             return self.embedded
-
-
-async def _patiently(call: Callable[[], Awaitable[R]], wait: Duration | None) -> R:
-    """Call again while Postgres does not answer, for so long at most."""
-    deadline = time.monotonic() + (0 if wait is None else parse_duration(wait).total_seconds())
-    failures = 0
-    while True:
-        try:
-            return await call()
-        except DatabaseUnavailable as error:
-            failures += 1
-            pause = OUTAGE.outage(failures, 0).total_seconds()
-            if time.monotonic() + pause > deadline:
-                raise
-            log.warning(
-                "%s; trying again in %.0f s", error, pause, extra=log_event("postgres.unavailable")
-            )
-            await asyncio.sleep(pause)
-
-
-def _stop_on_signals() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: signal.Signals) -> None:
-        if stop.is_set():
-            log.warning("second %s: ending at once", number.name, extra=log_event("worker.aborted"))
-            raise SystemExit(128 + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, number)
-    return stop

@@ -4,5 +4,5 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     VERSION = version("hybrid-runner")
-except PackageNotFoundError:  # run from a checkout that was not installed
+except PackageNotFoundError:  # a checkout that is not installed
     VERSION = "0+unknown"

@@ -279,7 +279,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00'::interval) RETURNS TABLE(culprit text, complaint text)
+CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00'::interval) RETURNS TABLE(cause text, complaint text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
@@ -519,7 +519,7 @@ BEGIN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: whoever falls asleep in between opens the bell after us.
+    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
     IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
     END IF;
@@ -655,7 +655,7 @@ BEGIN
         BEGIN
             EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.half);
 
-            -- All settles wait now: for nobody else.
+            -- All settles wait now, so this waits for nobody.
             FOREACH part IN ARRAY due.partitions LOOP
                 EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT',
                     part);
@@ -826,7 +826,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.queue_figures(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1165,12 +1165,12 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
     AS $$
     SELECT
         f.queue, f.due, f.running, f.slots, f.workers,
-        -- A paused queue keeps those that still run; more would not help it.
+        -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
+    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;
 
@@ -1721,13 +1721,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) F
 
 GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_figures(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 

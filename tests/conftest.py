@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.support import pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server

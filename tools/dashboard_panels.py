@@ -183,7 +183,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Looks",
-            "Questions to Postgres a second, by their cause and whether they found something; polls"
+            "Looks a second, by their cause and whether they found something; polls"
             " are the fallback.",
             {
                 "{{way}} {{outcome}}": rate("looks_total", "way", "outcome"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 
 TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"

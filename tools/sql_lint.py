@@ -30,6 +30,7 @@ KEYWORDS = frozenset(_KEYWORDS.split())
 _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTALL)
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
+_WIDEST_COMMENT = 100
 _CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
@@ -46,7 +47,10 @@ class Complaint(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The first lines of a query file: `-- name: what`, `-- $1 type name, …`, `-- odd: …`."""
+    """The first lines of a query file: `-- name: what`, `-- $1 type name, …`, `-- odd: …`.
+
+    A line that is indented by two more spaces continues the one before.
+    """
 
     name: str
     what: str
@@ -109,6 +113,9 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
             yield Complaint(path, line, "SELECT names its columns, never *")
         if "\t" in words or words != words.rstrip():
             yield Complaint(path, line, "no tabs, no spaces at the end")
+    for line, words in enumerate(text.split("\n"), start=1):
+        if words.lstrip().startswith("--") and len(words) > _WIDEST_COMMENT:
+            yield Complaint(path, line, f"a comment has at most {_WIDEST_COMMENT} columns")
     if not text.endswith("\n") or text.endswith("\n\n"):
         yield Complaint(path, text.count("\n"), "a file ends with one line break")
 
@@ -190,11 +197,15 @@ def _names_asked_for(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _leading_comments(text: str) -> list[str]:
-    comments = []
+    """Those before the statement; a line indented by two spaces continues the one before."""
+    comments: list[str] = []
     for line in text.split("\n"):
         if not line.startswith("-- "):
             break
-        comments.append(line.removeprefix("-- "))
+        if line.startswith("--   ") and comments:
+            comments[-1] += " " + line[2:].strip()
+        else:
+            comments.append(line.removeprefix("-- "))
     return comments
 
 

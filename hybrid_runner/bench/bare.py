@@ -18,7 +18,7 @@ import orjson
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.bench.texts import text
 from hybrid_runner.bench.worker import QUEUE, commands
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 BATCH = 200
 POLL = 0.5

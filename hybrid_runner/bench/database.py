@@ -15,7 +15,7 @@ from hybrid_runner.bench.child import BenchError, Child, module, started
 from hybrid_runner.bench.producer import INSERT_VARIABLE
 from hybrid_runner.bench.texts import text
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate, require_schema
 
 SERVER_SETTINGS = {

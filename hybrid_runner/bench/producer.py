@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from hybrid_runner.bench.stopwatch import obey, run_fast, say
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 INSERT_VARIABLE = "BENCH_INSERT"
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.runner import Runner
-from hybrid_runner.settings import Settings
+from hybrid_runner.settings import Settings, unknown_variables
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import configure_logs
+
+log = logging.getLogger("hybrid_runner.cli")
 
 
 def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool = False) -> None:
@@ -30,10 +34,17 @@ def layout_of(log_format: str) -> str:
     return "json" if log_format == "json" else "console"
 
 
+def warn_of_unknown_variables() -> None:
+    """A variable that looks like a setting and is none is most likely misspelled."""
+    for warning in unknown_variables():
+        log.warning(warning, extra=log_event("settings.unknown"))
+
+
 def make_runner(arguments: argparse.Namespace, *, quiet: bool = False) -> Runner:
     """A runner without handlers, not open yet."""
     app = Runner(arguments.dsn)
     start_logs(arguments, app.settings, quiet=quiet)
+    warn_of_unknown_variables()
     return app
 
 

@@ -1,1 +1,1 @@
-"""The side of applications: they put jobs in, wait for them, look at them and change them."""
+"""What applications do: enqueue jobs, wait for them, read them and change them."""

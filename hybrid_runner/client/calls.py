@@ -1,4 +1,4 @@
-"""What applications do with jobs: put them in, wait for them, look at them, change them."""
+"""The calls of applications: enqueue jobs, wait for them, read them, change them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.publish_span import publishing
+from hybrid_runner.telemetry.tracing.publish_span import publish_span
 
 log = logging.getLogger("hybrid_runner")
 
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Client:
-    """The calls of a runner, on the connections of the running event loop."""
+    """Makes the calls on the connections of the running event loop."""
 
     def __init__(self, sessions: Sessions, registry: Registry) -> None:
         self._sessions = sessions
@@ -42,16 +42,16 @@ class Client:
         self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]
     ) -> JobHandle[R]:
         """Store one job, in the caller's transaction when a connection is given."""
-        said = given(options)
-        on_conflict, connection = _taken_out(said)
-        job = new_job(self.registry, kind, payload, said)
+        chosen = given(options)
+        on_conflict, connection = _call_options(chosen)
+        job = new_job(self.registry, kind, payload, chosen)
         on = connection if connection is not None else await self._sessions.pool()
         queue = job.queue or "default"
-        with publishing(queue, job.kind) as publish:
+        with publish_span(queue, job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_calls.enqueue_job(on, job, on_conflict)
-            publish.became([enqueued.id], enqueued.enqueued)
+            publish.set_result([enqueued.id], enqueued.enqueued)
         log.debug(
             "enqueued %s in %s: %s",
             job.kind,
@@ -69,21 +69,21 @@ class Client:
         options: Mapping[str, Any],
     ) -> list[Enqueued]:
         """Store many jobs in one statement: all or none."""
-        said = given(options)
-        on_conflict, connection = _taken_out(said)
-        groups = new_jobs(self.registry, kind, payloads, key, said)
+        chosen = given(options)
+        on_conflict, connection = _call_options(chosen)
+        groups = new_jobs(self.registry, kind, payloads, key, chosen)
         if not groups:
             return []
         on = connection if connection is not None else await self._sessions.pool()
         first, count = groups[0].pattern, sum(len(group.payloads) for group in groups)
-        with publishing(first.queue or "default", first.kind, count) as publish:
+        with publish_span(first.queue or "default", first.kind, count) as publish:
             if publish.traceparent is not None:
                 groups = [_traced(group, publish.traceparent) for group in groups]
             try:
                 enqueued = await client_calls.enqueue_groups(on, groups, on_conflict)
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
-            publish.became([job.id for job in enqueued])
+            publish.set_result([job.id for job in enqueued])
             return enqueued
 
     async def get(self, job_id: int) -> JobView | None:
@@ -148,8 +148,8 @@ class Client:
             self._sessions.drop_if_unused(session)
 
 
-def _taken_out(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
-    """What is no property of the job."""
+def _call_options(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
+    """Take the options out that are no property of the job."""
     on_conflict = options.pop("on_conflict", "exists")
     if on_conflict not in ("exists", "replace", "error"):
         raise ConfigurationError(

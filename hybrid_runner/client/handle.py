@@ -12,7 +12,7 @@ from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import CancelAnswer, EnqueueAnswer
 from hybrid_runner.model.jobs import JobView, State
 
-if TYPE_CHECKING:  # it makes the handles
+if TYPE_CHECKING:  # a Client makes handles
     from hybrid_runner.client.calls import Client
 
 R = TypeVar("R")
@@ -26,7 +26,9 @@ class JobHandle(Generic[R]):
     ) -> None:
         self.id = job_id
         self.enqueued: EnqueueAnswer = enqueued
-        """`inserted`; or what became of the key: `exists` (nothing was stored) or `replaced`."""
+        """`inserted`, or what became of the job that has the key: `exists` (unchanged) or
+        `replaced`.
+        """
         self._client = client
         self._kind = kind
 
@@ -36,7 +38,7 @@ class JobHandle(Generic[R]):
     async def wait(
         self, timeout: Duration | None = None, *, on_status: OnStatus | None = None
     ) -> R:
-        """The job's result once it has ended; JobFailed, JobCancelled or WaitTimeout otherwise.
+        """Wait for the job's result; raises JobFailed, JobCancelled or WaitTimeout.
 
         An outage of Postgres does not end the wait. Without a `timeout` it waits for ever.
         """
@@ -63,5 +65,5 @@ class JobHandle(Generic[R]):
         return job
 
     async def cancel(self, reason: str | None = None) -> CancelAnswer:
-        """End it if it waits; tell its worker to stop it if it runs."""
+        """End the job if it is queued; ask its worker to stop it if it runs."""
         return await self._client.cancel(self.id, reason)

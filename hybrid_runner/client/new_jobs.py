@@ -1,4 +1,4 @@
-"""Makes jobs of what a caller gave; checks all that can be checked before Postgres is asked."""
+"""Makes new jobs of the arguments of `enqueue`; checks all that can be checked without Postgres."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_AT_ONCE = 100_000
 """Jobs of one `enqueue_many`."""
 
 MOST_BYTES_AT_ONCE = 1_000_000_000
-"""Bytes of their payloads: Postgres hangs up on a message of a gibibyte, like in an outage."""
+"""Bytes of their payloads: on a message of a gibibyte Postgres ends the connection."""
 
 KeyOf = Callable[[Any], str | None]
 
@@ -34,7 +34,7 @@ _WHEN = {"run_at": "delay", "delay": "run_at"}
 def new_job(
     registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
 ) -> NewJob:
-    """One job."""
+    """Make one job; ConfigurationError says what is wrong."""
     known, name = _known(registry, kind)
     fields = _as_stored(known, name, options)
     [text] = _texts(known, name, [payload])
@@ -50,7 +50,7 @@ def new_jobs(
     key: KeyOf | None,
     options: Mapping[str, Any],
 ) -> list[Alike]:
-    """Many jobs in their order, those that are alike together."""
+    """Make many jobs, in their order; neighbours that are alike are one group."""
     given = list(payloads)
     if len(given) > MOST_AT_ONCE:
         raise EnqueueError(
@@ -84,7 +84,7 @@ def new_jobs(
 
 
 def located(error: RunnerError, groups: Sequence[Alike]) -> RunnerError:
-    """The same error of a bulk call, with the item that caused it where that can be told."""
+    """The error of a bulk call, naming the item that caused it where that can be told."""
     if isinstance(error, KeyTaken):
         items = [where for where, _, key in _items(groups) if key and _quoted(key) in str(error)]
         return KeyTaken(f"{', '.join(items)}: {error}") if items else error
@@ -132,9 +132,7 @@ def _completed(
     options: Mapping[str, Any],
     start: int,
 ) -> list[Alike]:
-    """NewJobs as they were given, with the options and the handler's queue where they say nothing
-    themselves.
-    """
+    """NewJobs of the caller, completed by the options and the handler's queue."""
     groups = []
     for pattern, payloads, keys in alike(jobs):
         try:
@@ -166,29 +164,29 @@ def _with_options(job: NewJob, options: Mapping[str, Any]) -> NewJob:
 
 def _keys(key: KeyOf, payloads: Sequence[Any], start: int) -> list[str | None]:
     keys = []
-    for place, payload in enumerate(payloads, start):
+    for position, payload in enumerate(payloads, start):
         try:
             keys.append(key(payload))
         except Exception as error:
-            error.add_note(f"raised by key(payloads[{place}])")
+            error.add_note(f"raised by key(payloads[{position}])")
             raise
     _check_keys(keys, start)
     return keys
 
 
 def _check_keys(keys: Sequence[str | None], start: int) -> None:
-    for place, key in enumerate(keys, start):
+    for position, key in enumerate(keys, start):
         try:
             _check_key(key)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{_where(place, None)}: {error}") from None
+            raise ConfigurationError(f"{_where(position, None)}: {error}") from None
 
 
 def _check_texts(payloads: Sequence[object], start: int) -> None:
-    for place, payload in enumerate(payloads, start):
+    for position, payload in enumerate(payloads, start):
         if not isinstance(payload, str):
             said = f"the payload of a NewJob is JSON text, not {type(payload).__name__}"
-            raise ConfigurationError(f"{_where(place, None)}: {said}")
+            raise ConfigurationError(f"{_where(position, None)}: {said}")
 
 
 def _located_texts(
@@ -197,11 +195,11 @@ def _located_texts(
     try:
         return _texts(known, name, payloads)
     except ConfigurationError:
-        for place, payload in enumerate(payloads, start):
+        for position, payload in enumerate(payloads, start):
             try:
                 _texts(known, name, [payload])
             except ConfigurationError as error:
-                raise ConfigurationError(f"{_where(place, None)}: {error}") from None
+                raise ConfigurationError(f"{_where(position, None)}: {error}") from None
         raise
 
 
@@ -216,17 +214,17 @@ def _texts(known: JobKind[Any, Any] | None, name: str, payloads: Iterable[Any]) 
 
 
 def _items(groups: Sequence[Alike]) -> Iterable[tuple[str, str, str | None]]:
-    """Each job's place in the call, its payload and its key."""
-    place = 0
+    """Each job's position in the call, its payload and its key."""
+    position = 0
     for group in groups:
         for n, payload in enumerate(group.payloads):
             key = group.keys[n] if group.keys else None
-            yield _where(place, key), payload, key
-            place += 1
+            yield _where(position, key), payload, key
+            position += 1
 
 
-def _where(place: int, key: str | None) -> str:
-    return f"payloads[{place}]" + (f" (key {key!r})" if key else "")
+def _where(position: int, key: str | None) -> str:
+    return f"payloads[{position}]" + (f" (key {key!r})" if key else "")
 
 
 def _quoted(key: str) -> str:
@@ -260,7 +258,7 @@ def _bytes(text: str) -> int:
 
 
 def _check(job: NewJob) -> None:
-    """All but the payload."""
+    """Check all fields but the payload."""
     _check_names(job.kind, job.queue or "default")
     _check_key(job.key)
     _check_number("priority", job.priority, 0, 9)

@@ -1,5 +1,5 @@
-"""What may be said of a job beside its kind and its payload: one list for Python, the command line
-and docs/enqueue.md.
+"""The options of a job beside kind and payload: one list for Python, the command line and
+docs/enqueue.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.jobs import OnConflict
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 
 
 class EnqueueManyOptions(TypedDict, total=False):
@@ -63,7 +63,7 @@ _NAMES = EnqueueOptions.__optional_keys__
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given; a name that is none of them is a ConfigurationError."""
+    """The options that are not None; ConfigurationError for a name that is no option."""
     for name in options.keys() - _NAMES:
         near = difflib.get_close_matches(name, _NAMES, n=1)
         guess = f"did you mean {near[0]!r}?" if near else "see docs/enqueue.md"

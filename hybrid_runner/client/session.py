@@ -1,6 +1,4 @@
-"""What a runner has open, and in which event loop: connections and tasks live in one loop and die
-with it.
-"""
+"""The connections and tasks of a runner, which belong to one event loop and end with it."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, OpenInAnotherLoop
 from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.storage import client_calls
-from hybrid_runner.storage.connections.connections import Pool
+from hybrid_runner.storage.connections.pool import Pool
 
 
 class Session:
@@ -24,18 +22,18 @@ class Session:
         self.opening = asyncio.Lock()
         self.pool: Pool | None = None
         self.watcher = Watcher(look)
-        self._with_the_loop: AsyncGenerator[None, None] | None = None
+        self._until_loop_ends: AsyncGenerator[None, None] | None = None
 
     async def hold(self, pool: Pool) -> None:
         """Keep the connections until `close`, or until the loop comes to its end."""
         self.pool = pool
-        self._with_the_loop = self._closed_with_the_loop()
-        await anext(self._with_the_loop)
+        self._until_loop_ends = self._close_with_loop()
+        await anext(self._until_loop_ends)
 
     async def close(self) -> None:
-        """Close what is open, each part whatever becomes of the others."""
+        """Close the watcher and the connections; each even if the other fails."""
         pool, self.pool = self.pool, None
-        ending, self._with_the_loop = self._with_the_loop, None
+        ending, self._until_loop_ends = self._until_loop_ends, None
         try:
             await self.watcher.close()
         finally:
@@ -47,18 +45,18 @@ class Session:
                     await ending.aclose()
 
     def abandon(self) -> None:
-        """Hang up although the loop no longer runs: nothing can be awaited there."""
+        """Close the sockets of a loop that no longer runs, in which nothing can be awaited."""
         pool, self.pool = self.pool, None
         if pool is not None:
             pool.abandon()
 
-    async def _closed_with_the_loop(self) -> AsyncGenerator[None, None]:
-        # asyncio.run and its like close what generators have open (loop.shutdown_asyncgens).
-        # That is the only word of its end that a loop gives while one can still await in it.
+    async def _close_with_loop(self) -> AsyncGenerator[None, None]:
+        # asyncio.run and the like close open generators (loop.shutdown_asyncgens). Nowhere else
+        # does a loop that ends let others still await.
         try:
             yield
         finally:
-            self._with_the_loop = None
+            self._until_loop_ends = None
             await self.close()
 
 
@@ -97,14 +95,14 @@ class Sessions:
             if session.pool is not None:
                 return session.pool
             async with session.opening:
-                if session is not self._session:  # dropped while we waited for the lock
+                if session is not self._session:  # dropped while this task waited for the lock
                     continue
                 if session.pool is None:
                     await self._open(session, wait)
 
     def release(self) -> Session | None:
-        """What the caller has to close, if anything; any loop may open anew. OpenInAnotherLoop
-        leaves everything as it is.
+        """What the caller has to close, if anything; then any loop may open connections.
+        OpenInAnotherLoop leaves everything as it is.
         """
         with self._guard:
             session = self._session
@@ -120,7 +118,7 @@ class Sessions:
             return None
 
     def drop_if_unused(self, session: Session) -> None:
-        """Other loops may open: here nothing is open, and nobody waits."""
+        """Forget a session without connections and waits, so that another loop may open one."""
         if session.pool is None and session.watcher.idle:
             with self._guard:
                 if self._session is session:

@@ -18,7 +18,7 @@ from hybrid_runner.errors import (
     WaitTimeout,
 )
 from hybrid_runner.model.jobs import JobStatus
-from hybrid_runner.policy.pace import OUTAGE
+from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner")
@@ -36,7 +36,7 @@ class _Waiter(NamedTuple):
 
 
 class Watcher:
-    """The waits of one event loop. `look` reads how the given jobs stand."""
+    """The waits of one event loop. `look` reads the status of jobs."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -47,7 +47,7 @@ class Watcher:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits."""
+        """Whether no wait is open."""
         return not self._waiters
 
     async def ended(
@@ -70,10 +70,10 @@ class Watcher:
                 raise
             raise WaitTimeout(self._too_late(job_id, limit or 0)) from None
         finally:
-            self._forget(job_id, waiter)
+            self._remove(job_id, waiter)
 
     async def close(self) -> None:
-        """Stop looking; whoever still waits is told so."""
+        """Stop looking; waits that are open end with an error."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -87,7 +87,7 @@ class Watcher:
         while self._waiters:
             self._joined.clear()
             if not known.issuperset(self._waiters):
-                pause, known = _FIRST_LOOK, set(self._waiters)  # somebody new: look quickly again
+                pause, known = _FIRST_LOOK, set(self._waiters)  # a new wait: look quickly again
             known &= self._waiters.keys()
             seen = {job_id: status for job_id, status in seen.items() if job_id in self._waiters}
             asked = list(self._waiters)
@@ -99,7 +99,7 @@ class Watcher:
                 continue
             failures, self._outage = 0, None
             for job_id in asked:
-                self._tell(job_id, found.get(job_id), seen)
+                self._notify(job_id, found.get(job_id), seen)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._joined.wait()
@@ -114,18 +114,18 @@ class Watcher:
                 extra=log_event("postgres.unavailable"),
             )
         self._outage = error
-        await asyncio.sleep(OUTAGE.outage(failures, random.random()).total_seconds())
+        await asyncio.sleep(OUTAGE.spread(failures, random.random()).total_seconds())
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
-        """Nobody may wait for a task that is gone, whatever ended it."""
-        if task is not self._task:  # closed, or another one goes on
+        """End all waits when the task has ended, whatever ended it."""
+        if task is not self._task:  # closed, or replaced by another task
             return
         if task.cancelled():
             self._fail_all(RunnerError("the task that looks for awaited jobs was cancelled"))
         elif error := task.exception():
             self._fail_all(error)
 
-    def _tell(self, job_id: int, status: JobStatus | None, seen: dict[int, JobStatus]) -> None:
+    def _notify(self, job_id: int, status: JobStatus | None, seen: dict[int, JobStatus]) -> None:
         for future, on_status in self._waiters.get(job_id, ()):
             if future.done():
                 continue
@@ -139,7 +139,7 @@ class Watcher:
             if on_status is not None and seen.get(job_id) != status:
                 try:
                     on_status(status)
-                except Exception as error:  # the caller's own: it ends this wait and no other
+                except Exception as error:  # the caller's function failed: end its wait alone
                     future.set_exception(error)
                     continue
             if status.state.final:
@@ -153,9 +153,9 @@ class Watcher:
                 if not future.done():
                     future.set_exception(error)
 
-    def _forget(self, job_id: int, waiter: _Waiter) -> None:
+    def _remove(self, job_id: int, waiter: _Waiter) -> None:
         if waiter.future.done() and not waiter.future.cancelled():
-            waiter.future.exception()  # seen, even by a wait that was cancelled in the same moment
+            waiter.future.exception()  # marks it as retrieved, also when the wait was cancelled
         left = [other for other in self._waiters.get(job_id, ()) if other is not waiter]
         if left:
             self._waiters[job_id] = left

@@ -13,7 +13,7 @@ from hybrid_runner.jsontext import NotStorable, decode, printable
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.worker_calls import finish_jobs
 
 Report = Callable[[Claim, str], Awaitable[None]]
@@ -30,8 +30,8 @@ class Job:
         self._encode_result = encode_result
         self._data: Any = None
         self.cancel_requested = False
-        """True once somebody wants this attempt to stop; for handlers that cannot be cancelled from
-        outside.
+        """True once this attempt should stop; for handlers that cannot be cancelled
+        from outside.
         """
 
     @property
@@ -46,12 +46,12 @@ class Job:
 
     @property
     def queue(self) -> str:
-        """The queue it came from."""
+        """The job's queue."""
         return self._claim.queue
 
     @property
     def key(self) -> str | None:
-        """Its key, if it has one."""
+        """The job's key, if it has one."""
         return self._claim.key
 
     @property
@@ -61,27 +61,27 @@ class Job:
 
     @property
     def snoozes(self) -> int:
-        """How often it was put back because its handler said `Snooze`."""
+        """How often the job was put back because its handler said `Snooze`."""
         return self._claim.snoozes
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts there may be."""
+        """How many attempts the job may have."""
         return self._claim.max_attempts
 
     @property
     def run_at(self) -> datetime:
-        """When it was due."""
+        """When the job was due."""
         return self._claim.run_at
 
     @property
     def traceparent(self) -> str | None:
-        """The trace it belongs to."""
+        """The trace that the job belongs to, as W3C text."""
         return self._claim.traceparent
 
     @property
     def data(self) -> Any:
-        """The job's own memory, as the last `Snooze(…, data=…)` or the producer left it."""
+        """The job's memory, as the producer or the last `Snooze(…, data=…)` set it."""
         if self._data is None and self._claim.data is not None:
             self._data = decode(self._claim.data)
         return self._data
@@ -89,19 +89,21 @@ class Job:
     def progress(
         self, fraction: float | None = None, message: str | None = None
     ) -> Awaitable[None]:
-        """Say how far the work is, 0 to 1; awaiting it waits until it is stored, in threads and
-        processes it goes by itself.
+        """Report how far the work is, 0 to 1.
+
+        An `async` handler awaits it, until it is stored; in threads and processes it is stored by
+        itself.
         """
         if fraction is not None and not 0 <= fraction <= 1:
             raise ConfigurationError(f"progress must be between 0 and 1, not {fraction!r}")
-        said = {
+        progress = {
             "fraction": fraction,
             "message": None if message is None else printable(message, 1000),
         }
-        return self._report(self._claim, orjson.dumps(said).decode())
+        return self._report(self._claim, orjson.dumps(progress).decode())
 
     async def complete(self, result: Any = None, *, connection: Fetches) -> None:
-        """Complete the job within the caller's transaction: the work and its completion commit
+        """Complete the job in the caller's transaction: the work and its completion commit
         together.
         """
         try:

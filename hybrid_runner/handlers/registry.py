@@ -1,4 +1,4 @@
-"""Kinds of jobs and the functions that handle them."""
+"""Kinds of jobs and their handlers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybrid_runner.handlers.job import Job
 from hybrid_runner.jsontext import NotStorable, check, decode, encode
 from hybrid_runner.model.jobs import Keep, State
 from hybrid_runner.model.outcomes import Completed, Fail, HandlerOutcome
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 
 Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
@@ -50,30 +50,31 @@ class JobKind(Generic[P, R]):
     payload: TypeAdapter[Any]
     result: TypeAdapter[Any] | None
     keep: Keep
-    plain: bool = field(default=False)  # the payload needs no validation: any JSON will do
-    fitting: frozenset[type] = (
-        frozenset()
-    )  # results of these types fit the annotation without a look at them
-    returns: str = "Any"  # the return annotation, without outcomes
+    plain: bool = field(default=False)
+    """The payload may be any JSON and needs no validation."""
+    fitting: frozenset[type] = frozenset()
+    """Results of these types fit the return annotation, whatever they contain."""
+    returns: str = "Any"
+    """The return annotation, without outcomes."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the handler directly, as in a unit test."""
         return self.function(*args, **kwargs)
 
     def decode(self, text: str) -> Any:
-        """The payload as the handler wants it; ValidationError when it does not fit."""
+        """The payload as the handler's type; ValidationError when it does not fit."""
         return orjson.loads(text) if self.plain else self.payload.validate_json(text)
 
     def encode(self, value: Any) -> str:
-        """The payload as JSON text; a ConfigurationError says what does not fit."""
+        """The payload as JSON text; ConfigurationError when it does not fit."""
         return self.encode_all([value])[0]
 
     def encode_all(self, values: Iterable[Any]) -> list[str]:
-        """The payloads as JSON texts, in order; a ConfigurationError says what does not fit."""
+        """The payloads as JSON texts, in order; ConfigurationError when one does not fit."""
         try:
             if self.plain:
                 return [encode(value, "the payload") for value in values]
-            # The adapter's own methods do the same and take several times as long.
+            # The methods of TypeAdapter do the same and take several times as long.
             validate, dump = self.payload.validator.validate_python, self.payload.serializer.to_json
             return [check(dump(validate(value)), "the payload") for value in values]
         except ValidationError as error:
@@ -83,20 +84,24 @@ class JobKind(Generic[P, R]):
         except (NotStorable, ValueError, TypeError) as error:
             raise ConfigurationError(f"{self.name}: {error}") from None
 
-    def as_outcome(self, said: object) -> Completed | HandlerOutcome:
+    def as_outcome(self, returned: object) -> Completed | HandlerOutcome:
         """What the handler returned, as an outcome."""
-        if said is None and (self.result is None or type(None) in self.fitting):  # most handlers
+        if returned is None and (
+            self.result is None or type(None) in self.fitting
+        ):  # most handlers
             return _NOTHING
-        if type(said) not in _PLAIN and isinstance(said, HandlerOutcome):  # the first is quicker
-            return said
+        if type(returned) not in _PLAIN and isinstance(
+            returned, HandlerOutcome
+        ):  # the first is quicker
+            return returned
         try:
-            return Completed(self.encode_result(said))
-        except NotStorable as error:  # again would end the same way
+            return Completed(self.encode_result(returned))
+        except NotStorable as error:  # another attempt would end the same way
             return Fail(str(error))
 
     def encode_result(self, value: Any) -> str:
-        """A result as JSON text; NotStorable when JSON cannot hold it, or it does not fit the
-        return annotation.
+        """A result as JSON text; NotStorable when it is no JSON or does not fit the return
+        annotation.
         """
         text = "null" if value is None else encode(value, "the result")
         if self.result is None or type(value) in self.fitting:
@@ -124,8 +129,9 @@ class JobKind(Generic[P, R]):
 
 
 class JobDecorator(Protocol):
-    """What `Runner.job(...)` returns: takes (payload) or (payload, job), `async def` or `def`;
-    outcomes are no part of R.
+    """What `Runner.job(...)` returns: decorates handlers of (payload) or (payload, job).
+
+    R is the type of their results, without outcomes.
     """
 
     @overload
@@ -149,7 +155,7 @@ class Registry:
         self._kinds: dict[str, JobKind[Any, Any]] = {}
 
     def add(self, kind: JobKind[Any, Any]) -> None:
-        """Make a kind known; each name once."""
+        """Make a kind known; ConfigurationError when its name is taken."""
         if kind.name in self._kinds:
             raise ConfigurationError(
                 f"kind {kind.name!r} has two handlers: give one of them another name"
@@ -170,8 +176,8 @@ class Registry:
         return len(self._kinds)
 
     def keeps(self, usual: Keep) -> list[tuple[State, str, timedelta]]:
-        """How long ended jobs are kept, as (state, kind, how long): what is usual, and what kinds
-        have of their own.
+        """How long ended jobs are kept, as (state, kind, how long); `usual` is for kinds that say
+        nothing, under the name ''.
         """
         return [*usual.rules(""), *(rule for kind in self for rule in kind.keep.rules(kind.name))]
 
@@ -187,7 +193,7 @@ def make_kind(
     retry: RetryPolicy,
     keep: Keep = Keep(),  # noqa: B008  # frozen
 ) -> JobKind[Any, Any]:
-    """Read the handler's signature and check everything that can be wrong before a job arrives."""
+    """Make a kind of a handler, and check all that can be checked before a job arrives."""
     if not NAME.fullmatch(name):
         raise ConfigurationError(
             f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
@@ -208,7 +214,7 @@ def make_kind(
         raise ConfigurationError(
             f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}"
         )
-    _check_place(function, name, executor)
+    _check_importable(function, name, executor)
     if is_async != (executor == "async"):
         wanted = "async def" if executor == "async" else "plain def"
         raise ConfigurationError(
@@ -242,14 +248,12 @@ def check_queue(queue: str) -> None:
 
 
 def explain(error: ValidationError, whole: str = "payload") -> str:
-    """All that does not fit, in one line; what does not fit as a whole is called `whole`, or not at
-    all.
-    """
-    said = [
+    """The errors in one line; `whole` is the name of the value itself, empty for none."""
+    errors = [
         (".".join(map(str, e["loc"])) or whole, e["msg"])
         for e in error.errors(include_input=False)[:5]
     ]
-    parts = [f"{where}: {why}" if where else why for where, why in said]
+    parts = [f"{where}: {why}" if where else why for where, why in errors]
     more = error.error_count() - len(parts)
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
@@ -278,10 +282,8 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
     )
 
 
-def _check_place(function: Callable[..., Any], name: str, executor: Executor) -> None:
-    """A method has no `self` when a worker calls it, and a process can only run what it can
-    import.
-    """
+def _check_importable(function: Callable[..., Any], name: str, executor: Executor) -> None:
+    """ConfigurationError for a method, and for what a process cannot import."""
     path = getattr(function, "__qualname__", "").split(".")
     first = next(iter(inspect.signature(function).parameters), "")
     if len(path) > 1 and path[-2] != "<locals>" and first in ("self", "cls"):
@@ -318,7 +320,7 @@ def _is_without_file(function: Callable[..., Any]) -> bool:
 
 
 def _fitting(result: Any) -> frozenset[type]:
-    """The plain types among those of a return annotation."""
+    """The types of a return annotation whose values need no validation."""
     parts = (
         typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
     )

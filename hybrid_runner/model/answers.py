@@ -1,6 +1,4 @@
-"""What Postgres answers to the calls that store and change jobs. Match them all; `assert_never`
-guards the rest.
-"""
+"""What Postgres answers to the calls that store and change jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker is given: claims, and the jobs of workers that are gone."""
+"""What Postgres gives a worker: claims, its registration, and the jobs of dead workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class JobTrace(NamedTuple):
     root_id: int
     """The span that stands for the whole job."""
     parent_id: int | None
-    """The span of whoever enqueued it."""
+    """The span in which it was enqueued."""
 
 
 @dataclass(slots=True)
@@ -43,17 +43,15 @@ class Claim:
     created_at: datetime | None = None
     snoozes: int = 0
     completed_by_handler: bool = False
-    """Written by the handler: it completed the job in its own transaction, so finding it gone is no
-    surprise.
+    """Written by the handler: it completed the job in its own transaction, so the row
+    may be gone.
     """
     began: float = 0.0
-    """Written by the executor: when the attempt was started, by the monotonic clock; 0: it never
-    was.
-    """
+    """Written by the executor: when the attempt started, by the monotonic clock; 0: it did not."""
     ended: float = 0.0
-    """Written by the executor: when its outcome was known."""
+    """Written by the executor: when the outcome was known, by the monotonic clock."""
     trace: JobTrace | None = None
-    """Written by tracing: the job is traced."""
+    """Written by tracing, if the job is traced."""
 
     @property
     def pickup(self) -> timedelta:
@@ -62,7 +60,7 @@ class Claim:
 
 
 class ClaimResult(NamedTuple):
-    """What one look came to."""
+    """What one look found."""
 
     claims: list[Claim]
     looked_at: datetime | None
@@ -70,23 +68,23 @@ class ClaimResult(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A worker is written down."""
+    """What Postgres answers when a worker registers."""
 
     first_claim: int
-    """Its claims count from here; those below are somebody else's."""
+    """The number of its first claim; lower numbers belong to other workers."""
     took_over: bool
     """An earlier worker of the same name did not sign off."""
 
 
 class OrphanedJob(NamedTuple):
-    """A running job that its worker will not bring to an end."""
+    """A running job that no live worker will bring to an end."""
 
     claim: Claim
     worker_id: str | None
 
 
 class CancelledInQueue(NamedTuple):
-    """A job that ended without a worker; `error` is the JSON text of its last one."""
+    """A job that `cancel()` ended in the queue; `error` is the JSON text of its last error."""
 
     claim: Claim
     state: State
@@ -95,9 +93,9 @@ class CancelledInQueue(NamedTuple):
 
 
 class TakenEnds(NamedTuple):
-    """Ends that nobody has reported; those that are no longer archived are among the ids alone."""
+    """Ends that are to be reported; of jobs that are no longer archived there is the id alone."""
 
     ids: list[int]
     taken_at: datetime | None
-    """When they were taken; None: there were none."""
+    """When they were taken; None: there are none."""
     ends: list[CancelledInQueue]

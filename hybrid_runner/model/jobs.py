@@ -1,4 +1,4 @@
-"""Jobs as values: what goes in, and what anyone can read."""
+"""Jobs as values: new ones, and what can be read of stored ones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from hybrid_runner.model.answers import EnqueueAnswer
 
 OnConflict = Literal["exists", "replace", "error"]
 
-
 LARGEST_ID = 2**63 - 1
-
-
 _LONGEST_ID = len(str(LARGEST_ID))
 
 
 def parse_job_id(text: str) -> int | None:
-    """The id that a stranger wrote; None if no job can have it: Postgres would refuse the
-    question.
-    """
+    """A job id from outside; None if no job can have it."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
         return None
     number = int(text)
@@ -29,9 +24,7 @@ def parse_job_id(text: str) -> int | None:
 
 
 class State(StrEnum):
-    """Where a job stands: queued → running → completed, failed or cancelled; running → queued to
-    try again.
-    """
+    """queued → running → completed, failed or cancelled; running → queued to try again."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -46,7 +39,7 @@ class State(StrEnum):
 
 
 MAX_ATTEMPTS = 5
-"""How often a job may be tried when neither it nor its handler says so."""
+"""Attempts of a job when neither it nor its handler says how many."""
 
 
 _FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
@@ -54,12 +47,12 @@ _FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job on its way in; `payload` and `data` are JSON texts."""
+    """A job that is to be stored; `payload` and `data` are JSON texts."""
 
     kind: str
     payload: str = "{}"
     queue: str | None = None
-    """None: the queue of the kind's handler where its code is at hand, else `default`."""
+    """None: the queue of the kind's handler if this process has it, else `default`."""
     key: str | None = None
     priority: int = 5
     run_at: datetime | None = None
@@ -72,7 +65,7 @@ class NewJob:
 
 
 class Enqueued(NamedTuple):
-    """What became of a job on its way in."""
+    """What became of a job that was to be stored."""
 
     id: int
     enqueued: EnqueueAnswer
@@ -88,13 +81,13 @@ class Keep:
     cancelled: timedelta | None = None
 
     def rules(self, kind: str) -> list[tuple[State, str, timedelta]]:
-        """What is said here, as (state, kind, how long)."""
-        said = (
+        """The times that are set, as (state, kind, how long)."""
+        times = (
             (State.COMPLETED, self.completed),
             (State.FAILED, self.failed),
             (State.CANCELLED, self.cancelled),
         )
-        return [(state, kind, keep) for state, keep in said if keep is not None]
+        return [(state, kind, keep) for state, keep in times if keep is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +122,9 @@ class JobView:
 
 
 class JobSnapshot(NamedTuple):
-    """Where one job stands, and nothing of what it carries. Columns in the order of
-    sql/queries/job_snapshots.sql.
+    """The state of one job without its payload, result and errors.
+
+    Fields in the order of sql/queries/job_snapshots.sql.
     """
 
     id: int
@@ -153,13 +147,13 @@ class JobSnapshot(NamedTuple):
 
     @property
     def claimed(self) -> tuple[int, datetime | None]:
-        """Which run it is in, if it is in one."""
+        """Equal as long as the job is in the same run."""
         return self.attempt, self.started_at
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What a waiter needs to know of a job; `result` is the stored JSON text."""
+    """What `handle.wait()` needs to know of a job; `result` is the stored JSON text."""
 
     id: int
     kind: str

@@ -1,6 +1,6 @@
-"""What NOTIFY can say to workers and readers, and on which channels: read and written here alone.
+"""The messages that are sent by NOTIFY, and their channels: read and written here alone.
 
-A message is a hint from a stranger: whoever may connect to the database can send any text.
+A message is a hint that may be false: whoever may connect to the database can send any text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LARGEST_PID = 2**31 - 1
 _LARGEST_PLACE = 100_000
 _LONGEST_NAME = 255
 _LONGEST_READING = 60_000
-"""Milliseconds: for so long at most a worker believes that somebody reads."""
+"""Milliseconds: for at most so long one message counts as a sign that somebody reads."""
 
 
 # --- on a queue's channel
@@ -31,7 +31,7 @@ class JobDue:
 
 @dataclass(frozen=True, slots=True)
 class JobLater:
-    """The same for a job due within `ring_within`. The worker looks, and sets its timer."""
+    """A job is due within `ring_within`. The worker looks, and sets its timer."""
 
     FORM: ClassVar = "later"
     text: ClassVar[str] = "later"
@@ -41,7 +41,7 @@ class JobLater:
 class HelpWanted:
     """A full worker undid its mute, or a worker ended.
 
-    Who sleeps looks until nothing quiet is in flight.
+    Workers that sleep look until no muted insert is in flight.
     """
 
     FORM: ClassVar = "help"
@@ -50,7 +50,7 @@ class HelpWanted:
 
 @dataclass(frozen=True, slots=True)
 class QueueResumed:
-    """The queue was paused and is no more. The worker does as for `help`."""
+    """The queue is no longer paused. The worker does as for `help`."""
 
     FORM: ClassVar = "help resumed"
     text: ClassVar[str] = "help resumed"
@@ -65,7 +65,6 @@ class WorkerCame:
 
     @property
     def text(self) -> str:
-        """The payload."""
         return f"here {self.worker_id}"
 
 
@@ -78,7 +77,6 @@ class WorkerLeft:
 
     @property
     def text(self) -> str:
-        """The payload."""
         return f"gone {self.worker_id}"
 
 
@@ -86,19 +84,18 @@ class WorkerLeft:
 class RingPassedOn:
     """A full worker that a ring was for passes it on.
 
-    Who stands at this place in that ring's order looks.
+    The worker at this place in the ring's order looks.
     """
 
     FORM: ClassVar = "pass WORD PID PLACE"
     later: bool
-    """Whether it was JobLater, else JobDue: the words 'later' and 'now'."""
+    """Whether the ring was JobLater, else JobDue: the words 'later' and 'now'."""
     ringer: int
     """The server process that rang."""
     place: int
 
     @property
     def text(self) -> str:
-        """The payload."""
         return f"pass {'later' if self.later else 'now'} {self.ringer} {self.place}"
 
 
@@ -111,7 +108,6 @@ class CancelAsked:
 
     @property
     def text(self) -> str:
-        """The payload."""
         return f"cancel {self.job_id}"
 
 
@@ -168,9 +164,9 @@ def _passed_on(rest: str) -> RingPassedOn | None:
 
 @dataclass(frozen=True, slots=True)
 class JobsRead:
-    """Somebody reads how jobs move, for so many milliseconds more.
+    """Somebody reads event streams for so many milliseconds more.
 
-    Workers tell of changes meanwhile.
+    Workers publish changes of jobs meanwhile.
     """
 
     FORM: ClassVar = "MILLISECONDS"
@@ -178,7 +174,6 @@ class JobsRead:
 
     @property
     def text(self) -> str:
-        """The payload."""
         return str(self.milliseconds)
 
 
@@ -189,9 +184,9 @@ def _jobs_read(text: str) -> JobsRead | None:
 
 @dataclass(frozen=True, slots=True)
 class JobsChanged:
-    """These jobs of one queue and kind changed; `more` of them had no room.
+    """These jobs of one queue and kind changed; `more` of them had no room in the message.
 
-    Readers ask where they stand.
+    Event streams then read their snapshots.
     """
 
     FORM: ClassVar = "QUEUE KIND MORE ID ID …"
@@ -202,7 +197,6 @@ class JobsChanged:
 
     @property
     def text(self) -> str:
-        """The payload."""
         return f"{self.queue} {self.kind} {self.more} {' '.join(map(str, self.ids))}"
 
 
@@ -217,7 +211,7 @@ def _jobs_changed(text: str) -> JobsChanged | None:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A listener's test that notifications arrive; any text will do."""
+    """By it a listener tests that notifications arrive; any text counts."""
 
     FORM: ClassVar = "proof"
     text: ClassVar[str] = "proof"
@@ -231,7 +225,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Channel(Generic[M]):
-    """Where a kind of message is sent. `read` makes one of a text; None for what is of no use."""
+    """Where a type of message is sent. `read` makes one of a text; None for text that is none."""
 
     name: str
     read: Callable[[str], M | None]
@@ -239,18 +233,18 @@ class Channel(Generic[M]):
 
 _PREFIX = "hybrid_runner."
 
-# No queue can have such a name.
+# No queue can have a name with a tilde.
 READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
 CHANGES: Channel[JobsChanged] = Channel(_PREFIX + "~changes", _jobs_changed)
 
 
 def channel_of(queue: str) -> Channel[QueueMessage]:
-    """The queue's own."""
+    """The channel of a queue."""
     return Channel(_PREFIX + queue, _queue_message)
 
 
 def proof_channel(token: str) -> Channel[Proof]:
-    """One listener's own, for as long as it has this connection."""
+    """The channel of one listener, for as long as it has this connection."""
     return Channel(f"{_PREFIX}~proof~{token}", lambda _: Proof())
 
 

@@ -1,6 +1,4 @@
-"""What a heartbeat's answer can say. Each type is one word of sql/queries/beat.sql: its own
-name.
-"""
+"""What the answer to a heartbeat can say. Each type stands for a word of sql/queries/beat.sql."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ class QueueMember:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """The cancelling of a job that runs here was asked for."""
+    """Somebody asked to cancel a job that runs on this worker."""
 
     job_id: int
 
@@ -31,21 +29,21 @@ class DeclaredDead:
 
 @dataclass(frozen=True, slots=True)
 class ProofSent:
-    """A notification went to this channel; the listener must hear it now."""
+    """A notification was sent to this channel; the listener should hear it now."""
 
     channel: str
 
 
 @dataclass(frozen=True, slots=True)
 class MuteExpired:
-    """The queue's doorbell was muted by a worker that did not renew the mute: it died."""
+    """The worker that muted the queue's doorbell did not renew the mute: it died."""
 
     queue: str
 
 
 @dataclass(frozen=True, slots=True)
 class JobsOverdue:
-    """A job of the queue has been due for a second and nobody took it."""
+    """A job of the queue has been due for a second, and nobody has claimed it."""
 
     queue: str
 
@@ -60,29 +58,29 @@ class NextDue:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDied:
-    """A worker was declared dead; this one is to put back what it ran."""
+    """A worker was declared dead; this one is to rescue its jobs."""
 
     worker_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSilent:
-    """After `dead_in` a worker may be declared dead, unless it speaks."""
+    """A worker may be declared dead after `dead_in`, unless its heartbeat comes before."""
 
     dead_in: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class JobHung:
-    """A job of this worker ran past its time-out and the time granted beyond it."""
+    """A job of this worker ran longer than its time-out and `timeout_grace` together."""
 
     job_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RowGone:
-    """A job runs here and has no running row under this claim: it was deleted, taken away, or
-    completed by its handler.
+    """A job runs on this worker, but no running row has its claim: the row was deleted, another
+    worker has it, or the handler completed it.
     """
 
     job_id: int
@@ -91,20 +89,20 @@ class RowGone:
 
 @dataclass(frozen=True, slots=True)
 class DutyGiven:
-    """A duty is this worker's to do now."""
+    """This worker is to do a duty now."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class EndsUnreported:
-    """Jobs ended while no worker had them, and somebody is to report that."""
+    """`cancel()` ended jobs in the queue; this worker is to report their ends."""
 
 
 QueueNews = MuteExpired | JobsOverdue | NextDue
-"""For whoever works on the queue."""
+"""News for the station of one queue."""
 WorkerNews = QueueMember | CancelRequested | DeclaredDead | ProofSent | QueueNews
-"""For the worker's own loop."""
+"""News for the worker's event loop."""
 UpkeepNews = WorkerDied | WorkerSilent | JobHung | RowGone | DutyGiven | EndsUnreported
-"""For the thread of the heartbeat."""
+"""News for the heartbeat's thread."""
 HeartbeatNews = WorkerNews | UpkeepNews

@@ -1,10 +1,7 @@
-"""What a handler can say when it ends, and what is written down for it. Frozen values, matched
-exhaustively.
+"""What a handler can say when it ends, and what is written for it.
 
-A new class goes into one of the unions below; type checkers then name every place that must know of
-it.
-
-Those that every job passes through are tuples: they are made in a third of the time.
+A new class goes into one of the unions below; type checkers then name every place that must handle
+it. The classes that every job needs are named tuples, which are made in a third of the time.
 """
 
 from __future__ import annotations
@@ -32,11 +29,11 @@ from hybrid_runner.model.jobs import State
 
 T = TypeVar("T")
 
-# --- said by handlers, returned or raised: any other return value means completed, with that result
+# --- returned or raised by handlers; any other return value completes the job with that result
 
 
 class _Raisable(Exception):
-    """Makes an outcome one that can be raised from wherever the handler has got to."""
+    """An outcome that a handler can also raise, from within any function that it calls."""
 
     _set_by_python: ClassVar = frozenset(
         {"__cause__", "__context__", "__notes__", "__suppress_context__", "__traceback__"}
@@ -46,15 +43,14 @@ class _Raisable(Exception):
         return repr(self)
 
     def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
-        # Exceptions are copied and pickled by their positional arguments, which leave out named
-        # ones.
+        # By default, exceptions are copied and pickled without their keyword arguments.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]  # each is one
 
 
 @dataclass_transform(frozen_default=True)
 def _outcome(cls: type[T]) -> type[T]:
-    """A frozen dataclass on which may still be noted where it was raised: contextlib does so, by
-    assignment.
+    """A frozen dataclass that can be raised: Python and contextlib assign `__traceback__` and the
+    like.
     """
     made: Any = dataclass(frozen=True)(cls)
     refuse = made.__setattr__
@@ -71,8 +67,9 @@ def _outcome(cls: type[T]) -> type[T]:
 
 @_outcome
 class Snooze(_Raisable):
-    """The same job again after a delay, or at a time; the attempt is not charged. `data` replaces
-    the job's memory.
+    """Run the job again after a delay or at a time; the attempt is not charged.
+
+    `data` replaces the job's memory.
     """
 
     delay: Duration | None
@@ -140,7 +137,7 @@ class Cancel(_Raisable):
 
 
 HandlerOutcome = Snooze | Retry | Fail | Cancel
-"""All that a handler may say beside its result."""
+"""All that a handler may return or raise beside a result."""
 
 
 # --- found by the executor
@@ -167,12 +164,12 @@ class Raised:
             self.kind,
             self.message,
             self.traceback,
-        )  # not every exception can be pickled
+        )  # without the exception: not all can be pickled
 
 
 class Stopped(Enum):
-    """The attempt was stopped from outside: the job goes back uncharged, ends as cancelled, or was
-    deleted.
+    """Why the attempt was stopped from outside: the worker stops (the job goes back uncharged), the
+    job was cancelled, or its row is gone.
     """
 
     SHUTDOWN = "shutdown"
@@ -184,24 +181,23 @@ Outcome = HandlerOutcome | Completed | Raised | Stopped
 
 
 def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:
-    """What an exception of a handler means: an outcome that was raised is that outcome, alone in a
-    group too.
+    """The outcome that an exception of a handler means.
+
+    A raised outcome is that outcome, also when it is alone in an exception group.
     """
     said = error
     while isinstance(said, BaseExceptionGroup) and len(said.exceptions) == 1:  # as of a TaskGroup
         said = said.exceptions[0]
     if isinstance(said, HandlerOutcome):
-        return said.with_traceback(None)  # else it keeps the handler's frames alive
+        return said.with_traceback(None)  # a traceback would keep the handler's frames alive
     stack = "".join(traceback.format_exception(error))
     return Raised(type(error).__name__, str(error), stack, error)
 
 
-# --- written down by the settler
+# --- written by the settler
 
 RequeueReason = Literal["retry", "snooze", "release"]
-"""Why a job was put back: it failed and is tried again, it asked for later, or its worker gave it
-back.
-"""
+"""Why a job was put back: its attempt failed, its handler asked for later, or its worker stops."""
 
 
 FinalState = Literal[State.COMPLETED, State.FAILED, State.CANCELLED]
@@ -215,7 +211,7 @@ class Finished(NamedTuple):
     result: str | None = None
     error: str | None = None
     exception: BaseException | None = None
-    """What the handler raised at last, for the log."""
+    """What the last attempt raised, for the log."""
 
 
 class Requeued(NamedTuple):
@@ -232,7 +228,7 @@ class Requeued(NamedTuple):
 Settlement = Finished | Requeued
 
 _WORDS = {state: state.value for state in State}
-"""Plain ones: JSON takes no other keys, and .value is slow."""
+"""Plain strings, for keys of JSON; looked up here because `.value` is slow."""
 
 
 def word_of(settlement: Settlement) -> str:
@@ -247,7 +243,7 @@ def word_of(settlement: Settlement) -> str:
 
 
 def split(settlements: Iterable[Settlement]) -> tuple[list[Requeued], list[Finished]]:
-    """Those that put jobs back, and those that end them; each in order."""
+    """The settlements that put jobs back, and those that end them, each in order."""
     requeues, finishes = list[Requeued](), list[Finished]()
     for settlement in settlements:
         match settlement:

@@ -1,4 +1,4 @@
-"""What upkeep asks about: partitions, queues, workers, causes of bloat."""
+"""What upkeep reads from Postgres: partitions, queues, workers, causes of bloat."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ class Pruned(NamedTuple):
     bytes: int
 
     @property
-    def in_vain(self) -> bool:
-        """Whether somebody was in the way."""
+    def prevented(self) -> bool:
+        """Whether another transaction prevented it."""
         return self.what == "blocked" or self.what == "busy"  # noqa: PLR1714  # of a set mypy checks nothing
 
 
 class BloatCause(NamedTuple):
-    """Who lets tables grow."""
+    """Who keeps vacuum from cleaning up, and what to do about it."""
 
     name: str
     complaint: str
 
 
 class QueueDepth(NamedTuple):
-    """How one queue stands, as Postgres has it: see sql/queries/queue_figures.sql."""
+    """How many jobs one queue has in each state: see sql/queries/queue_depths.sql."""
 
     queue: str
     due: int
     scheduled: int
     running: int
-    """As the workers' last heartbeats said."""
+    """According to the last heartbeats of the workers."""
     oldest_due: float
-    """Seconds."""
+    """Seconds since the oldest due job was due."""
     paused: bool
     workers: int
 
 
 class WorkerDemand(NamedTuple):
-    """What an autoscaler asks about one queue: see sql/queries/scale.sql."""
+    """How many workers one queue could use, for autoscalers: see sql/queries/scale.sql."""
 
     queue: str
     backlog: int

@@ -1,32 +1,29 @@
-"""When a worker looks into a queue and when it may sleep: interrupts while idle, polling under
-load, as network drivers do it.
+"""When a worker looks for jobs of a queue and when it may sleep.
+
+Interrupts while idle, polling under load, as network drivers do it.
 
 The modes of one worker on one queue:
 
 DEAF     entered at the start and when the listener is lost. It looks when a poll, a timer or a free
-         slot says so. Left when the
-         listener hears again: everything quiet until then is found by falling asleep.
-FALLING  entered from any mode with nothing left to do. It has lain down (holds the lock that says
-         "somebody sleeps here") and
-         opened the bell, so every insert from now on rings. An insert that was told to be quiet may
-         still be in flight: it looks
-         again until all transactions of that time have ended, and once more after the last, as a
-         sweep. Left to ASLEEP then, to
+         slot says so. Left when the listener hears again: falling asleep finds all that was
+         inserted without a ring until then.
+FALLING  entered from any mode with nothing left to do. It holds the sleep lock, which says
+         "somebody sleeps here", and has opened the bell, so every insert from now on rings. An
+         insert that was muted may still be in flight: it looks again until all transactions of
+         that time have ended, and once more after the last, as a sweep. Left to ASLEEP then, to
          FULL, or to AWAKE if jobs come briskly. A ring for help starts the wait anew.
 ASLEEP   entered from FALLING alone. The bell is open, every insert rings. Left to FALLING on a ring
-         for help (a full worker undid
-         its mute) and when a mute ran out whose owner died, to AWAKE if jobs come briskly, to FULL.
+         for help (a full worker undid its mute) and when a mute ran out whose owner died, to AWAKE
+         if jobs come briskly, to FULL.
 AWAKE    entered when jobs come briskly and from FULL when a slot comes free. It mutes the bell for
-         a moment at a time and looks
-         every few milliseconds. Left to FULL, and to FALLING when nothing comes any more.
+         a moment at a time and looks every few milliseconds. Left to FULL, and to FALLING when
+         nothing comes any more.
 FULL     entered when a look leaves no free slot. For a moment it just waits for a slot. Then it
-         mutes the bell, and after that
-         asks whether anybody sleeps; if so, the statement has opened the bell again and rung for
-         help. Left to AWAKE by a slot.
+         mutes the bell, and after that asks whether anybody sleeps; if so, the statement has opened
+         the bell again and rung for help. Left to AWAKE by a slot.
 
 Each transition is a function of one mode: it gets the answer to the last action and says what to do
-next. Who calls it does one
-thing at a time, and keeps what it hears meanwhile for the next `Wait`.
+next. The caller does one thing at a time, and keeps what it hears meanwhile for the next `Wait`.
 """
 
 from __future__ import annotations
@@ -37,8 +34,6 @@ from typing import assert_never
 
 
 class Mode(Enum):
-    """See the top of this page."""
-
     DEAF = "deaf"
     FALLING = "falling"
     ASLEEP = "asleep"
@@ -69,8 +64,7 @@ class Pause(Enum):
     """What ends a wait if nothing else does."""
 
     NEVER = "never"  # only a reason
-    # awake, after a look that found something: none, unless they come so fast that a few may gather
-    FOUND = "found"
+    FOUND = "found"  # awake, after a look that found jobs: 0 unless jobs come very fast
     EMPTY = "empty"  # awake, after a look that found nothing
     FALLING = "falling"  # until the next look while transactions are in flight; longer each time
     FRESH = "fresh"  # full: short handlers will be done by then
@@ -78,12 +72,10 @@ class Pause(Enum):
 
 
 class MuteMode(Enum):
-    """How a mute treats those who sleep."""
+    """What a mute means for the workers that sleep."""
 
-    LOOKING = "looking"  # it looks itself: let them sleep
-    SATURATED = (  # it looks itself, and every look comes back full: ring for help, keep the mute
-        "saturated"
-    )
+    LOOKING = "looking"  # the muting worker looks: let them sleep
+    SATURATED = "saturated"  # it looks, and is always full: ring for help, keep the mute
     FULL = "full"  # it does not look: if anybody sleeps, undo the mute and ring for help
 
 
@@ -99,18 +91,18 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Claim what is due, as many as there are free slots; answer Looked. `sweep`: from the lane's
-    start if its cost allows.
+    """Claim due jobs, as many as there are free slots; answer Looked. `sweep`: from the start of
+    the lanes if the cost allows it.
     """
 
     sweep: bool
     timer: bool = False
-    """Ask before the look when the next job is due, and set the timer."""
+    """Before the look, ask when the next job is due and set the timer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Mute the bell for a moment; `rise`: give the sleeper's lock back before; answer Muted."""
+    """Mute the bell for a moment, after dropping the sleep lock if asked to; answer Muted."""
 
     mute_mode: MuteMode
     drop_sleep_lock: bool
@@ -118,19 +110,21 @@ class Mute:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Take the sleeper's lock if `lie_down`, then open the bell; answer Opened."""
+    """Open the bell, after taking the sleep lock if asked to; answer Opened."""
 
     take_sleep_lock: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MarkInFlight:
-    """In a statement after that: a number above all transactions in flight; answer Witnessed."""
+    """After `Open`, in a statement of its own: get a number above all transactions in flight;
+    answer Marked.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Have all transactions below this number ended? Answer Checked."""
+    """Ask whether all transactions below this number have ended; answer Checked."""
 
     below: int
 
@@ -143,28 +137,23 @@ Action = Wait | Look | Mute | Open | MarkInFlight | Check
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """The wait is over."""
-
     reason: Reason
     hearing: bool = True
     free: bool = True
     later: bool = False
-    """Among the reasons, hidden by a stronger one perhaps, was one for which the timer has to be
-    set.
+    """Whether one of the reasons, perhaps hidden by a stronger one, asks for the timer
+    to be set.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The look is over."""
-
     found: bool
     full: bool
     """No free slot is left."""
     swept: bool
-    """It went from the lane's start: nothing due is left behind, but what others have locked."""
-    brisk: bool
-    """Jobs come so fast that looking is cheaper than being rung for."""
+    """It read the lanes from their start: no due job is left but those that others have locked."""
+    brisk: bool  # jobs come so fast that looking is cheaper than being rung for
     renew: bool = False
     """The mute is about to run out, or there is none."""
     saturated: bool = False
@@ -173,7 +162,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Muted:
-    """Whether somebody sleeps, in which case a FULL mute was undone."""
+    """The mute was set; `undone`: somebody sleeps, and a FULL mute was undone."""
 
     undone: bool
 
@@ -185,14 +174,14 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """All transactions in flight have lower numbers."""
+    """All transactions in flight have numbers below this."""
 
     below: int
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether all of them have ended."""
+    """Whether all transactions below the number have ended."""
 
     ended: bool
 
@@ -207,17 +196,17 @@ Answer = Woken | Looked | Muted | Opened | Marked | Checked | ListenerLost
 
 @dataclass(frozen=True, slots=True)
 class BellState:
-    """Where one worker stands with one queue."""
+    """The state of one worker on one queue."""
 
     mode: Mode = Mode.DEAF
     has_sleep_lock: bool = False
-    """It holds the lock that says "somebody sleeps here"; on the listener's session, so that it
-    ends with it.
+    """It holds the lock that says "somebody sleeps here". The listener's session has the lock,
+    which therefore ends with it.
     """
     below: int | None = None
-    """FALLING: transactions below this may hold quiet inserts; None: all have ended."""
+    """FALLING: transactions below this number may hold muted inserts; None: all have ended."""
     fresh: bool = False
-    """FULL: it has only just become full, and others have not been asked yet."""
+    """FULL: it has just become full, and has not asked yet whether anybody sleeps."""
     open: bool = False
     """FULL: somebody sleeps and the bell is open, so there is nothing to renew."""
 
@@ -238,9 +227,8 @@ class Doorbell:
             case Woken(hearing=False) if state.mode is not Mode.DEAF:
                 return self.to_deaf()
             case Woken(reason=Reason.LISTENER) if state.mode is not Mode.DEAF:
-                return self.to_falling(
-                    BellState()
-                )  # lost and back before we asked: the lock went with the old session
+                # Lost and back before the worker noticed: the lock ended with the old session.
+                return self.to_falling(BellState())
             case Woken():
                 return self.woken(state, answer)
             case Looked():
@@ -259,7 +247,6 @@ class Doorbell:
                 assert_never(answer)
 
     def woken(self, state: BellState, woken: Woken) -> Step:
-        """A wait is over."""
         match state.mode:
             case Mode.DEAF:
                 return self.deaf_woken(state, woken)
@@ -275,7 +262,6 @@ class Doorbell:
                 assert_never(state.mode)
 
     def looked(self, state: BellState, looked: Looked) -> Step:
-        """A look is over."""
         if state.mode is Mode.DEAF:
             return state, Wait(Pause.NEVER)
         if looked.full:
@@ -295,13 +281,13 @@ class Doorbell:
     # --- deaf
 
     def to_deaf(self) -> Step:
-        """Nobody rings us any more; the lock went with the session. Whatever rang in vain is looked
-        for at once.
+        """No ring can be heard, and the lock ended with the session. Look at once for jobs whose
+        rings were lost.
         """
         return BellState(), Look(sweep=True, timer=True)
 
     def deaf_woken(self, state: BellState, woken: Woken) -> Step:
-        """Look for any reason; once the listener hears, fall asleep in full."""
+        """Look for any reason; once the listener hears, fall asleep from the first step on."""
         if woken.hearing:
             return self.to_falling(state)
         return state, (
@@ -313,15 +299,17 @@ class Doorbell:
     # --- falling asleep
 
     def to_falling(self, state: BellState) -> Step:
-        """Lie down, then open the bell: in this order, so that a full worker sees either the lock
-        or the open bell.
+        """Take the sleep lock, then open the bell: in this order, so that a full worker sees the
+        lock or the open bell.
         """
         return BellState(Mode.FALLING, has_sleep_lock=state.has_sleep_lock), Open(
             take_sleep_lock=not state.has_sleep_lock
         )
 
     def falling_woken(self, state: BellState, reason: Reason) -> Step:
-        """Ask again who is in flight if a mute was undone, else whether they have ended."""
+        """If a mute was undone, mark anew what is in flight; else ask whether all that
+        has ended.
+        """
         if reason is Reason.EXPIRED:
             return self.to_falling(state)
         if reason is Reason.HELP:
@@ -329,8 +317,8 @@ class Doorbell:
         return state, Look(sweep=True, timer=True) if state.below is None else Check(state.below)
 
     def asleep_if_nothing_is_left(self, state: BellState, looked: Looked) -> Step:
-        """Asleep means: nobody is in flight, and a sweep after the last of them left nothing.
-        Finding jobs proves neither.
+        """Asleep means: no muted insert is in flight, and a sweep after the last one left nothing.
+        That a look found jobs proves neither.
         """
         if state.below is None and looked.swept:
             return BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER)
@@ -339,8 +327,8 @@ class Doorbell:
     # --- asleep
 
     def asleep_woken(self, state: BellState, woken: Woken) -> Step:
-        """Look for any reason; an insert that was quiet under a mute now undone or run out may
-        still be in flight.
+        """Look for any reason; if a mute was undone or ran out, an insert that it muted may be in
+        flight.
         """
         if woken.reason is Reason.EXPIRED:
             return self.to_falling(state)
@@ -353,12 +341,12 @@ class Doorbell:
     # --- awake
 
     def to_awake(self, state: BellState, looked: Looked) -> Step:
-        """Keep looking; the first mute comes with it."""
+        """Keep looking, and set the first mute."""
         return self.awake_looked(BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), looked)
 
     def awake_looked(self, state: BellState, looked: Looked) -> Step:
-        """Mute when it is time, look again after a find, pause after none, fall asleep when nothing
-        comes.
+        """Renew the mute when it is time, else pause until the next look; fall asleep when jobs no
+        longer come.
         """
         if not looked.brisk and not looked.found:
             return self.to_falling(state)
@@ -369,8 +357,8 @@ class Doorbell:
     # --- full
 
     def to_full(self, state: BellState, looked: Looked) -> Step:
-        """Give short handlers a moment before anybody else is told. Under load that is all of being
-        full: then the mute goes on.
+        """Give short handlers a moment to end before anybody is asked for help; under load that is
+        usually enough, so the mute is renewed meanwhile.
         """
         state = BellState(Mode.FULL, has_sleep_lock=state.has_sleep_lock, fresh=True)
         return (
@@ -380,8 +368,8 @@ class Doorbell:
         )
 
     def full_woken(self, state: BellState, woken: Woken) -> Step:
-        """A slot: look at once. A job is due, or the mute ends: mute and ask whether anybody
-        sleeps.
+        """A slot is free: look at once. A job is due, or the mute ends: mute and ask whether
+        anybody sleeps.
         """
         if woken.free:
             return BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), Look(sweep=False)
@@ -396,15 +384,15 @@ class Doorbell:
     # --- awake or full
 
     def mute(self, state: BellState, looked: Looked) -> Step:
-        """It looks itself, or will in a moment: no need for rings, but perhaps for help."""
+        """This worker looks, or will in a moment: it needs no rings, but perhaps help."""
         mute_mode = MuteMode.SATURATED if looked.saturated else MuteMode.LOOKING
         return replace(state, has_sleep_lock=False), Mute(
             mute_mode, drop_sleep_lock=state.has_sleep_lock
         )
 
     def muted(self, state: BellState, *, undone: bool) -> Step:
-        """Awake: look on. Full: keep the mute for its time, or leave the queue to those who
-        slept.
+        """Awake: look on. Full: keep the mute for its time, or leave the queue to those
+        that slept.
         """
         if state.mode is Mode.AWAKE:
             return state, Look(sweep=False)

@@ -1,4 +1,4 @@
-"""What one queue's looks came to in the last minute (A10). Time is an argument."""
+"""What the looks of one queue found and cost in the last minute. Time is an argument."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from dataclasses import dataclass
 
 STEP = 5.0
 STEPS = 12
-"""A minute, forgotten in pieces."""
+"""A minute in steps of 5 seconds; the oldest step is dropped as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastMinute:
-    """Here a poll is any question for due jobs, whatever caused it: a look, a sweep, a fallback
-    poll.
+    """One queue's looks of the last minute, as /health shows them; sweeps and fallback polls are
+    looks too.
     """
 
     looks_per_minute: int = 0
     jobs_found_per_look: float = 0.0
     claim_success_rate: float = 1.0
-    """Of these questions, the share that Postgres answered."""
+    """The share of looks that Postgres answered."""
     claim_latency_ms: float = 0.0
-    """How long an answer took: the mean."""
+    """The mean time of a look."""
     longest_claim_ms: float = 0.0
 
 
 QUIET = LastMinute()
-"""Nobody looked."""
+"""No look was made."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Piece:
 
 
 class LookCounter:
-    """Counted in steps of some seconds, so that a look costs no more than a few additions."""
+    """Counts looks in steps of 5 seconds, so that each costs a few additions."""
 
     def __init__(self) -> None:
         self._pieces = [_Piece() for _ in range(STEPS)]
@@ -57,7 +57,7 @@ class LookCounter:
         self._piece(now).failed += 1
 
     def seen(self, now: float) -> LastMinute:
-        """The figures."""
+        """The numbers of the last minute."""
         oldest = int(now / STEP) - STEPS
         pieces = [piece for piece in list(self._pieces) if piece.number > oldest]
         answered, failed = (

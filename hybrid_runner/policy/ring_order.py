@@ -1,5 +1,5 @@
-"""Which of many sleeping workers a ring is for: all hear it, a few should look. Everybody computes
-the same order.
+"""Which of many sleeping workers a ring is for: all hear it, a few should look. All compute the
+same order.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from enum import Enum
 from hashlib import blake2b
 
 EVERYBODY = 3
-"""In a fleet of so many, everybody looks."""
+"""In a fleet of at most so many workers, all look."""
 
 AT_ONCE = 2
-"""So many look at once; one more looks a moment later, in case they have died."""
+"""So many workers look at once; one more looks a moment later, in case they have died."""
 
 
 class Part(Enum):
@@ -24,21 +24,21 @@ class Part(Enum):
 
 
 def place(ringer: int, worker_id: str, members: Iterable[str]) -> int:
-    """Where a worker stands in the order for a ring of this session; whoever is unknown to the
-    others ranks itself all the same.
+    """The place of a worker in the order for a ring of this session, whether or not it is among the
+    members yet.
     """
     mine = _rank(ringer, worker_id)
     return sum(_rank(ringer, other) < mine for other in members if other != worker_id)
 
 
 def part(position: int, members: int) -> Part:
-    """What the worker at this place of a fleet of so many does for a ring."""
+    """What the worker at this place in a fleet of so many does for a ring."""
     if members <= EVERYBODY or position < AT_ONCE:
         return Part.LOOK
     return Part.LOOK_LATER if position == AT_ONCE else Part.NOTHING
 
 
 def _rank(ringer: int, worker_id: str) -> tuple[bytes, str]:
-    # A checksum would not do: all ringers then move all workers alike, and some are hardly ever
-    # first.
+    # Not a checksum: another ringer would change the ranks of all workers alike, so that some were
+    # hardly ever first.
     return blake2b(f"{ringer}:{worker_id}".encode(), digest_size=8).digest(), worker_id

@@ -24,14 +24,14 @@ from hybrid_runner.model.outcomes import (
     Snooze,
     Stopped,
 )
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 
 
 def decide(
     claim: Claim, outcome: Outcome, policy: RetryPolicy, *, now: datetime, chance: float
 ) -> Settlement:
-    """Completed and Fail and Cancel end the job; Snooze, Retry and an exception put it back while
-    its bounds allow.
+    """Completed, Fail and Cancel end the job; Snooze, Retry and an exception put it back while it
+    has attempts and time left.
     """
     match outcome:
         case Completed(result):
@@ -58,9 +58,8 @@ def decide(
         case Stopped.SHUTDOWN:
             return Requeued(claim, timedelta(0), charged=False, why="release")
         case Stopped.CANCEL | Stopped.ROW_GONE:
-            return Finished(
-                claim, State.CANCELLED
-            )  # cancel() wrote the reason down; without its row it is dropped
+            # cancel() has written the reason; without a row, nothing is written.
+            return Finished(claim, State.CANCELLED)
         case _:
             assert_never(outcome)
 
@@ -75,7 +74,7 @@ def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
     if snooze.until is not None:
         delay = max(timedelta(0), snooze.until - now)
     else:
-        assert snooze.delay is not None  # noqa: S101  # it has one or the other
+        assert snooze.delay is not None  # noqa: S101  # its constructor demands one of the two
         delay = parse_duration(snooze.delay)
     return _later(Requeued(claim, delay, charged=False, data=memory, why="snooze"), now)
 
@@ -83,7 +82,7 @@ def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
 def _again(
     failed: Finished, pause: timedelta | None, policy: RetryPolicy, now: datetime, chance: float
 ) -> Settlement:
-    """One more attempt, if there is one left; else the job has failed."""
+    """One more attempt if there is one left, else the job has failed."""
     claim = failed.claim
     if claim.attempt >= claim.max_attempts:
         return failed
@@ -102,9 +101,7 @@ def _later(requeued: Requeued, now: datetime) -> Settlement:
 def error_text(
     claim: Claim, now: datetime, error_type: str, message: str, traceback: str = ""
 ) -> str:
-    """One entry of a job's `errors`, as JSON text that Postgres will take whatever the handler
-    raised.
-    """
+    """One entry of a job's `errors`, as JSON text that Postgres accepts whatever was raised."""
     entry: dict[str, object] = {
         "at": now.isoformat(),
         "attempt": claim.attempt,

@@ -1,4 +1,4 @@
-"""Every setting, its default and its reason; from arguments first, then from the environment."""
+"""Settings in sections: from arguments first, then from the environment, then defaults."""
 
 from hybrid_runner.settings.load import PREFIX, Settings, unknown_variables
 from hybrid_runner.settings.options import SettingOptions

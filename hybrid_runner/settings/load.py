@@ -1,8 +1,9 @@
-"""Puts the settings together: arguments win over the environment, which wins over defaults."""
+"""Loads the settings: arguments win over the environment, which wins over defaults."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
@@ -28,14 +29,21 @@ from hybrid_runner.settings.values import Section
 
 PREFIX = "HYBRID_RUNNER_"
 _FIELDS = {name: attribute for attribute, section in SECTIONS for name in section.model_fields}
-_OTHER_VARIABLES = ("HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITHOUT_NAMESPACES")
-"""Read by the embedded Postgres."""
-_OTHER_PREFIXES = ("HYBRID_RUNNER_TEST_",)
+_OTHER_VARIABLES = {
+    "HYBRID_RUNNER_POSTGRES_BIN",  # the embedded Postgres
+    "HYBRID_RUNNER_WITHOUT_NAMESPACES",  # the embedded Postgres
+    "HYBRID_RUNNER_SUPERVISED",  # what a process of `worker --processes` is told by its parent
+}
+_OF_TESTS = re.compile(r"HYBRID_RUNNER_TEST_\w+")
+_OF_A_SERVICE = re.compile(
+    r"HYBRID_RUNNER_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)"
+)
+"""Kubernetes sets these in every pod for a Service whose name begins with `hybrid-runner`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a runner, in sections."""
+    """All settings of a runner, in sections, and the numbers of tuning."""
 
     database: Database = field(default_factory=Database)
     work: Work = field(default_factory=Work)
@@ -53,13 +61,13 @@ class Settings:
         tuning: Tuning | None = None,
         **arguments: object,
     ) -> Self:
-        """Merge arguments over the environment; what is wrong is one line that names it."""
+        """Load the settings; a ConfigurationError names what is wrong in one line."""
         values: dict[str, object] = dict(_read(os.environ if environment is None else environment))
         values.update((name, value) for name, value in arguments.items() if value is not None)
         return cls._made(values, tuning or Tuning())
 
     def replaced(self, *, tuning: Tuning | None = None, **arguments: object) -> Self:
-        """The same with other values; another `dsn` also forgets the `listen_dsn` of the old."""
+        """A copy with other values; another `dsn` also forgets the `listen_dsn` of the old one."""
         given = {name: value for name, value in arguments.items() if value is not None}
         values: dict[str, object] = {}
         for attribute, _ in SECTIONS:
@@ -74,7 +82,7 @@ class Settings:
         for name in values:
             if name not in _FIELDS:
                 raise ConfigurationError(
-                    f"there is no setting {name!r}{_guess(name, _FIELDS)}: see docs/settings.md"
+                    f"there is no setting {name!r}{_guess(name)}: see docs/settings.md"
                 )
         sections = {attribute: _section(section, values) for attribute, section in SECTIONS}
         return cls(**sections, tuning=tuning)
@@ -85,23 +93,30 @@ class Settings:
         return {n: f for _, section in SECTIONS for n, f in section.model_fields.items()}
 
     def is_given(self, name: str) -> bool:
-        """Whether a setting was given, by an argument or by the environment."""
+        """Whether a setting was given by an argument or by the environment."""
         return name in getattr(self, _FIELDS[name]).model_fields_set
 
     def make_worker_id(self) -> str:
-        """The configured worker id, or a new one that nobody else has."""
+        """The `worker_id` setting, or a new id that no other worker has."""
         made_up = f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         return self.work.worker_id or made_up
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
-    """One warning for each variable that looks like a setting and is none."""
-    known = [*(PREFIX + name.upper() for name in _FIELDS), *_OTHER_VARIABLES]
+    """One warning for each variable that begins like a setting and is none."""
+    given = os.environ if environment is None else environment
+    settings = [PREFIX + name.upper() for name in _FIELDS]
     return [
-        f"the environment variable {name} is no setting{_guess(name, known)}: it is ignored"
-        for name in sorted(os.environ if environment is None else environment)
-        if name.startswith(PREFIX) and name not in known and not name.startswith(_OTHER_PREFIXES)
+        f"the environment variable {name} is no setting{_guess(name)}: it is ignored"
+        for name in sorted(given.keys() - settings - _OTHER_VARIABLES)
+        if name.startswith(PREFIX) and not _is_of_others(name, given[name])
     ]
+
+
+def _is_of_others(name: str, value: str) -> bool:
+    if name.endswith("PORT") and "://" in value:  # of a Service too: tcp://10.0.0.7:80
+        return True
+    return bool(_OF_TESTS.fullmatch(name) or _OF_A_SERVICE.fullmatch(name))
 
 
 def _read(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -129,6 +144,10 @@ def _one_line(error: ValidationError) -> str:
     return f"setting {name} ({PREFIX}{name.upper()}): {message}"
 
 
-def _guess(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), n=1, cutoff=0.75)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def _guess(name: str) -> str:
+    """For an argument or a variable, whose prefix must not count: all variables have it."""
+    prefix = PREFIX if name.startswith(PREFIX) else ""
+    near = get_close_matches(name.removeprefix(prefix).lower(), _FIELDS, n=1)
+    if not near:
+        return ""
+    return f" (did you mean {(prefix + near[0].upper() if prefix else near[0])!r}?)"

@@ -1,7 +1,7 @@
-"""The settings that anybody may change, in sections.
+"""The public settings, in sections.
 
-Each field is an argument of `Runner` and, in upper case, a variable HYBRID_RUNNER_<FIELD>.
-Its description is what docs/settings.md says.
+Each field is an argument of `Runner` and, in upper case, a variable HYBRID_RUNNER_<FIELD>. Its
+description is what docs/settings.md says.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Work(Section):
         Field(
             min_length=1,
             max_length=200,
-            description="Name of this worker (WORKER_ID); absent: made up.",
+            description="Name of this worker (or WORKER_ID); absent: a new one.",
         ),
     ] = None
     slots: Annotated[
@@ -68,7 +68,7 @@ class Work(Section):
         Field(
             ge=1,
             le=100_000,
-            description="Jobs that one worker runs at a time, per queue, unless said there.",
+            description="Jobs of one queue that a worker runs at a time, unless said there.",
         ),
     ] = 200
     thread_slots: Annotated[
@@ -76,7 +76,7 @@ class Work(Section):
         Field(
             ge=1,
             le=10_000,
-            description="Threads for handlers written as plain `def`; jobs beyond wait for one.",
+            description="Threads for handlers written as plain `def`; further jobs wait for one.",
         ),
     ] = 20
     process_slots: Annotated[
@@ -87,18 +87,18 @@ class Work(Section):
         Duration,
         Field(
             description=(
-                "How often a worker says that it lives; at the latest after a third of its lease."
+                "How often a worker says that it lives; a third of `lease` if that is less."
             )
         ),
     ] = timedelta(seconds=10)
     lease: Annotated[
-        Duration, Field(description="Silence after which a worker counts as dead.")
+        Duration, Field(description="How long after its last heartbeat a worker counts as dead.")
     ] = timedelta(seconds=30)
     timeout_grace: Annotated[
         Duration,
         Field(
             description=(
-                "How long past its time-out a job may run, until it is taken from a worker that"
+                "How long a job may run past its time-out, before it is taken from a worker that"
                 " hangs."
             )
         ),
@@ -107,22 +107,22 @@ class Work(Section):
         Duration,
         Field(
             description=(
-                "How long a handler may hold up the event loop, until its stack is logged and"
+                "How long a handler may block the event loop, before its stack is logged and"
                 " `/ready` says no."
             )
         ),
     ] = timedelta(seconds=5)
     grace: Annotated[
         Duration,
-        Field(description="How long running jobs may go on once a stop was asked for."),
+        Field(description="How long running jobs may go on after the worker was asked to stop."),
     ] = timedelta(seconds=25)
     flush_claims: Annotated[
         bool,
         Field(
             description=(
-                "Wait until a claim is on disk. Without, a job that was claimed within the "
-                "last second before Postgres crashes may run a second time; nothing is lost either "
-                "way."
+                "Whether a claim waits until it is on disk. Without, a job that was claimed within"
+                " the last second before a crash of Postgres may run a second time; nothing is lost"
+                " either way."
             )
         ),
     ] = False
@@ -132,19 +132,25 @@ class Polling(Section):
     """The fallback poll: what finds jobs whose ring was lost."""
 
     poll_base: Annotated[
-        Duration, Field(description="First fallback poll while no rings can arrive.")
+        Duration, Field(description="First pause between fallback polls while no rings can arrive.")
     ] = timedelta(seconds=5)
     poll_cap: Annotated[
-        Duration, Field(description="Slowest fallback poll while no rings can arrive.")
+        Duration,
+        Field(description="Longest pause between fallback polls while no rings can arrive."),
     ] = timedelta(seconds=30)
     poll_factor: Annotated[
-        float, Field(ge=1, le=10, description="Growth of the pause after each empty poll.")
+        float,
+        Field(
+            ge=1,
+            le=10,
+            description="By how much each poll that finds nothing multiplies the pause.",
+        ),
     ] = 1.5
     hybrid_poll_base: Annotated[
-        Duration, Field(description="First fallback poll while rings arrive.")
+        Duration, Field(description="First pause between fallback polls while rings arrive.")
     ] = timedelta(seconds=30)
     hybrid_poll_cap: Annotated[
-        Duration, Field(description="Slowest fallback poll while rings arrive.")
+        Duration, Field(description="Longest pause between fallback polls while rings arrive.")
     ] = timedelta(seconds=60)
 
     @model_validator(mode="after")
@@ -161,7 +167,7 @@ class Retention(Section):
         Duration | None,
         Field(
             description=(
-                "How long completed jobs are kept; absent: as the database has it, at first 1h."
+                "How long completed jobs are kept; absent: as set in the database, 1h at first."
             )
         ),
     ] = None
@@ -169,7 +175,7 @@ class Retention(Section):
         Duration | None,
         Field(
             description=(
-                "How long failed jobs are kept; absent: as the database has it, at first 24h."
+                "How long failed jobs are kept; absent: as set in the database, 24h at first."
             )
         ),
     ] = None
@@ -177,7 +183,7 @@ class Retention(Section):
         Duration | None,
         Field(
             description=(
-                "How long cancelled jobs are kept; absent: as the database has it, at first 24h."
+                "How long cancelled jobs are kept; absent: as set in the database, 24h at first."
             )
         ),
     ] = None
@@ -188,18 +194,21 @@ class Pages(Section):
 
     http_host: Annotated[
         str,
-        Field(min_length=1, description="Where `worker` serves its pages; 0.0.0.0 is everywhere."),
+        Field(
+            min_length=1,
+            description="The address at which `worker` serves pages; 0.0.0.0: all addresses.",
+        ),
     ] = "127.0.0.1"
     http_port: Annotated[
-        int, Field(ge=0, le=65_535, description="Their port; 0: `worker` serves none.")
+        int, Field(ge=0, le=65_535, description="The port of the pages; 0: `worker` serves none.")
     ] = 8080
     http_token: Annotated[
         SecretStr | None,
         AfterValidator(check_token),
         Field(
             description=(
-                "Who sends it (`Authorization: Bearer …`) may see what jobs carry, and "
-                "cancel and retry them; absent: nobody may."
+                "Requests with this token (`Authorization: Bearer …`) may read payloads and"
+                " results, and cancel and retry jobs; absent: none may."
             )
         ),
     ] = None
@@ -209,7 +218,7 @@ class Pages(Section):
             ge=1,
             le=10_000,
             description=(
-                "How many may read streams of events at a time; each costs a connection and memory."
+                "How many event streams may be read at a time; each takes a connection and memory."
             ),
         ),
     ] = 100
@@ -221,7 +230,7 @@ class Logs(Section):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         BeforeValidator(lower_case),
-        Field(description="What is logged: debug, info, warning or error."),
+        Field(description="The lowest level that is logged: debug, info, warning or error."),
     ] = "info"
     log_format: Annotated[
         Literal["auto", "console", "json", "app"],
@@ -238,8 +247,7 @@ class Logs(Section):
         bool,
         Field(
             description=(
-                "Whether debug lines about claims show the first characters of the payload;"
-                " otherwise none does."
+                "Whether debug lines about claims show the first characters of the payload."
             )
         ),
     ] = False

@@ -1,7 +1,7 @@
 """Numbers of the doorbell and of batching, found by measuring.
 
-They are no part of the public contract: no environment variables, and they may change with any
-version. `Runner(tuning=Tuning(…))` is for benchmarks and tests.
+They are not public: they have no environment variables and may change with any version.
+`Runner(tuning=Tuning(…))` is for benchmarks and tests.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hybrid_runner.settings.values import Duration, Section, check_order
 
 
 class Tuning(Section):
-    """See docs/how-it-works.md for the words."""
+    """The words are explained in docs/how-it-works.md."""
 
     doorbell_rate: Annotated[float, Field(gt=0)] = 150
     """Jobs per second on a queue from which a worker looks by itself and mutes the doorbell."""
     doorbell_rate_window: Duration = timedelta(milliseconds=100)
-    """Over how long that rate is measured; older jobs count less."""
+    """Over how long the rate of jobs is measured; older jobs count less."""
     mute_lease: Annotated[Duration, Field(le=timedelta(minutes=1))] = timedelta(milliseconds=300)
     """How long one mute keeps inserts from ringing; it ends by itself when the worker dies."""
     mute_renewal: Duration = timedelta(milliseconds=100)
@@ -30,11 +30,13 @@ class Tuning(Section):
     idle_look_pause_max: Duration = timedelta(milliseconds=5)
     """Longest pause of an awake worker after a look that found nothing."""
     look_batch_rate: Annotated[float, Field(gt=0)] = 2000
-    """Jobs per second from which a worker also pauses after a look that found some."""
+    """Jobs per second from which a worker also pauses after a look that found jobs."""
     look_batch_pause: Duration = timedelta(milliseconds=1)
     """Pause after a look that found jobs, above `look_batch_rate`: the next look finds more."""
     settle_batch_pause: Duration = timedelta(milliseconds=5)
-    """How long outcomes gather before they are written, above `doorbell_rate` jobs per second."""
+    """Pause before outcomes are written, above `doorbell_rate` jobs per second: batches
+    get larger.
+    """
     frontier_margin: Duration = timedelta(milliseconds=250)
     """Looks re-read this far back, so that inserts that committed late are still found."""
     sweep_every: Duration = timedelta(milliseconds=100)
@@ -46,7 +48,7 @@ class Tuning(Section):
     saturated_help_after: Duration = timedelta(milliseconds=250)
     """How long looks may keep coming back full before sleeping workers are asked for help."""
     falling_pause_max: Duration = timedelta(seconds=1)
-    """Longest pause between looks while transactions that may hold quiet inserts are open."""
+    """Longest pause between looks while falling asleep, until older transactions have ended."""
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:

@@ -1,4 +1,4 @@
-"""How the values of settings are read, and what every section has in common."""
+"""How the values of settings are read, and the base of every section."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lower_case(value: object) -> object:
 
 
 def check_token(token: SecretStr | None) -> SecretStr | None:
-    """A token travels in an HTTP header, so it may hold only what a header may hold."""
+    """A token is sent in an HTTP header, so it may hold only what a header may hold."""
     if token is not None:
         text = token.get_secret_value()
         if not re.fullmatch(r"[A-Za-z0-9._~+/=-]{16,512}", text):
@@ -40,7 +40,7 @@ def check_token(token: SecretStr | None) -> SecretStr | None:
 
 
 def check_order(section: Section, shorter: str, longer: str) -> None:
-    """Of a pair of durations the first may not be longer."""
+    """ValueError if the first of two durations is longer than the second."""
     if getattr(section, shorter) > getattr(section, longer):
         raise ValueError(f"{shorter} must not be longer than {longer}")
 

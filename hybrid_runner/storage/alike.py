@@ -1,6 +1,4 @@
-"""Jobs that differ in little: what they share is said once, and sent once where the statement
-allows it.
-"""
+"""Groups new jobs that differ in payload and key alone: what they share is sent once."""
 
 from __future__ import annotations
 
@@ -18,15 +16,15 @@ class Alike(NamedTuple):
     """Jobs that differ in their payloads, and in their keys if they have any."""
 
     pattern: NewJob
-    """All but its payload and its key is theirs."""
+    """What they share; its own payload and key mean nothing."""
     payloads: Sequence[str]
     """JSON texts."""
     keys: Sequence[str | None] | None = None
-    """As many as there are payloads; None: no job has one."""
+    """One for each payload; None: no job has a key."""
 
 
 def alike(jobs: Iterable[NewJob]) -> list[Alike]:
-    """The same jobs in the same order; neighbours that are alike are together."""
+    """The jobs in their order, neighbours that are alike in one group."""
     groups = []
     for _, neighbours in groupby(jobs, _shared):
         together = list(neighbours)

@@ -1,6 +1,4 @@
-"""The storage calls of applications, one per file in sql/queries, named alike. They run on whatever
-can fetch.
-"""
+"""The storage calls of applications: each runs the file of sql/queries that has its name."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.storage.alike import Alike, alike
-from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
 
 async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
@@ -50,7 +48,10 @@ async def enqueue_many(
 async def enqueue_groups(
     on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict
 ) -> list[Enqueued]:
-    """Store groups of jobs in one statement, in order; what a single group shares is sent once."""
+    """Store groups of jobs in one statement, in order.
+
+    Of a single group without keys, what its jobs share is sent once.
+    """
     match groups:
         case []:
             return []
@@ -66,7 +67,7 @@ async def enqueue_groups(
 
 
 def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
-    """In the order of sql/queries/enqueue_alike.sql."""
+    """The arguments of sql/queries/enqueue_alike.sql."""
     return [
         job.kind,
         payloads,
@@ -83,7 +84,7 @@ def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
 
 
 def _columns(groups: Sequence[Alike]) -> list[list[Any]]:
-    """In the same order, a value for each job."""
+    """The arguments of sql/queries/enqueue_many.sql: for each of `_pattern` a value per job."""
     counts = [len(group.payloads) for group in groups]
     shared = zip(*(_pattern(group.pattern, ()) for group in groups), strict=True)
     columns = [list(chain.from_iterable(map(repeat, values, counts))) for values in shared]
@@ -105,7 +106,7 @@ async def list_jobs(
 
 
 async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
-    """Where the awaited jobs stand."""
+    """The status of each of these jobs that exists."""
     return [
         JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5], row[6])
         for row in await fetch(on, "watch_jobs", ids)
@@ -139,12 +140,12 @@ async def amend_job(
 
 
 async def pause_queue(on: Fetches, queue: str) -> bool:
-    """False when it was paused already."""
+    """Stop claims from the queue; False when it was paused already."""
     return bool(await fetch_value(on, "pause_queue", queue))
 
 
 async def resume_queue(on: Fetches, queue: str) -> bool:
-    """False when it was not paused."""
+    """Allow claims again; False when the queue was not paused."""
     return bool(await fetch_value(on, "resume_queue", queue))
 
 

@@ -19,20 +19,20 @@ from hybrid_runner.errors import (
     ValueRefused,
 )
 
-# Later the same statement may work: connection lost, resources short, shutting down, read-only in a
-# failover, conflicts.
+# The same statement may work later: connection lost, resources short, server shutting down,
+# read-only during a failover, conflicts.
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
-_OF_THE_VALUE = ("22", "23", "54")
-_MISSING = {"3F000", "42P01", "42883", "42704", "42703"}
+_VALUE_CLASSES = ("22", "23", "54")
+_MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"jobs_(\w+)")
 _LOST = (
     asyncpg.InterfaceError,
     asyncpg.exceptions.ConnectionDoesNotExistError,
     OSError,
     EOFError,
-    # no host is what target_session_attrs asks for: a failover goes on
+    # No host is what target_session_attrs asks for: a failover is under way.
     asyncpg.exceptions.InternalClientError,
 )
 
@@ -50,8 +50,8 @@ def translate(error: BaseException) -> RunnerError:
             )
         case asyncpg.PostgresError():
             return _from_postgres(error)
-        # Before InterfaceError: what asyncpg refuses to send is one too, and would be refused for
-        # ever.
+        # Before InterfaceError, which some of these are too: what asyncpg refuses to send, it
+        # refuses each time.
         case ValueError() | TypeError() | OverflowError():
             return ValueRefused(f"Postgres cannot take this value: {_line(error)}")
         case TimeoutError():
@@ -82,7 +82,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "42501":
         is_of_owner = line.startswith("must be owner")
         return needs_owner(error) if is_of_owner else _forbidden(line)
-    if state in _MISSING and "hybrid_runner" in line:
+    if state in _MISSING_STATES and "hybrid_runner" in line:
         return SchemaMissing(
             f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner"
             " migrate` with the same DSN"
@@ -92,7 +92,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "22023":
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
-    return ValueRefused(said) if state[:2] in _OF_THE_VALUE else DatabaseError(said)
+    return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
 
 
 def needs_owner(error: BaseException) -> DatabaseError:

@@ -24,7 +24,7 @@ from hybrid_runner.model.news import (
 
 
 def parse(what: str, queue: str, value: str) -> HeartbeatNews:
-    """One row; ValueError for a word that no type stands for."""
+    """The news that one row brings; ValueError for an unknown word."""
     make = _MAKE.get(what)
     if make is None:
         raise ValueError(

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.queries import functions, query, script
 from hybrid_runner.telemetry.log_events import log_event
 

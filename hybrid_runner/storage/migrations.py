@@ -1,5 +1,5 @@
-"""Brings a database to this version's schema: forward only, in one transaction, safe from many
-processes at once.
+"""Brings a database to this version's schema: forward only, in one transaction. Many processes may
+do so at once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
-from hybrid_runner.storage.connections.connections import Connection, Fetches
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.failures import needs_owner, translate
 from hybrid_runner.storage.installed import needs_functions, record, warn_of_older_functions
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
@@ -27,9 +28,7 @@ _FORBIDDEN = "42501"
 
 
 class Applied(NamedTuple):
-    """A migration that a database has. Columns in the order of
-    sql/queries/applied_migrations.sql.
-    """
+    """A migration that a database has, as sql/queries/applied_migrations.sql returns it."""
 
     version: int
     name: str
@@ -37,8 +36,10 @@ class Applied(NamedTuple):
 
 
 async def migrate(connection: Connection) -> list[Migration]:
-    """Apply the migrations that are missing, then all functions and grants unless they are there
-    already; the migrations that this call applied.
+    """Apply the migrations that are missing, then all functions and grants unless those of this
+    release are there.
+
+    The answer is the migrations that were missing.
     """
     try:
         async with connection.transaction():
@@ -75,9 +76,7 @@ async def _applied(on: Fetches) -> list[Applied]:
 
 
 async def require_schema(on: Fetches) -> None:
-    """SchemaMissing unless the database has every migration this version needs; newer ones are
-    fine.
-    """
+    """SchemaMissing unless the database has every migration that this version needs."""
     at, needed = await schema_version(on), migrations()[-1].version
     if at == 0:
         raise SchemaMissing(
@@ -109,8 +108,8 @@ async def refuse_unreleased(on: Fetches) -> None:
 
 
 def _version_of(applied: list[Applied]) -> int:
-    """The newest; SchemaUnreleased when one of them is not what this version has under its
-    number.
+    """The newest version; SchemaUnreleased when this version has another migration under the number
+    of one of them.
     """
     ours = {step.version: (step.name, step.checksum) for step in migrations()}
     for theirs in applied:

@@ -1,4 +1,4 @@
-"""Finds the SQL files: beside the package when installed, in the checkout otherwise."""
+"""Reads the SQL files: inside the package when it is installed, in the checkout otherwise."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ class Migration(NamedTuple):
 
     @property
     def checksum(self) -> str:
-        """Of its text: a migration that was released is never changed, one that was not may have
-        been.
-        """
+        """Of its text: tells a released migration, which never changes, from an unreleased one."""
         return sha256(self.sql.encode()).hexdigest()[:16]
 
 
@@ -54,20 +52,18 @@ def script(name: str) -> str:
 def migrations() -> tuple[Migration, ...]:
     """All migrations in order; their numbers have no gap."""
     found = []
-    for place, path in enumerate(sorted((sql_folder() / "migrations").glob("*.sql")), start=1):
+    for number, path in enumerate(sorted((sql_folder() / "migrations").glob("*.sql")), start=1):
         match = re.fullmatch(r"(\d{4})_(\w+)", path.stem)
-        if match is None or int(match[1]) != place:
+        if match is None or int(match[1]) != number:
             raise FileNotFoundError(
-                f"{path.name} is not migration {place:04d}: the installation is damaged"
+                f"{path.name} is not migration {number:04d}: the installation is damaged"
             )
-        found.append(Migration(place, match[2], path.read_text(encoding="utf-8")))
+        found.append(Migration(number, match[2], path.read_text(encoding="utf-8")))
     return tuple(found)
 
 
 @cache
 def functions() -> tuple[tuple[str, str], ...]:
-    """The name and the SQL of every function, each of which replaces an older one of the same
-    signature.
-    """
+    """The name and the SQL of every function, each of which replaces one of the same signature."""
     files = sorted((sql_folder() / "functions").glob("*.sql"))
     return tuple((path.stem, path.read_text(encoding="utf-8")) for path in files)

@@ -1,4 +1,4 @@
-"""The storage calls of those who read how jobs move, and what says that somebody does."""
+"""The storage calls of event streams: what changed, and that somebody reads it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.model.jobs import JobSnapshot, State
-from hybrid_runner.storage.connections.connections import Fetches, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
 
 class NewIds(NamedTuple):
-    """What was put in lately."""
+    """The jobs that were inserted since a certain id."""
 
     id: int
-    """The newest of all."""
+    """The newest id of all jobs."""
     wanted: list[int]
-    """Ascending."""
+    """The new ones that match, ascending."""
 
 
 async def announce_readers(on: Fetches, lasting: timedelta) -> None:
-    """Somebody reads, for so long; workers that listen are notified."""
+    """Say that somebody reads for so long; workers that listen are notified."""
     await fetch(on, "announce_readers", round(lasting.total_seconds() * 1000))
 
 
 async def readers_left(on: Fetches) -> timedelta:
-    """For how much longer somebody reads; zero: nobody does."""
+    """For how much longer somebody reads event streams; zero: nobody does."""
     return timedelta(milliseconds=int(await fetch_value(on, "readers_left")))
 
 
 async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[JobSnapshot]:
-    """Where these jobs stand; those that do not exist are left out."""
-    return [_standing(row) for row in await fetch(on, "job_snapshots", ids)]
+    """A snapshot of each of these jobs that exists."""
+    return [_snapshot(row) for row in await fetch(on, "job_snapshots", ids)]
 
 
 async def find_new_jobs(
@@ -43,16 +43,16 @@ async def find_new_jobs(
     kinds: Sequence[str] | None,
     deepest: int,
 ) -> NewIds:
-    """The live jobs behind an id; None: of any queue, of any kind."""
+    """The live jobs with larger ids, of these queues and kinds; None: of any.
+
+    At most `deepest` ids back from the newest are read.
+    """
     row = (await fetch(on, "find_new_jobs", behind, queues, kinds, deepest))[0]
     return NewIds(row["newest"], row["wanted"])
 
 
-def _standing(row: asyncpg.Record) -> JobSnapshot:
-    standing = JobSnapshot(*row[: len(JobSnapshot._fields)])
-    return standing._replace(
-        state=State(standing.state),
-        run_at=standing.run_at.replace(
-            tzinfo=UTC
-        ),  # infinity comes without a zone, all else in this one
-    )
+def _snapshot(row: asyncpg.Record) -> JobSnapshot:
+    snapshot = JobSnapshot(*row[: len(JobSnapshot._fields)])
+    # Infinity comes without a zone, any other time in UTC.
+    run_at = snapshot.run_at.replace(tzinfo=UTC)
+    return snapshot._replace(state=State(snapshot.state), run_at=run_at)

@@ -1,6 +1,4 @@
-"""The storage calls of workers, one per file in sql/queries, named alike. They run on whatever can
-fetch.
-"""
+"""The storage calls of workers: each runs the file of sql/queries that has its name."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
 from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
-from hybrid_runner.storage.connections.connections import Fetches, Rows, fetch, fetch_value
+from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
 
 
@@ -273,7 +271,7 @@ async def find_lost(on: Fetches, most: int, after_id: int = -(2**63)) -> list[Or
 async def find_hung(
     on: Fetches, worker_id: str, ids: Sequence[int], timeout_grace: timedelta
 ) -> list[OrphanedJob]:
-    """Those of this worker's jobs that are past their time-out by more than `overtime`."""
+    """Those of this worker's jobs that are past their time-out by more than `timeout_grace`."""
     return _lost(await fetch(on, "find_hung", worker_id, ids, timeout_grace))
 
 
@@ -297,8 +295,8 @@ async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: dateti
 
 
 def _claim(columns: tuple[Any, ...]) -> Claim:
-    """Of a job that may never have been claimed: until then it has no `max_attempts` but its
-    own.
+    """Of a job that may never have been claimed: until then it has no `max_attempts`
+    but its own.
     """
     claim = Claim(*columns)
     claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
@@ -350,7 +348,7 @@ async def release_duty(on: Fetches, duty: str, holder: str) -> None:
 
 async def queue_depths(on: Fetches) -> list[QueueDepth]:
     """How each queue stands."""
-    return [QueueDepth(*row) for row in await fetch(on, "queue_figures")]
+    return [QueueDepth(*row) for row in await fetch(on, "queue_depths")]
 
 
 async def horizon_age(on: Fetches) -> float:

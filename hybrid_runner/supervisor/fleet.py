@@ -12,12 +12,12 @@ from datetime import timedelta
 from hybrid_runner.supervisor.member import Member
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.reports import fleet_health, fleet_ready
-from hybrid_runner.supervisor.restarting import as_shell
+from hybrid_runner.supervisor.restarts import as_shell
 from hybrid_runner.supervisor.supervised import AT_ONCE, SIGNALS, STOP_PATIENCE
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.values import MetricValues, merged
+from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.web.pages.reports import Body
-from hybrid_runner.web.pages.values import figures_of
 
 log = logging.getLogger("hybrid_runner.supervisor")
 
@@ -25,25 +25,25 @@ _END_AT_ONCE = timedelta(seconds=5)
 
 
 class Fleet:
-    """Starts the processes, keeps them alive, and ends when all of them have."""
+    """Starts the processes, restarts those that die, and ends when all have ended."""
 
     def __init__(self, size: int, worker_id: str | None, grace: timedelta) -> None:
         self._grace = grace
         self._signals: list[signal.Signals] = []
-        self._worked = asyncio.Event()
+        self._all_started = asyncio.Event()
         self._members = [
             Member(
                 number,
                 worker_id and f"{worker_id}-{number}",
-                worked=self._worked,
-                changed=self._on_change,
+                fleet_started=self._all_started,
+                on_started=self._on_member_started,
             )
             for number in range(1, size + 1)
         ]
 
     async def run(self, command: Command, started: Callable[[], None]) -> int:
-        """Start all, call `started` once all work, and wait until a signal has ended them; the exit
-        code.
+        """Start all processes, call `started` once all of them work, and wait until a signal has
+        ended them; returns the exit code.
         """
         self._take_signals()
         announcing = asyncio.create_task(self._announce(started))
@@ -52,40 +52,40 @@ class Fleet:
             await asyncio.wait(keeping, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             announcing.cancel()
-            await self._end(keeping)
+            await self._stop_others(keeping)
         failures = [failure for task in keeping if (failure := task.exception()) is not None]
         if failures:
             raise failures[0]
         return self._exit_code()
 
-    # --- what the pages say
+    # --- the pages
 
     def health(self) -> Body:
-        """Of all processes."""
         return fleet_health(
             [member.view() for member in self._members], stopping=bool(self._signals)
         )
 
     def ready(self) -> Body:
-        """Of all processes."""
         return fleet_ready(
             [member.view() for member in self._members], stopping=bool(self._signals)
         )
 
-    def figures(self) -> MetricValues:
-        """Of all processes, and of those that died: what was counted never goes down."""
-        return merged([figures_of(None), *(member.figures() for member in self._members)])
+    def metric_values(self) -> MetricValues:
+        """The values of all processes, dead ones included: counters never go down."""
+        return merged(
+            [metric_values_of(None), *(member.metric_values() for member in self._members)]
+        )
 
     # --- start
 
     async def _announce(self, started: Callable[[], None]) -> None:
-        await self._worked.wait()
+        await self._all_started.wait()
         started()
         log.info("%d worker processes work", len(self._members), extra=log_event("fleet.started"))
 
-    def _on_change(self) -> None:
+    def _on_member_started(self) -> None:
         if all(member.has_worked for member in self._members):
-            self._worked.set()
+            self._all_started.set()
 
     # --- signals
 
@@ -96,7 +96,7 @@ class Fleet:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: signal.Signals) -> None:
-        """The first asks for an end in order, each later one for an end at once."""
+        """The first signal asks for an orderly end, each later one for an end at once."""
         self._signals.append(number)
         if len(self._signals) == 1:
             log.info(
@@ -133,7 +133,7 @@ class Fleet:
             self._reap_orphans()
 
     def _reap_orphans(self) -> None:
-        """Process 1 inherits what its children leave behind."""
+        """Reap the orphans of our children, which process 1 inherits."""
         ours = {member.process.pid for member in self._members if member.process is not None}
         try:
             while (
@@ -143,8 +143,8 @@ class Fleet:
         except ChildProcessError:  # there are none
             return
 
-    async def _end(self, keeping: list[asyncio.Task[None]]) -> None:
-        """After a refusal: the others stop too, and their jobs go back."""
+    async def _stop_others(self, keeping: list[asyncio.Task[None]]) -> None:
+        """Stop all processes if one could not be started; running jobs are released."""
         if not self._signals and any(not task.done() for task in keeping):
             for member in self._members:
                 member.stop(signal.SIGTERM)
@@ -152,8 +152,8 @@ class Fleet:
         await asyncio.wait(keeping)
 
     def _exit_code(self) -> int:
-        """0 if one signal has ended all in order; otherwise that of the second one, or the highest
-        of the processes'.
+        """0 if one signal has ended all in order; else that of the second signal, or the highest
+        exit code of the processes.
         """
         if len(self._signals) > 1:
             return 128 + self._signals[-1]

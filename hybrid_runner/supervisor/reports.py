@@ -1,6 +1,4 @@
-"""One /health and one /ready for all worker processes. Pure: each process as it looks now goes in,
-a page comes out.
-"""
+"""One /health and one /ready for all worker processes, from what each has reported. Pure."""
 
 from __future__ import annotations
 
@@ -13,30 +11,30 @@ from hybrid_runner.web.pages.health import Check, Phase
 from hybrid_runner.web.pages.reports import Body, health_of, ready_in
 
 LONGEST_SILENCE = 10.0
-"""A process says something every second; after so many without a word its event loop is stalled."""
+"""Seconds without a report, due every second, after which a process's event loop is stalled."""
 
-LONGEST_BIRTH = 60.0
-"""The same before the first word: a process imports the application first."""
+LONGEST_START = 60.0
+"""Seconds that a process may take for its first report: it imports the application first."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ProcessView:
     """One process as its parent sees it."""
 
     number: int
     pid: int | None
-    """None: it does not live now."""
+    """None: no process runs now."""
     restarts: int
-    said: dict[str, Any] | None
-    """The last /health it made; None: it has said nothing yet."""
+    health: dict[str, Any] | None
+    """Its last /health; None: it has reported nothing yet."""
     silence: float
-    """Seconds since then, or since it was started."""
+    """Seconds since its last report, or its start."""
     trouble: str | None = None
-    """Why it does not live, unless that was asked for."""
+    """Why no process runs, unless a stop was asked for."""
 
 
-def fleet_health(views: Sequence[View], *, stopping: bool) -> Body:
-    """Healthy while every process is."""
+def fleet_health(views: Sequence[ProcessView], *, stopping: bool) -> Body:
+    """The body of /health: healthy while every process is."""
     processes = [_process(view, stopping=stopping) for view in views]
     ill = [str(process["process"]) for process in processes if not process["healthy"]]
     reason = f"ill: {', '.join(ill)} of {len(processes)}" if ill else "every worker process is well"
@@ -49,8 +47,8 @@ def fleet_health(views: Sequence[View], *, stopping: bool) -> Body:
     }
 
 
-def fleet_ready(views: Sequence[View], *, stopping: bool) -> Body:
-    """Ready while every process is, and no stop was asked for."""
+def fleet_ready(views: Sequence[ProcessView], *, stopping: bool) -> Body:
+    """The body of /ready: ready while every process is, and no stop was asked for."""
     running = sum(_runs(view) for view in views)
     return ready_in(_phase(views, stopping=stopping)) | {
         "running": running,
@@ -58,19 +56,22 @@ def fleet_ready(views: Sequence[View], *, stopping: bool) -> Body:
     }
 
 
-def _process(view: View, *, stopping: bool) -> Body:
-    """What the process says of itself, and first what it cannot say."""
-    said = view.said or health_of(None)
-    check = _lives(view, stopping=stopping)
+def _process(view: ProcessView, *, stopping: bool) -> Body:
+    """The /health of one process, with a check by its parent in front."""
+    health = view.health or health_of(None)
+    check = _is_running(view, stopping=stopping)
     own = {"process": view.number, "pid": view.pid, "restarts": view.restarts}
     return (
         own
-        | said
-        | {"healthy": check.ok and said["healthy"], "checks": [check.body(), *said["checks"]]}
+        | health
+        | {
+            "healthy": check.ok and health["healthy"],
+            "checks": [check.body(), *health["checks"]],
+        }
     )
 
 
-def _lives(view: View, *, stopping: bool) -> Check:
+def _is_running(view: ProcessView, *, stopping: bool) -> Check:
     if view.pid is None:
         gone = (
             "it was asked to stop, and has" if stopping else view.trouble or "it is not started yet"
@@ -85,20 +86,20 @@ def _lives(view: View, *, stopping: bool) -> Check:
     return Check("process", "ok", "lives, and says so")
 
 
-def _is_silent(view: View) -> bool:
-    return view.silence >= (LONGEST_BIRTH if view.said is None else LONGEST_SILENCE)
+def _is_silent(view: ProcessView) -> bool:
+    return view.silence >= (LONGEST_START if view.health is None else LONGEST_SILENCE)
 
 
-def _runs(view: View) -> bool:
+def _runs(view: ProcessView) -> bool:
     return (
         view.pid is not None
-        and view.said is not None
-        and view.said["phase"] == "running"
+        and view.health is not None
+        and view.health["phase"] == "running"
         and not _is_silent(view)
     )
 
 
-def _phase(views: Sequence[View], *, stopping: bool) -> Phase:
+def _phase(views: Sequence[ProcessView], *, stopping: bool) -> Phase:
     if stopping:
         return "stopping"
     return "running" if views and all(_runs(view) for view in views) else "starting"

@@ -1,1 +1,1 @@
-"""What a runner says about itself: log lines and trace context."""
+"""What a runner shows of itself: log lines, traces and metrics."""

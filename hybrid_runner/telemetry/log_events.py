@@ -1,5 +1,5 @@
-"""What each log line of ours is about, as a name that stays when its words change: docs/logs.md
-says what each means.
+"""The names of log events: they stay when the words of a line change. docs/logs.md says what each
+means.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ LogEvent = Literal[
     "queue.unnamed",
     "schema.functions_newer",
     "schema.functions_older",
+    "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",
     "telemetry.send_failed",
@@ -85,5 +86,5 @@ LogEvent = Literal[
 
 
 def log_event(name: LogEvent, **fields: object) -> dict[str, object]:
-    """For `extra`: which event a line is about, and its fields."""
+    """For `extra`: the event that a line is about, and its fields."""
     return {"event": name, **fields}

@@ -1,5 +1,5 @@
-"""Tells observers what happens in a worker; what goes wrong in one of them costs a line a minute,
-never a job.
+"""Passes the events of a worker on to observers. An observer that fails costs one log line a
+minute, never a job.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Observers(Observer):
-    """Calls several observers in their order."""
+    """Calls each of several observers, in their order."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         observers = tuple(observers)
@@ -31,43 +31,41 @@ class Observers(Observer):
         RateLimitedLog.on("observing", [log.name])
 
     def on_look(self, look: LookMade) -> None:
-        _tell(self._on_look, look)
+        _notify(self._on_look, look)
 
     def on_settled(self, batch: BatchSettled) -> None:
-        _tell(self._on_settled, batch)
+        _notify(self._on_settled, batch)
 
     def on_rescued(self, settled: Sequence[Settlement]) -> None:
-        _tell(self._on_rescued, settled)
+        _notify(self._on_rescued, settled)
 
 
 def harmless(call: Callable[P, R | None]) -> Callable[P, R | None]:
-    """For what is asked of an observer beside that: if it fails, the answer is None."""
+    """Decorator for other calls of an observer: if the call fails, it returns None."""
 
     @wraps(call)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return call(*args, **kwargs)
         except Exception as error:
-            _complain(call, error)
+            _log_failure(call, error)
             return None
 
     return guarded
 
 
-def _tell(observers: Sequence[Callable[[T], None]], what: T) -> None:
-    for tell in observers:
+def _notify(observers: Sequence[Callable[[T], None]], event: T) -> None:
+    for observe in observers:
         try:
-            tell(what)
-        except (
-            Exception
-        ) as error:  # the jobs of this batch are claimed, or written down: they must go on
-            _complain(tell, error)
+            observe(event)
+        except Exception as error:  # the jobs of this event are claimed or settled: they must go on
+            _log_failure(observe, error)
 
 
-def _complain(about: Callable[..., object], error: Exception) -> None:
+def _log_failure(call: Callable[..., object], error: Exception) -> None:
     log.error(
         "%s failed: %s: %s",
-        getattr(about, "__qualname__", about),
+        getattr(call, "__qualname__", call),
         type(error).__name__,
         error,
         extra=log_event("telemetry.observer_failed"),

@@ -1,4 +1,4 @@
-"""What the standard OTEL_* variables say of where spans and figures go."""
+"""The standard OTEL_* variables about where spans and metrics go."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ NO_GRPC = (
     " http/protobuf"
 )
 
-SPEAK_FOR_BOTH = (
+SHARED_LOGGERS = (
     "opentelemetry.exporter.otlp.proto.grpc.exporter",
     "opentelemetry.exporter.otlp.proto.common._internal",
 )
-"""Loggers that have something to say of each span and of each figure; what one says names the
-signal, if it matters.
-"""
+"""Loggers of the SDK that repeat themselves about spans and about metrics."""
 
 Signal = Literal["TRACES", "METRICS"]
 _PROTOCOLS = ("http/protobuf", "grpc")
 
 
 def value(environment: Mapping[str, str], name: str) -> str:
-    """One of them, in lower case; '' if it is not set."""
+    """The value of a variable in lower case; '' if it is not set."""
     return environment.get(name, "").strip().lower()
 
 
 def of_signal(environment: Mapping[str, str], signal: Signal, name: str) -> str:
-    """OTEL_EXPORTER_OTLP_{signal}_{name}, or else the one of all signals."""
+    """OTEL_EXPORTER_OTLP_{signal}_{name}, or else OTEL_EXPORTER_OTLP_{name}."""
     return value(environment, f"OTEL_EXPORTER_OTLP_{signal}_{name}") or value(
         environment, f"OTEL_EXPORTER_OTLP_{name}"
     )
@@ -46,8 +44,8 @@ def of_signal(environment: Mapping[str, str], signal: Signal, name: str) -> str:
 def exporters(
     environment: Mapping[str, str], signal: Signal, known: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Which are asked for, of those that are known; `otlp` is, if nothing but an endpoint is named.
-    Unknown ones are a warning.
+    """The exporters of `known` that OTEL_{signal}_EXPORTER names; `otlp` if only an endpoint is
+    set. Unknown names are a warning.
     """
     if value(environment, "OTEL_SDK_DISABLED") == "true":
         return ()
@@ -78,13 +76,8 @@ def protocol(environment: Mapping[str, str], signal: Signal) -> str:
 
 
 def resource(worker_id: str) -> Resource:
-    """Who sends: the service, the worker, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
-    say.
-    """
-    from opentelemetry.sdk.resources import (
-        OTELResourceDetector,
-        Resource,
-    )  # the SDK is slow to import
+    """The service, the worker, and what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415  # slow
 
     ours = {"service.name": SERVICE_NAME, "service.instance.id": worker_id}
     return Resource.create(ours | dict(OTELResourceDetector().detect().attributes))

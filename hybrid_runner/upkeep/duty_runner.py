@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import LazyConnection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.held_duty import HeldDuty

@@ -10,7 +10,7 @@ import time
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import LazyConnection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 

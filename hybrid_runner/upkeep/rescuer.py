@@ -14,12 +14,12 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import OrphanedJob
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.policy.settlement import decide
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 
 log = logging.getLogger("hybrid_runner.upkeep")
 
@@ -88,7 +88,7 @@ class Rescuer:
                 log.warning(
                     "a job of a dead worker cannot be rescued yet: %s",
                     error,
-                    extra=about(settlements[0].claim, "job.rescue_failed"),
+                    extra=job_fields(settlements[0].claim, "job.rescue_failed"),
                 )
                 if isinstance(error, DatabaseUnavailable):
                     raise
@@ -166,5 +166,5 @@ def _log(settlement: Settlement) -> None:
         claim.attempt,
         claim.max_attempts,
         what,
-        extra=about(claim, "job.rescued"),
+        extra=job_fields(claim, "job.rescued"),
     )

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.claims import CancelledInQueue
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 
 BATCH = 500
 _FOR_OTHERS = timedelta(minutes=1)

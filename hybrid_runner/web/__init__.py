@@ -1,1 +1,1 @@
-"""The pages that a worker serves about itself."""
+"""HTTP pages of a worker: its health and metrics, its jobs, and a stream of their events."""

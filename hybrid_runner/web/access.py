@@ -1,5 +1,5 @@
-"""Who may do what: anybody may see where jobs stand, the token lets one see what they carry, and
-change them.
+"""Access to pages: everybody may see the state of jobs; what jobs carry, and changes, need the
+token.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 class TokenCheck:
-    """Compares what a request brings with the token."""
-
     def __init__(self, token: SecretStr | None) -> None:
         self._token = None if token is None else token.get_secret_value().encode()
 
     def is_granted(self, request: web.Request) -> bool:
-        """Whether the request brings the token; one that brings a wrong one is refused."""
+        """Whether the request brings the token. A wrong token is refused, no token is not."""
         scheme, _, said = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":  # meant for a proxy in front
             return False
@@ -36,7 +34,7 @@ class TokenCheck:
         return True
 
     def require(self, request: web.Request) -> None:
-        """Refuse whoever does not bring it."""
+        """Refuse the request unless it brings the token."""
         if self._token is None:
             raise web.HTTPForbidden(reason=_CLOSED)
         if not self.is_granted(request):

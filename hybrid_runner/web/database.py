@@ -1,5 +1,5 @@
-"""The pages' own connection for single questions: opened with the first, closed a while after the
-last.
+"""The database that pages read from, and their connection to it: opened by the first query, closed
+a while after the last.
 """
 
 from __future__ import annotations
@@ -8,73 +8,82 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, LazyConnection, Rows, named
+from hybrid_runner.settings import Settings
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.page_database import PageDatabase
 
 PATIENCE = 5.0
-"""Seconds for one answer, with connecting and the questions before it: whoever asked waits."""
+"""Seconds for one answer, including connecting and the queries before it."""
 LINGER = 5.0
 """Seconds after which a connection that nobody uses is closed."""
 MOST_WAITING = 64
-"""Questions are answered one by one; more than so many at a time are somebody's mistake."""
-FEW = 4
-"""So many may wait while nothing is answered for SLOW seconds; nobody else has to find out that the
-database hangs.
-"""
+"""Queries that may wait at a time; they are answered one by one, further ones are refused."""
+MOST_WAITING_WHILE_SLOW = 4
+"""Queries that may wait when none was answered for SLOW seconds: the database hangs."""
 SLOW = 1.0
 _COMPLAIN = 60.0
-"""Seconds between two log lines about what Postgres refuses."""
+"""Seconds between two log lines about queries that Postgres refuses."""
 
 log = logging.getLogger("hybrid_runner.web")
 
 
+@dataclass(frozen=True, slots=True)
+class PageDatabase:
+    """Where pages find jobs; made before the worker knows its database."""
+
+    settings: Settings
+    dsn: Callable[[], str | None]
+    """None while an embedded Postgres is being started."""
+
+
 class PageConnection:
-    """Whatever can fetch; lives in the pages' loop."""
+    """Runs the pages' queries one by one; used from the loop of the pages' thread."""
 
     def __init__(
         self,
-        source: PageDatabase,
+        database: PageDatabase,
         about: str = "pages about jobs",
         *,
         session: Mapping[str, str] = named("pages", FOR_SETTLING),
         patience: float = math.inf,
         linger: float = LINGER,
     ) -> None:
-        self._source = source
+        self._database = database
         self._about = about
         self._session = session
         self._patience = patience
         self._linger = linger
-        self._link: LazyConnection | None = None
+        self._connection: LazyConnection | None = None
         self._waiting = 0
         self._moved_at = 0.0
-        """When a question was last answered, or asked with none before it."""
+        """When a query was last answered, or began to wait with none before it."""
         self._complained_at = -math.inf
         self._closing: asyncio.Task[None] | None = None
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
-        """Run one statement."""
-        dsn = self._source.dsn()
+        dsn = self._database.dsn()
         if dsn is None:
             raise DatabaseUnavailable("the embedded Postgres is not started yet")
         if self._is_crowded():
-            raise DatabaseUnavailable("too many ask at the same time")
+            raise DatabaseUnavailable("too many queries wait at the same time")
         if self._closing is not None:
             self._closing.cancel()
-        if self._link is None:
-            self._link = LazyConnection(dsn, self._session, timeout=PATIENCE)
+        if self._connection is None:
+            self._connection = LazyConnection(dsn, self._session, timeout=PATIENCE)
         if not self._waiting:
             self._moved_at = time.monotonic()
         self._waiting += 1
         patience = min(PATIENCE, self._patience)
         try:
             async with asyncio.timeout(patience):  # connecting included
-                rows = await self._link.fetch(query, *args)
+                rows = await self._connection.fetch(query, *args)
         except TimeoutError:
             raise DatabaseUnavailable(f"Postgres did not answer within {patience:g} s") from None
         except RunnerError as error:
@@ -89,19 +98,18 @@ class PageConnection:
                 self._closing = asyncio.get_running_loop().create_task(self._close_later())
 
     async def close(self) -> None:
-        """Close it now."""
         if self._closing is not None:
             self._closing.cancel()
-        link, self._link = self._link, None
-        if link is not None:
-            await link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     def _is_crowded(self) -> bool:
         hangs = time.monotonic() - self._moved_at > SLOW
-        return self._waiting >= (FEW if hangs else MOST_WAITING)
+        return self._waiting >= (MOST_WAITING_WHILE_SLOW if hangs else MOST_WAITING)
 
     def _complain(self, error: RunnerError) -> None:
-        """A server that is away shows elsewhere; what it refuses, only here."""
+        """Log what Postgres refuses; that it is away is shown by /health already."""
         now = time.monotonic()
         if not isinstance(error, DatabaseUnavailable) and now - self._complained_at >= _COMPLAIN:
             self._complained_at = now
@@ -109,7 +117,6 @@ class PageConnection:
 
     async def _close_later(self) -> None:
         await asyncio.sleep(self._linger)
-        self._closing = (
-            None  # from here on it is not cancelled: a new question opens a new connection
-        )
+        # From here on closing is not cancelled: a new query opens a new connection.
+        self._closing = None
         await self.close()

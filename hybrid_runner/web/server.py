@@ -1,7 +1,7 @@
-"""Serves the pages for as long as a worker lives, from a thread of its own: a handler that holds up
-the worker's loop shows.
+"""Serves the pages for as long as a worker lives, in a thread of its own: they answer while
+a handler holds up the worker's event loop.
 
-A port that is taken costs one warning, never the worker.
+If the port is taken, the worker runs without pages, after one warning.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.web.page_database import PageDatabase
-from hybrid_runner.web.pages.reports import Reports, WorkerReports
+from hybrid_runner.web.database import PageDatabase
+from hybrid_runner.web.pages.reports import PageReports, WorkerReports
 from hybrid_runner.worker.report.status import WorkerStatus
 
 if TYPE_CHECKING:
@@ -24,37 +24,41 @@ log = logging.getLogger("hybrid_runner.web")
 
 
 class PageServer:
-    """Listens from before its worker starts until it has stopped; port 0: not at all."""
+    """Listens from before the worker starts until it has stopped; port 0 means no pages."""
 
     def __init__(
-        self, host: str, port: int, reports: Reports | None = None, jobs: PageDatabase | None = None
+        self,
+        host: str,
+        port: int,
+        reports: PageReports | None = None,
+        database: PageDatabase | None = None,
     ) -> None:
         self._host = host
-        self._jobs = jobs
+        self._database = database
         self._port = port
-        self._reports = reports or WorkerReports(self._snapshot)
-        self._look: Callable[[], WorkerStatus] | None = None
+        self._reports = reports or WorkerReports(self._status)
+        self._worker_status: Callable[[], WorkerStatus] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._runner: AppRunner | None = None
-        self._trouble: OSError | None = None
+        self._listen_error: OSError | None = None
 
-    def show(self, look: Callable[[], WorkerStatus]) -> None:
-        """The worker has started: these are its snapshots."""
-        self._look = look
+    def show(self, worker_status: Callable[[], WorkerStatus]) -> None:
+        """Show this worker from now on: it has started."""
+        self._worker_status = worker_status
         self.announce()
 
     def announce(self) -> None:
-        """Say where the pages are, or why not: once all has started, so that a start that fails
-        stays one line.
+        """Log where the pages are, or why there are none. Called once everything has started: a
+        start that fails logs one line, its error.
         """
-        if self._trouble is not None:
+        if self._listen_error is not None:
             log.warning(
                 "no health pages: port %d of %s cannot be used (%s); set HYBRID_RUNNER_HTTP_PORT to"
                 " a free one, or to 0 for none",
                 self._port,
                 self._host,
-                self._trouble.strerror or self._trouble,
+                self._listen_error.strerror or self._listen_error,
                 extra=log_event("web.port_unusable"),
             )
         elif self._runner is not None:
@@ -72,35 +76,29 @@ class PageServer:
                 target=self._loop.run_forever, name="health", daemon=True
             )
             self._thread.start()
-            await self._there(self._listen())
+            await self._in_thread(self._listen())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._loop is None or self._thread is None:
             return
         if self._runner is not None:
-            await self._there(self._runner.cleanup())
+            await self._in_thread(self._runner.cleanup())
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
 
-    async def _there(self, call: Coroutine[Any, Any, None]) -> None:
-        assert self._loop is not None  # noqa: S101  # asked by those who know
+    async def _in_thread(self, call: Coroutine[Any, Any, None]) -> None:
+        assert self._loop is not None  # noqa: S101  # the callers have looked
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     async def _listen(self) -> None:
-        from aiohttp import (
-            web,
-        )  # nearly as long as all of us, and only a worker needs it
+        # aiohttp takes nearly as long to import as all of us, and only a worker needs it.
+        from aiohttp import web  # noqa: PLC0415  # see above
 
-        from hybrid_runner.web.job_routes import add_job_pages  # noqa: PLC0415  # the same
-        from hybrid_runner.web.pages.routes import make_application  # noqa: PLC0415  # the same
-        from hybrid_runner.web.pages.scale import add_scale_page  # noqa: PLC0415  # the same
+        from hybrid_runner.web.routes import make_application  # noqa: PLC0415  # imports aiohttp
 
-        application = make_application(self._reports)
-        if self._jobs is not None:
-            add_job_pages(application, self._jobs, self._reports)
-            add_scale_page(application, self._jobs)
+        application = make_application(self._reports, self._database)
         runner = web.AppRunner(
             application, access_log=None, handle_signals=False, shutdown_timeout=1
         )
@@ -108,10 +106,10 @@ class PageServer:
         try:
             await web.TCPSite(runner, self._host, self._port).start()
         except OSError as error:
-            self._trouble = error
+            self._listen_error = error
             await runner.cleanup()
         else:
             self._runner = runner
 
-    def _snapshot(self) -> WorkerStatus | None:
-        return None if self._look is None else self._look()
+    def _status(self) -> WorkerStatus | None:
+        return None if self._worker_status is None else self._worker_status()

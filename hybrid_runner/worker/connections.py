@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from hybrid_runner.storage.connections.connections import (
-    FOR_SETTLING,
-    LazyConnection,
-    for_claims,
-    named,
-)
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.reachability import Reachability
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, for_claims, named
 
 
 class Connections:

@@ -13,8 +13,9 @@ from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
-from hybrid_runner.policy.missed_rings import heals
-from hybrid_runner.storage.connections.connections import ListenConnection, Rows, prove_once
+from hybrid_runner.policy.missed_rings import may_reconnect
+from hybrid_runner.storage.connections.listen import ListenConnection, prove_once
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
 
@@ -51,7 +52,7 @@ class Listener:
         """How many connections were lost after they had listened."""
         self.proof_overdue = False
         """Whether a proof should have been heard by now and was not."""
-        self._healed_at = -math.inf
+        self._reconnected_at = -math.inf
         self._deaf_since: float | None = time.monotonic()
         self._proof: Channel[Proof] | None = None  # where a proof must be heard while hearing
         self._proved_at = -math.inf
@@ -187,8 +188,8 @@ class Listener:
         connection, at most once a minute.
         """
         now = time.monotonic()
-        if self._connection is not None and heals(now, self._healed_at):
-            self._healed_at = now
+        if self._connection is not None and may_reconnect(now, self._reconnected_at):
+            self._reconnected_at = now
             log.warning(
                 "%s: %d jobs waited for a poll although a ring was due: listening anew",
                 queue,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
-from hybrid_runner.policy.pace import OUTAGE
+from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -34,7 +34,7 @@ class Outage:
     def failed(self, error: Exception) -> float:
         """Log the failure; returns how many seconds to wait before the next try."""
         self.failures += 1
-        delay = min(self._longest, OUTAGE.outage(self.failures, random.random()).total_seconds())
+        delay = min(self._longest, OUTAGE.spread(self.failures, random.random()).total_seconds())
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a
             # failover.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.current import quiet
+from hybrid_runner.telemetry.tracing.current import context_without_instrumentation
 from hybrid_runner.worker.loops import keep
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -28,7 +28,7 @@ class Tasks:
         self.ended: list[str] = []
         """Names of loops that ended by themselves and are not started again yet."""
         self._ending = False
-        self._context = quiet()
+        self._context = context_without_instrumentation()
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a loop, and start it again when it raises or ends by itself."""

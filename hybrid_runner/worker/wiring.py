@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.messages import READERS, channel_of
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.telemetry.metrics.counters import Counters
@@ -27,7 +27,6 @@ from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_ti
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
-from hybrid_runner.worker.outcome_port import Outcomes
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.claims import Claims
 from hybrid_runner.worker.queue.members import Members
@@ -44,7 +43,8 @@ from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
-from hybrid_runner.worker.settler import Gathering, Settler
+from hybrid_runner.worker.settle.outcome_port import Outcomes
+from hybrid_runner.worker.settle.settler import Gathering, Settler
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 
@@ -131,7 +131,7 @@ def wire(
         worker_loop,
     )
     watchdog = Watchdog(
-        settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.lagged
+        settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )
     offer = Offer(slots, kinds.number)
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
@@ -148,12 +148,12 @@ def wire(
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(
                 wake,
-                deaf=Pace(
+                deaf=GrowingPause(
                     settings.polling.poll_base,
                     settings.polling.poll_cap,
                     settings.polling.poll_factor,
                 ),
-                hearing=Pace(
+                hearing=GrowingPause(
                     settings.polling.hybrid_poll_base,
                     settings.polling.hybrid_poll_cap,
                     settings.polling.poll_factor,
@@ -162,7 +162,12 @@ def wire(
         )
         members = Members(identity, kinds.number)
         missed = MissedRings(
-            queue, connections.courtesies, listener, members, tasks.soon, reports.counters.missed
+            queue,
+            connections.courtesies,
+            listener,
+            members,
+            tasks.soon,
+            reports.counters.on_missed_rings,
         )
         claims = Claims(
             queue,

@@ -14,7 +14,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import is_watched
 from hybrid_runner.telemetry.metrics.counters import Counters
-from hybrid_runner.telemetry.tracing.current import hushed
+from hybrid_runner.telemetry.tracing.current import instrumentation_suppressed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.report.job_counts import JobCounts
@@ -66,7 +66,7 @@ class Worker:
             settings.retention.keep_cancelled,
         )
         try:
-            with hushed():
+            with instrumentation_suppressed():
                 await self._station.register(
                     settings.polling.hybrid_poll_cap, registry.keeps(usual)
                 )
@@ -100,7 +100,7 @@ class Worker:
             len(self._station.executor.running),
             extra=log_event("worker.stopping"),
         )
-        with hushed():
+        with instrumentation_suppressed():
             await Shutdown(self._station, self._tasks, self._reports.job_log, budget).run()
         log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
 
@@ -119,7 +119,7 @@ class Worker:
             self._reports.job_counts,
             stopping=self._stopping,
             ended_loops=self._tasks.ended,
-            metric_values=self._reports.counters.figures(),
+            metric_values=self._reports.counters.metric_values(),
         )
 
     async def hearing(self) -> None:

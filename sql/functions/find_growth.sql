@@ -1,7 +1,7 @@
 -- find_growth: what lets tables grow, and who is to blame.
 CREATE OR REPLACE FUNCTION hybrid_runner.find_growth(
     longer_than interval DEFAULT '10 minutes'
-) RETURNS TABLE (culprit text, complaint text)
+) RETURNS TABLE (cause text, complaint text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
 AS $$

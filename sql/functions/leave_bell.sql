@@ -1,4 +1,5 @@
--- leave_bell: a worker ends: others forget it, and what its mute kept quiet is for them to find.
+-- leave_bell: a worker ends: the others no longer count on it, and look for what its mute kept from
+-- ringing.
 CREATE OR REPLACE FUNCTION hybrid_runner.leave_bell(
     queue text, worker_id text, is_muted boolean
 ) RETURNS void

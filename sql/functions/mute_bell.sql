@@ -1,4 +1,4 @@
--- mute_bell: mute the bell for so many milliseconds, after giving the sleep lock back if told to.
+-- mute_bell: mute the bell for so many milliseconds, after dropping the sleep lock if told to.
 -- True: somebody sleeps and was rung for help; a worker that looks itself keeps its mute even so, a
 -- full one does not.
 -- mode: 'looking' (let them sleep), 'saturated' (ring for help), 'full' (undo the mute and ring for
@@ -24,7 +24,7 @@ BEGIN
         PERFORM pg_advisory_unlock_shared(1212371538, place);
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: whoever falls asleep in between opens the bell after us.
+    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
     IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
         RETURN false;
     END IF;

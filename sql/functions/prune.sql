@@ -1,11 +1,11 @@
--- prune: forget what is no longer kept, a bounded amount a call; returns what was done to which
+-- prune: delete what is no longer kept, a bounded amount a call; returns what was done to which
 -- partition.
 CREATE OR REPLACE FUNCTION hybrid_runner.prune(
     most integer DEFAULT 20
 ) RETURNS TABLE (what text, partition text, bytes bigint)
 LANGUAGE plpgsql SECURITY DEFINER
--- Who waits for a lock holds up all who come after: so briefly that nobody notices, and again at
--- the next turn.
+-- A statement that waits for a lock holds up all later ones: so wait briefly, and try again at the
+-- next call.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
 SET lock_timeout = '300ms'
 AS $$
@@ -45,7 +45,7 @@ BEGIN
     LOOP
         BEGIN
             EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', due.half);
-            -- All settles wait now: for nobody else.
+            -- All settles wait now, so this waits for nobody.
             FOREACH part IN ARRAY due.partitions LOOP
                 EXECUTE format('LOCK TABLE ONLY hybrid_runner.%I IN ACCESS EXCLUSIVE MODE NOWAIT',
                     part);

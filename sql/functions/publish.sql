@@ -1,4 +1,4 @@
--- publish: tell those who read how jobs move that one did, if anybody reads.
+-- publish: notify event streams that a job changed, if anybody reads one.
 -- Payloads on hybrid_runner.~changes, here and from workers: 'QUEUE KIND MORE ID ID …', MORE being
 -- how many ids had no room.
 -- For changes that no worker makes and that come one by one; inserts are found by those who read,

@@ -1,4 +1,4 @@
--- readers_left_ms: for how many milliseconds more somebody reads how jobs move; 0: nobody does.
+-- readers_left_ms: for how many milliseconds more somebody reads event streams; 0: nobody does.
 -- What seems to last for longer than a minute was written by a clock that was set back since.
 CREATE OR REPLACE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

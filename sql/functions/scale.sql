@@ -9,11 +9,11 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT
         f.queue, f.due, f.running, f.slots, f.workers,
-        -- A paused queue keeps those that still run; more would not help it.
+        -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
             (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_figures(with_scheduled => false) AS f
+    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
     WHERE scale.queue IS NULL OR f.queue = scale.queue
 $$;

@@ -255,6 +255,7 @@ CREATE SEQUENCE hybrid_runner.stream_readers_until AS bigint MINVALUE 0 START 0;
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint PRIMARY KEY,
     ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- set: a worker is reporting it, and deletes the row afterwards; a minute later that worker counts as dead
+    -- set: a worker is reporting it, and deletes the row afterwards; a minute later that worker
+    -- counts as dead
     taken_at timestamptz
 );

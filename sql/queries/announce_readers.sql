@@ -1,4 +1,5 @@
--- announce_readers: somebody reads how jobs move, for so many milliseconds from now; workers that listen are notified.
+-- announce_readers: somebody reads event streams for so many milliseconds from now; workers that
+--   listen are notified.
 -- $1 int4 milliseconds
 SELECT
     setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int4) AS until,

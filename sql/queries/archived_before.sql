@@ -1,4 +1,5 @@
--- archived_before: which of these claims are in the archive already, when the answer to an earlier settle was lost.
+-- archived_before: which of these claims are in the archive already, when the answer to an
+--   earlier settle was lost.
 -- $1 int8[] ids, $2 int8[] claims
 SELECT a.id
 FROM hybrid_runner.archive AS a

@@ -1,13 +1,18 @@
--- beat: this worker lives; returns what it may not have heard, and what it should do: (what, queue, value).
--- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim, $5 text proof_channel, $6 interval overtime,
+-- beat: say that this worker lives; returns what it may have missed, and what it should do:
+--   (what, queue, value).
+-- $1 text worker_id, $2 int8[] running, $3 text[] queues, $4 int8 first_claim,
+-- $5 text proof_channel, $6 interval timeout_grace,
 -- $7 jsonb running_by_queue, $8 int8[] claims, $9 text[] duties
--- odd: each `what` is a type of hybrid_runner/model/news.py, and docs/sql.md lists them; `queue` and `value` are '' where they say nothing.
--- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a heartbeat waits for no partition.
+-- odd: each `what` is a type of hybrid_runner/model/news.py, and docs/sql.md lists them; `queue`
+--   and `value` are '' where they say nothing.
+-- odd: $2 and $8 are the attempts that run here, as ids and claims. The archive is not asked: a
+--   heartbeat waits for no partition.
 WITH alive AS (
     UPDATE hybrid_runner.workers SET
         heartbeat_at = clock_timestamp(),
         running = $7,
-        -- By the shortest lease of all: whoever was silent for half of that cannot tell silence of others from its own.
+        -- By the shortest lease of all: a worker that was silent for half of it cannot tell
+        -- whether others were silent, or itself unable to hear.
         unbroken_since = CASE
             WHEN heartbeat_at + (SELECT min(w.lease) FROM hybrid_runner.workers AS w WHERE w.dead_at IS NULL) / 2 < clock_timestamp()
             THEN clock_timestamp()
@@ -17,7 +22,7 @@ WITH alive AS (
     RETURNING id, unbroken_since
 ),
 others AS MATERIALIZED (
-    -- Nobody could be heard while the server was down, or while we were silent ourselves.
+    -- Nobody could be heard while the server was down, or while this worker was silent itself.
     SELECT
         w.id, w.rescued_at,
         coalesce(w.dead_at, greatest(w.heartbeat_at, pg_postmaster_start_time(), a.unbroken_since) + w.lease) AS dead_from
@@ -26,14 +31,15 @@ others AS MATERIALIZED (
     WHERE w.id <> $1
 ),
 expired AS MATERIALIZED (
-    -- Two may come to this at the same moment: one of them has it for the next ten seconds.
+    -- Two heartbeats may come at the same moment: one of them has it for the next ten seconds.
     SELECT w.id
     FROM hybrid_runner.workers AS w
     WHERE w.id IN (
         SELECT o.id FROM others AS o
         WHERE o.dead_from < clock_timestamp() AND (o.rescued_at IS NULL OR o.rescued_at < clock_timestamp() - interval '10 seconds')
     )
-        -- Asked once more of the row itself: another heartbeat may have declared it since our snapshot, and given it free.
+        -- Asked once more of the row itself: another heartbeat may have declared it dead since
+        -- this snapshot.
         AND (w.rescued_at IS NULL OR w.rescued_at < clock_timestamp() - interval '10 seconds')
         -- and it may have spoken, or have been taken over by a new process
         AND (w.dead_at IS NOT NULL OR w.heartbeat_at + w.lease < clock_timestamp())

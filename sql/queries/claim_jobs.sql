@@ -1,8 +1,12 @@
--- claim_jobs: take due jobs of one queue, urgent lanes first, oldest first within a lane, behind each lane's frontier.
--- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts, $6 interval[] timeouts,
+-- claim_jobs: take due jobs of one queue, urgent lanes first, oldest first within a lane, behind
+--   each lane's frontier.
+-- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts,
+-- $6 interval[] timeouts,
 -- $7 timestamptz[] run_ats, $8 int8[] ids, $9 int8 claim
--- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past the limit.
--- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was claimed, the time when it is paused.
+-- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past
+--   the limit.
+-- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was
+--   claimed, the time when it is paused.
 WITH paused AS MATERIALIZED (
     SELECT FROM hybrid_runner.queues AS q WHERE q.name = $1 AND q.paused_at IS NOT NULL
 ),
@@ -29,7 +33,8 @@ claimed AS (
         worker_id = $4,
         started_at = now(),
         version = j.version + 1,
-        -- what the handler declares is written down, so that others can apply it without knowing the kind
+        -- what the handler declares is written down, so that others can apply it without knowing
+        -- the kind
         max_attempts = coalesce(j.max_attempts, ($5::int4[])[array_position($2, j.kind)]),
         timeout = coalesce(j.timeout, ($6::interval[])[array_position($2, j.kind)])
     WHERE j.id = ANY (ARRAY(SELECT id FROM picked))

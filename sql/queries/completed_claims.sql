@@ -1,4 +1,5 @@
--- completed_claims: which of these claims have completed their jobs: a handler may do so itself, and go on.
+-- completed_claims: which of these claims have completed their jobs; a handler may do so itself
+--   and go on.
 -- $1 int8[] ids, $2 int8[] claims
 SELECT a.id, a.claim
 FROM hybrid_runner.archive AS a

@@ -1,6 +1,9 @@
--- enqueue_alike: store many jobs that have no keys and differ in their payloads only; returns their ids in order.
--- $1 text kind, $2 text[] payloads, $3 text queue, $4 int4 priority, $5 timestamptz run_at, $6 text traceparent,
--- $7 int4 max_attempts, $8 interval timeout, $9 timestamptz finish_by, $10 text data, $11 interval delay
+-- enqueue_alike: store many jobs that have no keys and differ in their payloads only; returns
+--   their ids in order.
+-- $1 text kind, $2 text[] payloads, $3 text queue, $4 int4 priority, $5 timestamptz run_at,
+-- $6 text traceparent,
+-- $7 int4 max_attempts, $8 interval timeout, $9 timestamptz finish_by, $10 text data,
+-- $11 interval delay
 -- odd: text[] is unnested and cast row by row: text[]::jsonb[] takes five times as long.
 INSERT INTO hybrid_runner.jobs (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
 SELECT

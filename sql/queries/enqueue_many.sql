@@ -1,6 +1,8 @@
 -- enqueue_many: store many jobs without keys in one statement; returns their ids in order.
--- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
--- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 text[] data,
+-- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities,
+-- $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts,
+-- $9 timestamptz[] finish_bys, $10 text[] data,
 -- $11 interval[] delays
 INSERT INTO hybrid_runner.jobs (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data)
 SELECT

@@ -1,6 +1,9 @@
--- enqueue_many_keyed: store many jobs of which some have keys; says of each, in order, what became of it.
--- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities, $5 timestamptz[] run_ats,
--- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts, $9 timestamptz[] finish_bys, $10 text[] data,
+-- enqueue_many_keyed: store many jobs of which some have keys; says of each, in order, what
+--   became of it.
+-- $1 text[] kinds, $2 text[] payloads, $3 text[] queues, $4 int4[] priorities,
+-- $5 timestamptz[] run_ats,
+-- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts,
+-- $9 timestamptz[] finish_bys, $10 text[] data,
 -- $11 interval[] delays, $12 text[] keys, $13 text on_conflict
 SELECT e.id, e.outcome
 FROM unnest(

@@ -1,3 +1,3 @@
--- find_growth: what lets tables grow, and who is to blame: (culprit, complaint).
+-- find_growth: what lets tables grow, and who is to blame: (cause, complaint).
 -- $1 interval longer_than
-SELECT g.culprit, g.complaint FROM hybrid_runner.find_growth($1) AS g
+SELECT g.cause, g.complaint FROM hybrid_runner.find_growth($1) AS g

@@ -1,5 +1,5 @@
 -- find_hung: those of this worker's jobs that are past their time-out by some, as claims.
--- $1 text worker_id, $2 int8[] ids, $3 interval overtime
+-- $1 text worker_id, $2 int8[] ids, $3 interval timeout_grace
 SELECT
     j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts,
     date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim, j.started_at, j.created_at,

@@ -1,6 +1,8 @@
--- find_new_jobs: ids of the live jobs behind an id, of these queues and kinds (NULL: all), and the newest id there is.
+-- find_new_jobs: ids of the live jobs behind an id, of these queues and kinds (NULL: all), and
+--   the newest id there is.
 -- $1 int8 behind, $2 text[] queues, $3 text[] kinds, $4 int8 deepest
--- odd: the last $4 ids at most are walked: entries of jobs that are gone stay in the index while vacuum is held back.
+-- odd: the last $4 ids at most are walked: entries of jobs that are gone stay in the index while
+--   vacuum is held back.
 SELECT
     n.newest,
     ARRAY(

@@ -1,6 +1,8 @@
--- find_unannounced: of jobs that a fallback poll found, how many were inserted as due; and whether the queue's bell is open.
+-- find_unannounced: of jobs that a fallback poll found, how many were inserted as due; and
+--   whether the queue's bell is open.
 -- $1 text queue, $2 int8[] ids
--- odd: live or archived: they may have ended since. What was put back, retried or amended is due later than it was made.
+-- odd: live or archived: they may have ended since. What was put back, retried or amended is due
+--   later than it was made.
 SELECT
     coalesce(
         (

@@ -1,4 +1,4 @@
--- installed: what the functions and grants of this database were recorded to be, and the roles that are there now.
+-- installed: what was recorded of this database's functions and grants, and the roles of today.
 SELECT
     obj_description(to_regclass('hybrid_runner.migrations')::oid, 'pg_class') AS recorded,
     ARRAY(

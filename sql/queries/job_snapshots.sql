@@ -1,4 +1,4 @@
--- job_snapshots: where these jobs stand, live or archived; nothing of what they carry.
+-- job_snapshots: the state of these jobs, live or archived, without payloads, results and errors.
 -- $1 int8[] ids
 SELECT
     j.id, j.queue, j.kind, j.state::text AS state, j.version, j.priority, j.attempt, j.snoozes, j.max_attempts, j.run_at, j.worker_id,

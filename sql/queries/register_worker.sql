@@ -1,9 +1,14 @@
--- register_worker: write down who works; a worker that comes back under its old name takes it over.
--- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues, $6 interval lease, $7 text kinds_hash
--- odd: first_claim is on disk before the worker claims anything, so its numbers are not given out again after a crash.
--- odd: a number from the sequence is good for 5 * 10^10 claims: a year and a half of a thousand looks a second. They begin
--- odd: anywhere in the first half of 10^11: a standby that was behind when it was promoted may give out the number again.
--- odd: on a server that was promoted nobody knows how long others could not reach it: whoever comes new waits out their lease.
+-- register_worker: store a worker; one that comes back under its old name takes that row over.
+-- $1 text id, $2 text host, $3 int4 pid, $4 text version, $5 jsonb queues, $6 interval lease,
+-- $7 text kinds_hash
+-- odd: first_claim is on disk before the worker claims anything, so its numbers are not given out
+--   again after a crash.
+-- odd: a number from the sequence is good for 5 * 10^10 claims: a year and a half of a thousand
+--   looks a second. They begin
+--   anywhere in the first half of 10^11: a standby that was behind when it was promoted may
+--   give out the number again.
+-- odd: on a server that was promoted nobody knows how long others could not reach it: whoever
+--   comes new waits out their lease.
 WITH number AS MATERIALIZED (
     SELECT
         nextval('hybrid_runner.claims') * 100000000000 + (random() * 50000000000)::int8 AS first_claim,

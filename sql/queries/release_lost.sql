@@ -1,7 +1,10 @@
--- release_lost: put back, uncharged, what a claim took whose answer never arrived; returns their ids, and which could be put back.
+-- release_lost: put back, uncharged, what a claim took whose answer never arrived; returns their
+--   ids, and which could be put back.
 -- $1 text queue, $2 text worker_id, $3 int8[] known, $4 int8[] claims
--- odd: id and claim: a crash may have undone the claim under which a job runs here, and a lost one taken the same job again.
--- odd: only right while this worker has no claim of this queue on its way; it walks the table, and runs after failures alone.
+-- odd: id and claim: a crash may have undone the claim under which a job runs here, and a lost
+--   one taken the same job again.
+-- odd: only right while this worker has no claim of this queue on its way; it walks the table,
+--   and runs after failures alone.
 -- odd: a row that somebody holds is for the next time: claims must not wait for it.
 WITH lost AS MATERIALIZED (
     SELECT j.id

@@ -1,8 +1,12 @@
--- requeue_jobs: put claimed jobs back for a later attempt; returns the ids put back, a stale claim moves nothing.
--- $1 int8[] ids, $2 int8[] claims, $3 interval[] delays, $4 bool[] charged, $5 jsonb[] data, $6 jsonb[] errors,
+-- requeue_jobs: put claimed jobs back for a later attempt; returns the ids put back, a stale
+--   claim moves nothing.
+-- $1 int8[] ids, $2 int8[] claims, $3 interval[] delays, $4 bool[] charged, $5 jsonb[] data,
+-- $6 jsonb[] errors,
 -- $7 text[] traceparents, $8 bool[] snoozed
--- odd: a trace that a worker began is written down, so that all later attempts are in it; NULL: none of these.
--- odd: only what its handler asked for is a snooze, not what a worker that stops puts back; NULL: none of these.
+-- odd: a trace that a worker began is written down, so that all later attempts are in it; NULL:
+--   none of these.
+-- odd: only what its handler asked for is a snooze, not what a worker that stops puts back; NULL:
+--   none of these.
 -- odd: a job whose cancelling was asked for is left alone: the caller finishes it as cancelled.
 WITH settled AS (
     SELECT s.id, s.claim, s.delay, s.charged, s.data, s.error, s.traceparent, s.snoozed
@@ -29,7 +33,8 @@ requeued AS (
         version = j.version + 1
     FROM settled AS s
     WHERE j.id = ANY ($1) AND j.id = s.id AND j.claim = s.claim
-        -- "IS NULL" so written that the planner expects all rows and not one, which it would join in loops.
+        -- "IS NULL" so written that the planner expects all rows and not one, which it would join
+        -- in loops.
         AND num_nulls(j.cancel_requested_at) <> 0
     RETURNING j.id, j.queue, j.run_at
 ),

@@ -1,4 +1,4 @@
--- retire_worker: this worker ended; in order, or leaving jobs to those who look for dead workers.
+-- retire_worker: this worker ended; if not in order, others rescue the jobs that it leaves.
 -- $1 text id, $2 int8 first_claim, $3 bool in_order
 WITH gone AS (
     DELETE FROM hybrid_runner.workers AS w WHERE w.id = $1 AND w.first_claim = $2 AND $3

@@ -1,6 +1,8 @@
--- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report; nobody is given them for a minute.
+-- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report;
+--   nobody is given them for a minute.
 -- $1 int8 most, $2 interval older_than
--- odd: those that were retried or forgotten meanwhile are taken too, and bring a row with an id alone.
+-- odd: those that were retried or forgotten meanwhile are taken too, and bring a row with an id
+--   alone.
 WITH taken AS (
     UPDATE hybrid_runner.unreported_ends AS e SET taken_at = now()
     WHERE e.id IN (

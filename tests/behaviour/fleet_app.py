@@ -11,7 +11,7 @@ import psycopg
 from pydantic import BaseModel
 
 from hybrid_runner import Job, Runner
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 app = Runner()
 DSN = app.settings.database.dsn or ""

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from hybrid_runner import Job, Retry, Runner, Snooze
 from hybrid_runner.model.outcomes import HandlerOutcome
+from hybrid_runner.settings import Tuning
 
 RUNS = "RUNS_FILE"
+DOORBELL_RATE = "DOORBELL_RATE"
 
-app = Runner()
+app = Runner(tuning=Tuning(doorbell_rate=float(os.environ.get(DOORBELL_RATE, "150"))))
 
 
 def write_down(job: Job, what: str) -> None:

@@ -17,7 +17,7 @@ from hybrid_runner import Job
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.news import DeclaredDead, WorkerDied, WorkerSilent
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker

@@ -12,7 +12,7 @@ import asyncpg
 import psycopg
 
 from hybrid_runner.embedded.binaries import psql_command
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.waiting import until_fetched
 
 ROOT = Path(__file__).resolve().parents[2]

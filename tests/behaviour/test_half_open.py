@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Worker
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.cli.running import ROOT, worker
 from tests.support import inside
 from tests.support.bells import seen

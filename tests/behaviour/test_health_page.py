@@ -19,7 +19,7 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages import health
 from hybrid_runner.web.server import PageServer
 from tests.cli.running import worker as worker_process

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, ROOT, WorkerProcess, environment, worker
 from tests.support.collector import Collector
 from tests.support.outside import missing

@@ -14,7 +14,7 @@ import pytest
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import MISSED_RINGS
 from hybrid_runner.web.pages.health import checks_of
 from tests.support import inside
@@ -52,7 +52,7 @@ async def asleep_for_a_while(worker: Worker, database: Connection) -> None:
     inside.has_slept(worker, 60)
 
 
-async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
+async def test_a_ring_that_was_swallowed_is_counted_and_reconnects_the_listener(
     dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A3 A10 A11: the job is found all the same, and the next one comes by its ring."""
@@ -74,7 +74,7 @@ async def test_a_ring_that_was_swallowed_is_counted_and_heals_the_listener(
         await database.execute(INSERT, "note")
         await handlers.next()
         assert seen(worker).found["ring"] == 1
-        assert worker.status().figures[MISSED_RINGS.name] == {("default",): 1}
+        assert worker.status().metric_values[MISSED_RINGS.name] == {("default",): 1}
     lines = [message for message in caplog.messages if "a ring was due" in message]
     assert len(lines) == 1
 

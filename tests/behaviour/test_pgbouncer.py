@@ -13,16 +13,10 @@ import pytest
 
 from hybrid_runner.errors import DatabaseError
 from hybrid_runner.storage.connections import pooler
-from hybrid_runner.storage.connections.connections import (
-    FOR_CLAIMS,
-    FOR_SETTLING,
-    Connection,
-    LazyConnection,
-    Pool,
-    connect,
-    for_claims,
-    open_pool,
-)
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.pool import Pool, open_pool
+from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS, FOR_SETTLING, for_claims
 from hybrid_runner.storage.migrations import migrate, schema_version
 from hybrid_runner.storage.queries import migrations
 from tests.behaviour.noting_app import RUNS, runs
@@ -159,7 +153,7 @@ async def test_a_deaf_worker_says_so_and_touches_no_bell(
     pooled_dsn: str, database: Connection, file: Path
 ) -> None:
     """A2 A3: rings do not arrive through a pooler; it says so, polls, and mutes nothing."""
-    async with a_worker(pooled_dsn, file, HYBRID_RUNNER_AWAKE_FROM="0.1") as process:
+    async with a_worker(pooled_dsn, file, DOORBELL_RATE="0.1") as process:
         await process.says("set HYBRID_RUNNER_LISTEN_DSN")
         bell = (
             "SELECT pg_sequence_last_value(doorbell::regclass) FROM hybrid_runner.queues WHERE name"

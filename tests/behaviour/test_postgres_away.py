@@ -14,7 +14,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner import Worker
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.busy import COMPLETED, INSERT, LEFT, QUICK_BEATS, App, ended, hears_again
 from tests.support.faults import end_sessions, own_server
 from tests.support.proxy import Proxy

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import WorkerProcess, fails, worker
 from tests.support.bells import INSERT, Handlers, seen
 from tests.support.proxy import Proxy

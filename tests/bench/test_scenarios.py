@@ -12,7 +12,7 @@ from hybrid_runner.bench.child import BenchError
 from hybrid_runner.bench.running import run
 from hybrid_runner.bench.scenarios import SCENARIOS
 from hybrid_runner.bench.sizes import FULL, QUICK, Sizes
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 
 TINY = Sizes(rounds=1, drain_jobs=100, pickups=5, bulk_jobs=100)
 

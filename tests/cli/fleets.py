@@ -39,6 +39,24 @@ INSERT = (
 )
 RESULTS = "SELECT DISTINCT result::int FROM hybrid_runner.archive WHERE kind = $1"
 ARCHIVED = "SELECT count(*) FROM hybrid_runner.archive"
+ONCE = """
+import os
+from pathlib import Path
+from hybrid_runner import Runner
+from tests.support.waiting import until_fetched
+
+first = not Path("imported").exists()
+Path("imported").touch()
+{then}
+app = Runner()
+
+@app.job("note")
+async def note(payload: dict) -> None:
+    pass
+"""
+"""Tasks whose import does {then}; `first` is true in the process that imports them first."""
+LATE = "import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
+"""A signal to a process that is about to end anyway."""
 
 
 class FleetProcess(WorkerProcess):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, hybrid_runner
 
 TASKS = """

@@ -20,7 +20,7 @@ from hybrid_runner.cli.demo.summary import as_document, print_advice, print_summ
 from hybrid_runner.cli.demo.view import counts
 from hybrid_runner.cli.output import visible_length, without_colours
 from hybrid_runner.runner import Runner
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, fails, succeeds
 
 

@@ -13,7 +13,7 @@ import pytest
 from hybrid_runner.cli.waiting import describe
 from hybrid_runner.model.jobs import JobStatus, State
 from hybrid_runner.storage import client_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, fails, hybrid_runner, succeeds, worker
 
 TASKS = """

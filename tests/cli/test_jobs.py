@@ -10,7 +10,7 @@ from datetime import timedelta
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails, succeeds
 from tests.support.archive import aged, exists, partition
 from tests.support.jobs import ended, enqueue, running

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
 from tests.support.pages import browser

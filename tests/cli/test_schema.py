@@ -28,6 +28,13 @@ def test_migrate_says_what_it_applied_and_the_second_time_that_there_was_nothing
     }
 
 
+def test_migrate_warns_of_a_variable_that_is_no_setting(empty_dsn: str) -> None:
+    ended = hybrid_runner("migrate", "--dsn", empty_dsn, HYBRID_RUNNER_START_TIMOUT="1s")
+    assert ended.returncode == 0
+    assert "HYBRID_RUNNER_START_TIMOUT is no setting (did you mean" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_many_processes_migrate_at_once(empty_dsn: str) -> None:
     many = [
         subprocess.Popen(

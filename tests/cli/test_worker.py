@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.storage import client_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.interpreter import YOUNG
 from tests.cli.running import NOBODY, worker
 
@@ -162,3 +162,20 @@ async def test_signal_while_waiting_for_the_server_ends_in_order(folder: Path) -
     async with worker("tasks:app", "--dsn", NOBODY, cwd=folder) as process:
         await process.says("trying again")
         assert await process.ends() == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+async def test_a_variable_that_is_no_setting_is_warned_of_once(
+    processes: str, dsn: str, database: Connection, folder: Path
+) -> None:
+    arguments = ("tasks:app", "--dsn", dsn, "--processes", processes)
+    async with worker(*arguments, cwd=folder, HYBRID_RUNNER_AWAKE_FROM="150") as process:
+        await process.says("has started" if processes == "1" else "worker processes work")
+        assert await process.ends() == 0
+    said = [line for line in process.lines if line.get("event") == "settings.unknown"]
+    assert [(line["level"], line["message"]) for line in said] == [
+        (
+            "warning",
+            "the environment variable HYBRID_RUNNER_AWAKE_FROM is no setting: it is ignored",
+        )
+    ]

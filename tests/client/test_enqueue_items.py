@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from hybrid_runner import ConfigurationError, KeyTaken, NewJob, Runner, RunnerError
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.working import runner
 
 LATER = datetime(2040, 1, 2, tzinfo=UTC)
@@ -214,28 +214,28 @@ async def test_what_the_key_function_raises_names_the_item(dsn: str) -> None:
         ),
         (
             "any",
-            [NewJob("any", delay="1h")],
+            [NewJob("any", delay="1h")],  # type: ignore[arg-type]
             {},
             r"^payloads\[0\]: delay of a NewJob is a timedelta, not str",
-        ),  # type: ignore[arg-type]
+        ),
         (
             "any",
-            [NewJob("any", timeout=5)],
+            [NewJob("any", timeout=5)],  # type: ignore[arg-type]
             {},
             r"^payloads\[0\]: timeout of a NewJob is a timedelta, not int",
-        ),  # type: ignore[arg-type]
+        ),
         (
             "any",
-            [NewJob("any", data={"a": 1})],
+            [NewJob("any", data={"a": 1})],  # type: ignore[arg-type]
             {},
             r"^payloads\[0\]: data of a NewJob is a str, not dict",
-        ),  # type: ignore[arg-type]
+        ),
         (
             "any",
-            [NewJob("any", payload={"a": 1})],
+            [NewJob("any", payload={"a": 1})],  # type: ignore[arg-type]
             {},
             r"^payloads\[0\]: the payload of a NewJob is JSON text, not dict",
-        ),  # type: ignore[arg-type]
+        ),
         ("any", [1, 2, NewJob("any", "{"), 4], {}, r"^payloads\[2\]: the payload is not JSON"),
         (
             "any",

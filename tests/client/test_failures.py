@@ -14,8 +14,8 @@ from hybrid_runner import (
     JobFailed,
     Retry,
     State,
-    answers,
 )
+from hybrid_runner.model import answers
 from hybrid_runner.model.jobs import JobStatus
 from tests.support.working import runner, working
 

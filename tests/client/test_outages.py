@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from hybrid_runner import DatabaseError, JobStatus, RunnerError, SchemaMissing, WaitTimeout
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.proxy import Proxy
 from tests.support.working import runner, working
 

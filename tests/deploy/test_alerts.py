@@ -343,7 +343,7 @@ def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
-def test_each_alert_names_declared_figures_and_says_what_to_do(rule: dict[str, Any]) -> None:
+def test_each_alert_names_declared_metrics_and_says_what_to_do(rule: dict[str, Any]) -> None:
     assert mistakes(rule["expr"]) == []
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     annotations = rule["annotations"]

@@ -31,7 +31,7 @@ def test_the_file_is_what_the_tool_writes() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_each_question_names_declared_figures_and_their_labels_alone(question: str) -> None:
+def test_each_question_names_declared_metrics_and_their_labels_alone(question: str) -> None:
     assert mistakes(question) == []
 
 

@@ -41,7 +41,7 @@ def test_all_that_makes_it_fast_is_in_it_and_what_makes_it_bigger_is_not(
 ) -> None:
     code = (
         "import uvloop, asyncpg.protocol.protocol, orjson, pydantic_core,"
-        " hybrid_runner.web.pages.routes; print('here')"
+        " hybrid_runner.web.routes; print('here')"
     )
     assert inside(docker_engine, image, "python", "-c", code) == "here"
     find = (

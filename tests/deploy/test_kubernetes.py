@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hybrid_runner.settings import Settings
-from hybrid_runner.web.page_database import PageDatabase
+from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.server import PageServer
 from tests.support.pages import browser
 from tests.support.ports import free_port
@@ -100,9 +100,7 @@ def secrets(kind: str) -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in environment}
 
 
-def test_every_setting_that_is_secret_has_a_place_in_the_example_and_a_worker_starts_without_the_optional_ones() -> (
-    None
-):
+def test_secret_settings_are_in_the_example_and_a_worker_starts_without_the_optional_ones() -> None:
     secret = {
         f"HYBRID_RUNNER_{name.upper()}"
         for name, field in Settings.fields().items()
@@ -193,7 +191,7 @@ def test_autoscalers_and_monitors_name_what_is_there() -> None:
 
 
 def test_no_fleet_is_taken_down_to_nobody_who_measures() -> None:
-    """With no worker there is no figure: HybridRunnerNoWorker could not tell an idle fleet from a
+    """With no worker there is no metric: HybridRunnerNoWorker could not tell an idle fleet from a
     lost one.
     """
     assert [
@@ -224,7 +222,9 @@ async def test_page_and_query_want_as_many_workers_however_many_queues_there_are
         assert connection.execute(query).fetchone() == (2,)
     port = free_port()
     async with (
-        PageServer("127.0.0.1", port, jobs=PageDatabase(Settings.load({}, dsn=dsn), lambda: dsn)),
+        PageServer(
+            "127.0.0.1", port, database=PageDatabase(Settings.load({}, dsn=dsn), lambda: dsn)
+        ),
         browser(port) as client,
     ):
         said = (await client.get("/scale")).body

@@ -17,7 +17,7 @@ import pytest
 
 from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server
@@ -105,7 +105,8 @@ async def test_a_login_may_do_no_more_than_its_name_says(
 
 
 GRANTED = """
-    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text) FROM pg_auth_members
+    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text)
+    FROM pg_auth_members
     WHERE 'jobs_' || split_part(roleid::regrole::text, '_', 3) = member::regrole::text
 """
 OWNER = "CREATE ROLE owner LOGIN {right}; CREATE DATABASE owned OWNER owner"

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 _HEAD = """\
 # Metrics
 
-A worker shows its figures at `GET /metrics`, on the port of its [other pages](http.md), as Prometheus reads them (text format
+A worker shows its metrics at `GET /metrics`, on the port of its [other pages](http.md), as Prometheus reads them (text format
 0.0.4). The page is made from memory, by a thread of its own: no lost database and no handler that holds up the event loop delays
 it.
 
@@ -28,7 +28,8 @@ current.
 _FOOT = f"""
 ## Reading them
 
-- **Polls per minute**: `60 * sum(rate(hybrid_runner_polls_total[5m]))`.
+- **Looks per minute**: `60 * sum(rate(hybrid_runner_looks_total[5m]))`, every query for due jobs that Postgres answered: what others
+  call polls per minute. Fallback polls alone: `60 * sum(rate(hybrid_runner_polls_total[5m]))`.
 - **Jobs found per look**: `sum(rate(hybrid_runner_claim_batch_jobs_sum[5m])) /
   sum(rate(hybrid_runner_claim_batch_jobs_count[5m]))`.
 - **Looks that found something**: `sum(rate(hybrid_runner_looks_total{{outcome="found"}}[5m])) /
@@ -78,12 +79,12 @@ lowest) and `consecutive_errors` and `consecutive_empty_polls` (the highest). A 
 
 ## By OTLP
 
-The same figures, with the same names, go to an OpenTelemetry collector when `OTEL_METRICS_EXPORTER=otlp` or when
+The same metrics, with the same names, go to an OpenTelemetry collector when `OTEL_METRICS_EXPORTER=otlp` or when
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) is set and `OTEL_METRICS_EXPORTER` is not: every 60 s, or
 as `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds) says, and once more at the end. `OTEL_METRICS_EXPORTER=none` or `prometheus` sends
 nothing. Counters are cumulative. With `OTEL_EXPORTER_OTLP_PROTOCOL=grpc` they go by gRPC, if
 `hybrid-runner[grpc]` is installed. Each process sends its own, as `service.instance.id`. A collector that is
-away costs one log line a minute. Where Prometheus scrapes the page and also gets what the collector sends, each figure is there
+away costs one log line a minute. Where Prometheus scrapes the page and also gets what the collector sends, each metric is there
 twice: turn one of the two off.
 
 ## What it costs

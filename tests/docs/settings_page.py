@@ -1,29 +1,34 @@
-"""docs/settings.md, written from Settings: `python -m tests.docs.settings_page`."""
+"""docs/settings.md, written from hybrid_runner/settings: `python -m tests.docs.settings_page`."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
 
-from hybrid_runner.settings import PREFIX, Settings
+from hybrid_runner.settings import PREFIX, SECTIONS
+from hybrid_runner.settings.values import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _HEAD = """\
 # Settings
 
-Written from `hybrid_runner/settings.py` by `python -m tests.docs.settings_page`; a test keeps it current.
+Written from `hybrid_runner/settings/sections.py` by `python -m tests.docs.settings_page`; a test keeps it current.
 
 Each is an argument of `Runner` and a variable in the environment; an argument wins, an empty variable counts as absent.
 Durations are seconds as a number, `"30s"`, `"5m"`, `"1h30m"` or a `timedelta`. A wrong value is a `ConfigurationError` that
-names the setting.
+names the setting; a variable `HYBRID_RUNNER_…` that is no setting is a warning when `worker` or `migrate` starts.
 
+In Python each is read in its section: `app.settings.work.slots`.
+"""
+
+_COLUMNS = """\
 | argument | environment | default | what it is |
 |---|---|---|---|
 """
 
 _FOOT = """
-Notes
+## Notes
 
 - `worker_id` is read from `WORKER_ID` when `HYBRID_RUNNER_WORKER_ID` is not set. Absent both, a worker is called
   `<host>-<pid>-<random>`.
@@ -38,16 +43,23 @@ Notes
   on macOS `~/Library/Application Support/hybrid-runner/postgres`.
 - `http_host` and `http_port` are for `hybrid-runner worker` and `Runner.run_worker`; [http.md](http.md) says what is served.
 - The `OTEL_*` variables are those of OpenTelemetry: see [Tracing](tracing.md). Without an endpoint nothing is sent.
+- The numbers of the doorbell and of batching are no settings: they have no variables, and may change with any version.
+  `hybrid_runner/settings/tuning.py` says what each is; `Runner(tuning=Tuning(…))` is for benchmarks and tests.
 """
 
 
 def page() -> str:
     """The page as it should be."""
+    return _HEAD + "".join(_table(*each) for each in SECTIONS) + _FOOT
+
+
+def _table(attribute: str, section: type[Section]) -> str:
     rows = [
-        f"| `{name}` | `{PREFIX}{name.upper()}` | {_default(name, field.default)} | {field.description} |"
-        for name, field in Settings.fields().items()
+        f"| `{name}` | `{PREFIX}{name.upper()}` | {_default(name, field.default)}"
+        f" | {field.description} |\n"
+        for name, field in section.model_fields.items()
     ]
-    return _HEAD + "\n".join(rows) + "\n" + _FOOT
+    return f"\n## {attribute.capitalize()}\n\n{section.__doc__}\n\n{_COLUMNS}" + "".join(rows)
 
 
 def _default(name: str, value: object) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.jobs import ended, running
 

@@ -10,9 +10,9 @@ import pytest
 from hybrid_runner.policy import ring_order
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.tracing import span_queue
-from hybrid_runner.web.stream import changes, new_jobs, stream
+from hybrid_runner.web.stream import changes, job_stream, new_jobs
 from hybrid_runner.worker.queue import queue_station
 from hybrid_runner.worker.report import change_feed
 from tests.docs.blocks import ROOT, blocks
@@ -56,8 +56,8 @@ def s(duration: timedelta | float) -> str:
         f"for {s(changes.LEASE)} (renewed every {s(changes.RENEWAL)})",
         f"every {ms(change_feed.PAUSE)} sends one message",
         f"at most {change_feed.MOST_IDS} ids",
-        f"asks every {ms(stream.POLL)} for new ids",
-        f"asked for every {s(stream.RECHECK)} anyway",
+        f"asks every {ms(job_stream.POLL)} for new ids",
+        f"asked for every {s(job_stream.RECHECK)} anyway",
         f"At most {new_jobs.MOST_WAITING:,} new jobs a second",
         f"at most {span_queue.SHARE:.0%} of a core".replace("%", " %"),
     ],

@@ -43,7 +43,7 @@ def event_of(extra: ast.expr | None) -> str | None:
     """The event of one line, where it is said there."""
     if not isinstance(extra, ast.Call) or not isinstance(extra.func, ast.Name):
         return None
-    position = {"log_event": 0, "about": 1}[extra.func.id]
+    position = {"log_event": 0, "job_fields": 1}[extra.func.id]
     name = extra.args[position]
     return str(name.value) if isinstance(name, ast.Constant) else None
 
@@ -52,7 +52,7 @@ def test_every_line_has_an_event() -> None:
     bare = [
         place for place, _, extra in calls_of_log() if extra is None or isinstance(extra, ast.Dict)
     ]
-    assert bare == [], "give it extra=log_event(…) or extra=about(claim, …)"
+    assert bare == [], "give it extra=log_event(…) or extra=job_fields(claim, …)"
 
 
 def test_every_event_is_of_some_line() -> None:

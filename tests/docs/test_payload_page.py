@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import JobFailed
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import blocks
 from tests.docs.test_pages import load
 from tests.support.working import working

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hybrid_runner import Runner
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.bells import until_mode
 from tests.support.working import working

@@ -16,7 +16,7 @@ import pytest
 from hybrid_runner import Runner
 from hybrid_runner.cli import make_parser
 from hybrid_runner.embedded.binaries import psql_command
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT, blocks
 from tests.docs.test_pages import load

@@ -14,7 +14,7 @@ import pytest
 
 from hybrid_runner import Runner
 from hybrid_runner.embedded.binaries import psql_command
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import worker
 from tests.support.jaeger import Jaeger, Span
 
@@ -36,7 +36,8 @@ async def thumbnail(url: str, job: Job) -> dict | Snooze:
     return {"bytes": 1234}
 """
 INSERT = """
-INSERT INTO hybrid_runner.jobs (queue, kind, payload, traceparent) VALUES ('images', 'thumbnail', '"/cat.jpg"', $1) RETURNING id
+INSERT INTO hybrid_runner.jobs (queue, kind, payload, traceparent)
+VALUES ('images', 'thumbnail', '"/cat.jpg"', $1) RETURNING id
 """
 SPANS = 12
 """Of the job's trace: the whole, four waits, four runs, three delays."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from hybrid_runner.embedded import use_embedded
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from tests.outside.journey import Journey, travelled
 from tests.support import jaeger as jaegers
@@ -72,7 +72,7 @@ def draw(journey: Journey, path: Path) -> None:
 
 def said(span: Span) -> str:
     """What its line says beside it."""
-    told, word = span.attributes, span.name.split()[0]
+    attributes, word = span.attributes, span.name.split()[0]
     lasted = f"{(span.end - span.start) / 1e6:.1f} ms"
     match word:
         case "job":
@@ -87,11 +87,11 @@ def said(span: Span) -> str:
             why = f": {span.status_message}" if span.status_message else ""
             where = span.resource["service.instance.id"]
             return (
-                f"{lasted} on {where}, attempt {told['hybrid_runner.attempt']},"
-                f" {told['hybrid_runner.outcome']}{why}"
+                f"{lasted} on {where}, attempt {attributes['hybrid_runner.attempt']},"
+                f" {attributes['hybrid_runner.outcome']}{why}"
             )
         case _:
-            return f"{lasted}, {told['hybrid_runner.delay.why']}"
+            return f"{lasted}, {attributes['hybrid_runner.delay.why']}"
 
 
 async def journey(folder: Path) -> Journey:
@@ -101,9 +101,9 @@ async def journey(folder: Path) -> Journey:
         connection = await connect(server.dsn)
         await migrate(connection)
         with jaegers.started() as jaeger, collectors.started(jaeger.grpc_endpoint) as collector:
-            told = await travelled(server.dsn, connection, folder, collector.endpoint, jaeger)
+            result = await travelled(server.dsn, connection, folder, collector.endpoint, jaeger)
         await connection.close()
-        return told
+        return result
     finally:
         server.close()
 

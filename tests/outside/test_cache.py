@@ -21,7 +21,9 @@ for name in $BEFORE one two; do make "$name"; done
 [ -z "$BEFORE" ] || place "$unfinished/$BEFORE" "$target"
 # Another script comes in between, in the last step of this one.
 mv() {
-    if [ "${*: -2:1}" = "$unfinished/one" ]; then (unset -f mv; place "$unfinished/two" "$target"); fi
+    if [ "${*: -2:1}" = "$unfinished/one" ]; then
+        (unset -f mv; place "$unfinished/two" "$target")
+    fi
     command mv "$@"
 }
 place "$unfinished/one" "$target"

@@ -1,4 +1,4 @@
-"""Tests that are told to end."""
+"""Tests that are stopped."""
 
 from __future__ import annotations
 

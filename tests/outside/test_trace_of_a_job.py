@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.outside.journey import SPANS, travelled
 from tests.support.jaeger import Jaeger, Span
 from tests.support.opentelemetry_collector import OpenTelemetryCollector
@@ -75,13 +75,13 @@ async def test_a_job_that_sql_inserted_is_followed_over_retry_snooze_and_two_wor
         )  # two clocks, and whatever a busy machine puts between them
         assert wait.end <= run.start
     claimed = [wait.events[0] for wait in waits]
-    assert [(name, told["hybrid_runner.worker.id"]) for name, told in claimed] == [
+    assert [(name, attributes["hybrid_runner.worker.id"]) for name, attributes in claimed] == [
         ("claimed", "worker-1"),
         ("claimed", "worker-1"),
         ("claimed", "worker-1"),
         ("claimed", "worker-2"),
     ]
-    assert {told["hybrid_runner.way"] for _, told in claimed} <= {
+    assert {attributes["hybrid_runner.way"] for _, attributes in claimed} <= {
         "ring",
         "look",
         "timer",
@@ -101,7 +101,11 @@ async def test_a_job_that_sql_inserted_is_followed_over_retry_snooze_and_two_wor
         assert claim.links == ((journey.trace_id, root.span_id),)
 
     # How it ended.
-    [(event, told)] = root.events
-    assert (event, told["hybrid_runner.state"], root.status) == ("terminal", "completed", "ok")
+    [(event, attributes)] = root.events
+    assert (event, attributes["hybrid_runner.state"], root.status) == (
+        "terminal",
+        "completed",
+        "ok",
+    )
     assert root.start <= min(span.start for span in spans)
     assert root.end >= max(span.end for span in runs)

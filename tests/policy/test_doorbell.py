@@ -215,7 +215,7 @@ ROWS: dict[str, list[Row]] = {
 
 
 @pytest.mark.parametrize(
-    ("stand", "answer", "after", "action"),
+    ("state", "answer", "after", "action"),
     [
         pytest.param(*row, id=f"{law} {number}")
         for law, rows in ROWS.items()

@@ -6,6 +6,7 @@ import pytest
 from hybrid_runner import ConfigurationError, Settings
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.jsontext import NotStorable, encode
+from hybrid_runner.settings import unknown_variables
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,41 @@ def test_a_wrong_setting_is_one_line_that_names_it(environment: dict[str, str], 
 def test_an_unknown_setting_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no setting 'slot'"):
         Settings.load({}, slot=3)
+
+
+def test_a_variable_that_is_no_setting_is_named_with_a_guess() -> None:
+    environment = {
+        "HYBRID_RUNNER_DSN": "postgresql:///jobs",
+        "HYBRID_RUNNER_LEESE": "20s",
+        "HYBRID_RUNNER_AWAKE_FROM": "150",
+        "HYBRID_RUNNER_PORT": "8080",
+        "OTHER": "",
+    }
+    assert unknown_variables(environment) == [
+        "the environment variable HYBRID_RUNNER_AWAKE_FROM is no setting: it is ignored",
+        (
+            "the environment variable HYBRID_RUNNER_LEESE is no setting (did you mean"
+            " 'HYBRID_RUNNER_LEASE'?): it is ignored"
+        ),
+        (
+            "the environment variable HYBRID_RUNNER_PORT is no setting (did you mean"
+            " 'HYBRID_RUNNER_HTTP_PORT'?): it is ignored"
+        ),
+    ]
+
+
+def test_what_kubernetes_sets_for_a_service_is_no_misspelled_setting() -> None:
+    service = {
+        "HYBRID_RUNNER_SERVICE_HOST": "10.0.0.7",
+        "HYBRID_RUNNER_SERVICE_PORT": "80",
+        "HYBRID_RUNNER_SERVICE_PORT_HTTP": "80",
+        "HYBRID_RUNNER_PORT": "tcp://10.0.0.7:80",
+        "HYBRID_RUNNER_PORT_80_TCP": "tcp://10.0.0.7:80",
+        "HYBRID_RUNNER_PORT_80_TCP_ADDR": "10.0.0.7",
+        "HYBRID_RUNNER_DATABASE_SERVICE_HOST": "10.0.0.8",
+        "HYBRID_RUNNER_DATABASE_PORT": "tcp://10.0.0.8:5432",
+    }
+    assert unknown_variables(service) == []
 
 
 @pytest.mark.parametrize("value", ["a\x00b", {"k": ["\x00"]}, {"\x00": 1}, "\\\x00"])

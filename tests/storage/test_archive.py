@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable
 
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import ended
 
 STRAY = (

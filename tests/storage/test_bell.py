@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.model.news import MuteExpired
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.jobs import living
 from tests.support.rings import listening
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, enqueue
 
 Another = Callable[[], Awaitable[Connection]]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import KINDS, enqueue, living
 
 Another = Callable[[], Awaitable[Connection]]
@@ -22,8 +22,8 @@ CLAIMS_OF_A_WORKER = 5 * 10**10
 async def test_no_two_registrations_share_a_claim_number(
     database: Connection, another: Another
 ) -> None:
-    """A4: a worker that comes back under its old name must not repeat a claim of its former
-    life.
+    """A4: a worker that comes back under its old name must not repeat a claim of its
+    former life.
     """
     firsts = [await living(database, worker_id) for worker_id in ("a", "b", "a", "a")]
     await worker_calls.retire_worker(database, "a", firsts[-1], in_order=True)

@@ -6,7 +6,7 @@ import pytest
 from hybrid_runner.errors import EnqueueError, RunnerError
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.storage import client_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.failures import translate
 from tests.support.jobs import enqueue
 

@@ -11,7 +11,7 @@ from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
 from hybrid_runner.model.jobs import NewJob, OnConflict, State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, ended, enqueue, running
 from tests.support.waiting import until_blocked
 
@@ -260,8 +260,10 @@ async def test_the_sql_function_returns_the_id_and_notes_a_conflict(database: Co
     assert notices == []
     assert await database.fetchval(call) == first
     assert notices == [
-        f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this as a"
-        " column)"
+        (
+            f"key 'k' is held by live job {first}: nothing was stored (enqueue_job() returns this"
+            " as a column)"
+        )
     ]
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from hybrid_runner import ConfigurationError, EnqueueError, NewJob, Runner
 from hybrid_runner.client import new_jobs
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.working import runner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.storage.test_producer_role import DOCUMENTED
 
 NAMES = ", ".join(DOCUMENTED)

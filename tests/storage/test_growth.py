@@ -15,7 +15,7 @@ from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
 from hybrid_runner.model.upkeep import BloatCause
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
 from tests.support.archive import aged
@@ -86,8 +86,10 @@ async def test_a_worker_sees_the_sessions_of_others_too(
 async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection) -> None:
     await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = off)")
     assert await found(database) == [
-        "autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET"
-        " (autovacuum_enabled)"
+        (
+            "autovacuum is off for hybrid_runner.jobs: ALTER TABLE hybrid_runner.jobs RESET"
+            " (autovacuum_enabled)"
+        )
     ]
     await database.execute("ALTER TABLE hybrid_runner.jobs SET (autovacuum_enabled = true)")
     assert await found(database) == []
@@ -116,7 +118,7 @@ async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(
     ]
 
 
-async def test_the_same_culprit_is_warned_of_once_an_hour(
+async def test_the_same_cause_is_warned_of_once_an_hour(
     database: Connection, another: Another, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 0.0
@@ -153,40 +155,40 @@ async def own_server() -> AsyncIterator[Connection]:
         postgres.close()
 
 
-async def culprits(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[BloatCause]:
+async def causes(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[BloatCause]:
     return await worker_calls.find_growth(connection, longer_than)
 
 
 async def test_a_replication_slot_that_nobody_reads_is_named(own_server: Connection) -> None:
-    assert await culprits(own_server) == []
+    assert await causes(own_server) == []
     await own_server.execute("SELECT pg_create_logical_replication_slot('warehouse', 'pgoutput')")
     await enqueue(own_server)
-    assert await culprits(own_server) == []  # it is younger than what is known
+    assert await causes(own_server) == []  # it is younger than what is known
     await enqueue(own_server)
-    [(name, complaint)] = await culprits(own_server)
+    [(name, complaint)] = await causes(own_server)
     assert name == "slot warehouse"
     assert (
         complaint
         == "replication slot warehouse (nobody uses it) has kept vacuum from cleaning up for longer"
         " than 00:00:00: let its reader catch up, or drop it"
     )
-    assert await culprits(own_server, timedelta(minutes=10)) == []
+    assert await causes(own_server, timedelta(minutes=10)) == []
     await own_server.execute("SELECT pg_drop_replication_slot('warehouse')")
-    assert await culprits(own_server) == []
+    assert await causes(own_server) == []
 
 
 async def test_a_prepared_transaction_and_autovacuum_off_are_named(own_server: Connection) -> None:
     await own_server.execute("BEGIN; SELECT hybrid_runner.keep('failed', '2 days')")
     await own_server.execute("PREPARE TRANSACTION 'forgotten'")
-    [(name, complaint)] = await culprits(own_server)
+    [(name, complaint)] = await causes(own_server)
     assert name == "prepared forgotten"
     assert complaint.startswith("prepared transaction 'forgotten' of ")
-    assert await culprits(own_server, timedelta(minutes=10)) == []
+    assert await causes(own_server, timedelta(minutes=10)) == []
     await own_server.execute("ROLLBACK PREPARED 'forgotten'")
     await own_server.execute("ALTER SYSTEM SET autovacuum = off")
     await own_server.execute("SELECT pg_reload_conf()")
     await until_fetched(own_server, "SHOW autovacuum", "off")
-    assert [name for name, _ in await culprits(own_server)] == ["setting autovacuum"]
+    assert [name for name, _ in await causes(own_server)] == ["setting autovacuum"]
 
 
 async def test_a_standby_that_reads_for_long_is_named(
@@ -220,9 +222,9 @@ async def test_a_standby_that_reads_for_long_is_named(
             await reader.execute("SELECT")
             await until(lambda: own_server.fetchval("SELECT backend_xmin FROM pg_stat_replication"))
             await enqueue(own_server)
-            assert await culprits(own_server, timedelta(minutes=10)) == []
+            assert await causes(own_server, timedelta(minutes=10)) == []
             await enqueue(own_server)
-            [(name, complaint)] = await culprits(own_server)
+            [(name, complaint)] = await causes(own_server)
             assert name == "standby reports"
             assert complaint.startswith(
                 "standby reports (local, hot_standby_feedback) has kept vacuum from cleaning up for"
@@ -233,7 +235,7 @@ async def test_a_standby_that_reads_for_long_is_named(
             " hybrid_runner.xid_history AS h) FROM pg_stat_replication AS r"
         )
         await until(lambda: own_server.fetchval(caught_up))
-        assert await culprits(own_server) == []
+        assert await causes(own_server) == []
     finally:
         await reader.close()
         standby.close()

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.storage.connections import connections
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections import connection as opening
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.connections.hosts import each
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -47,7 +47,7 @@ async def test_a_server_that_is_silent_does_not_hide_the_next(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A9: a machine that lost its power answers nothing, not even a refusal."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr(opening, "CONNECT_TIMEOUT", 1.0)
     hung_up = asyncio.Event()
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -19,7 +19,7 @@ from hybrid_runner.model.news import (
 )
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.support import inside
@@ -58,11 +58,11 @@ def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     dead: pretend it is not.
     """
     from hybrid_runner.storage import queries  # noqa: PLC0415
-    from hybrid_runner.storage.connections import connections  # noqa: PLC0415
+    from hybrid_runner.storage.connections import statements  # noqa: PLC0415
 
     real = queries.query
     monkeypatch.setattr(
-        connections,
+        statements,
         "query",
         lambda name: real(name).replace("pg_postmaster_start_time()", "timestamptz '2020-01-01'"),
     )

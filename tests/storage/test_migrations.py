@@ -13,7 +13,7 @@ from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, Sch
 from hybrid_runner.model.news import CancelRequested
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage import migrations as migrating
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.installed import digest, record
 from hybrid_runner.storage.migrations import (
     as_script,
@@ -31,7 +31,7 @@ from tools.schema_dump import dump
 NEWEST = migrations()[-1].version
 MIGRATOR = """
 import asyncio, sys
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 async def main():
     connection = await connect(sys.argv[1])
@@ -177,9 +177,11 @@ async def test_a_database_that_lacks_a_migration_is_refused_and_only_that_one_is
 BEFORE_THE_SQUASH = """
     CREATE SCHEMA hybrid_runner;
     CREATE TABLE hybrid_runner.migrations (
-        version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
+        version integer PRIMARY KEY, name text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT clock_timestamp());
     INSERT INTO hybrid_runner.migrations (version, name)
-    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'), (7, 'workers'), (8, 'doorbell')
+    VALUES (1, 'jobs'), (2, 'archive'), (3, 'queues'), (4, 'ring'), (5, 'enqueue'), (6, 'operate'),
+        (7, 'workers'), (8, 'doorbell')
 """
 
 

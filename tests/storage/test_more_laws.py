@@ -8,7 +8,7 @@ from datetime import timedelta
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.storage.test_plans import BATCH, CLAIM, LANES, explain, rows_read, scans
 from tests.support.jobs import enqueue, running
 from tests.support.rings import listening

@@ -10,7 +10,7 @@ from hybrid_runner.errors import EnqueueError
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, JobView, State
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.waiting import until_blocked
 

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from hybrid_runner.storage.connections.connections import FOR_CLAIMS, Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
 from hybrid_runner.storage.queries import functions, query
 from tests.support.server import Databases
 
@@ -19,7 +20,9 @@ BACKLOG = 200_000
 LANES = (2, 5, 8)
 FILL = """
 INSERT INTO hybrid_runner.jobs (kind, queue, priority, run_at)
-SELECT 'work', 'default', (ARRAY[2, 5, 8])[n % 3 + 1], now() + CASE WHEN n % 10 = 0 THEN 1 ELSE -1 END * make_interval(secs => n)
+SELECT
+    'work', 'default', (ARRAY[2, 5, 8])[n % 3 + 1],
+    now() + CASE WHEN n % 10 = 0 THEN 1 ELSE -1 END * make_interval(secs => n)
 FROM generate_series(1, 200000) AS n
 """
 Plan = dict[str, Any]
@@ -184,8 +187,8 @@ def statement(name: str) -> str:
 async def test_settling_reads_a_batch_whatever_the_backlog(
     name: str, types: str, arrays: tuple[str, ...], backlogged: Connection
 ) -> None:
-    """A8: prepared before anything ran, and with many jobs running beside those that are
-    settled.
+    """A8: prepared before anything ran, and with many jobs running beside those that
+    are settled.
     """
     await backlogged.execute(f"PREPARE {name} ({types}) AS {statement(name)}")
     await backlogged.execute(

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import enqueue
 
 DOCUMENTED = {

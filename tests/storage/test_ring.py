@@ -8,7 +8,7 @@ import pytest
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
 

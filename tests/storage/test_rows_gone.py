@@ -13,7 +13,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.news import RowGone
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import KINDS, claim, enqueue, living
 
 LIVES = {

@@ -12,7 +12,7 @@ from hybrid_runner.model.jobs import JobView, NewJob, State
 from hybrid_runner.model.news import CancelRequested, DeclaredDead
 from hybrid_runner.model.outcomes import FinalState, Finished, Requeued
 from hybrid_runner.storage import client_calls, stream_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.queries import query, sql_folder
 from tools import schema_dump, sql_lint
 
@@ -88,6 +88,7 @@ def test_the_sql_files_have_no_complaints() -> None:
             'after the first line come "-- $1 type name, …" and "-- odd: …" only',
         ),
         ("-- look: look.\nSELECT 1;\n", "one statement, no semicolon"),
+        (f"-- look: look {'on ' * 40}.\nSELECT 1\n", "a comment has at most 100 columns"),
         ("-- look: look.\nSELECT 1", "a file ends with one line break"),
     ],
 )
@@ -152,7 +153,7 @@ def _name(kind: str) -> str:
 
 
 async def _major(dsn: str) -> str:
-    from hybrid_runner.storage.connections.connections import connect  # noqa: PLC0415
+    from hybrid_runner.storage.connections.connection import connect  # noqa: PLC0415
 
     connection = await connect(dsn)
     version = str(connection.get_server_version().major)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from hybrid_runner.model.claims import CancelledInQueue
 from hybrid_runner.model.news import EndsUnreported
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 from tests.support.jobs import enqueue, living
 
@@ -21,7 +21,7 @@ A_MINUTE_PASSES = (
 )
 DIES = """
 import asyncio, os, signal, sys
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 
 def report(ends):

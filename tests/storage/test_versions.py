@@ -14,7 +14,7 @@ from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.storage.queries import functions, migrations, query, sql_folder
 from hybrid_runner.upkeep.duties.prune import Prune
@@ -140,7 +140,7 @@ async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(
     ] == [kept]
     assert await client_calls.retry_job(connection, kept) == "queued"
     assert [
-        culprit for culprit, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))
+        cause for cause, _ in await worker_calls.find_growth(connection, timedelta(minutes=10))
     ] == []
 
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.supervisor.reports import View, fleet_health, fleet_ready
-from hybrid_runner.supervisor.restarting import (
+from hybrid_runner.supervisor.reports import ProcessView, fleet_health, fleet_ready
+from hybrid_runner.supervisor.restarts import (
     as_shell,
     deaths_in_a_row,
     describe_end,
@@ -78,31 +78,31 @@ def test_an_end_is_the_exit_code_that_a_shell_would_give(code: int, said: int) -
 
 
 SAID = {"healthy": True, "phase": "running", "version": "1", "checks": [], "worker": {"id": "w"}}
-WELL = View(1, 11, 0, SAID, 0.5)
+WELL = ProcessView(1, 11, 0, SAID, 0.5)
 
 
 @pytest.mark.parametrize(
     ("view", "stopping", "healthy", "ready", "reason"),
     [
-        (View(2, 12, 3, SAID, 9.9), False, True, True, "lives"),
-        (View(2, 12, 0, SAID, 10.0), False, False, False, "nothing for 10 s"),
-        (View(2, 12, 0, None, 59.0), False, True, False, "lives"),
-        (View(2, 12, 0, None, 61.0), False, False, False, "nothing for 61 s"),
+        (ProcessView(2, 12, 3, SAID, 9.9), False, True, True, "lives"),
+        (ProcessView(2, 12, 0, SAID, 10.0), False, False, False, "nothing for 10 s"),
+        (ProcessView(2, 12, 0, None, 59.0), False, True, False, "lives"),
+        (ProcessView(2, 12, 0, None, 61.0), False, False, False, "nothing for 61 s"),
         (
-            View(2, None, 1, None, 0.0, "was ended by SIGKILL"),
+            ProcessView(2, None, 1, None, 0.0, "was ended by SIGKILL"),
             False,
             False,
             False,
             "was ended by SIGKILL",
         ),
-        (View(2, None, 0, None, 0.0), False, True, False, "not started"),
-        (View(2, None, 0, None, 0.0), True, True, False, "asked to stop"),
-        (View(2, 12, 0, SAID | {"healthy": False}, 0.5), False, False, True, "lives"),
-        (View(2, 12, 0, SAID | {"phase": "starting"}, 0.5), False, True, False, "lives"),
+        (ProcessView(2, None, 0, None, 0.0), False, True, False, "not started"),
+        (ProcessView(2, None, 0, None, 0.0), True, True, False, "asked to stop"),
+        (ProcessView(2, 12, 0, SAID | {"healthy": False}, 0.5), False, False, True, "lives"),
+        (ProcessView(2, 12, 0, SAID | {"phase": "starting"}, 0.5), False, True, False, "lives"),
     ],
 )
 def test_all_are_healthy_and_ready_if_each_is(
-    view: View, stopping: bool, healthy: bool, ready: bool, reason: str
+    view: ProcessView, stopping: bool, healthy: bool, ready: bool, reason: str
 ) -> None:
     health = fleet_health([WELL, view], stopping=stopping)
     assert health["healthy"] is healthy

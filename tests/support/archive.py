@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage import client_calls
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 
 _AGED = """
@@ -56,6 +57,13 @@ async def exists(connection: Connection, table: str) -> bool:
             "SELECT to_regclass('hybrid_runner.' || $1::text) IS NOT NULL", table
         )
     )
+
+
+async def known(connection: Connection, ids: list[int]) -> list[int]:
+    """Which of these jobs can still be read, one by one and by those who wait."""
+    found = [job for job in ids if await client_calls.get_job(connection, job)]
+    assert sorted(status.id for status in await client_calls.watch_jobs(connection, ids)) == found
+    return found
 
 
 async def pruned(connection: Connection) -> list[tuple[str, str]]:

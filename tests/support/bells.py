@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from hybrid_runner import Job, Runner, Worker
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.report.status import QueueStatus
 from tests.support import inside
 from tests.support.waiting import at_least, equals, until

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from hybrid_runner import Job, Runner, Worker
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.bells import FAR_POLLS, seen
 from tests.support.waiting import until
 from tests.support.working import runner

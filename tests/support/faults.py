@@ -12,7 +12,7 @@ from pathlib import Path
 from hybrid_runner.embedded import EmbeddedPostgres
 from hybrid_runner.embedded.folder import Folder
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.support.server import QUICK, embedded
 

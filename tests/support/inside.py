@@ -13,8 +13,9 @@ from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.policy.doorbell import Mode, Reason
-from hybrid_runner.policy.pace import Pace
-from hybrid_runner.storage.connections.connections import Connection, Rows
+from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.queries import query
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
@@ -48,7 +49,7 @@ def make_outages_short(
     monkeypatch: pytest.MonkeyPatch, first: float = 0.005, longest: float = 0.005, factor: float = 1
 ) -> None:
     """The seconds between two tries of what failed, for workers in this process."""
-    pace = Pace(timedelta(seconds=first), timedelta(seconds=longest), factor)
+    pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), factor)
     monkeypatch.setattr(loops, "OUTAGE", pace)
 
 

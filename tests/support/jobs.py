@@ -9,7 +9,7 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.outcomes import FinalState, Finished
 from hybrid_runner.storage import client_calls, worker_calls
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 
 KINDS = worker_calls.Kinds([("work", 5, None), ("other", 3, None)])
 """What the workers in these tests can run."""

@@ -1,4 +1,4 @@
-"""Which figures and labels an expression of Prometheus names, held against the declared ones."""
+"""Which metrics and labels an expression of Prometheus names, held against the declared ones."""
 
 from __future__ import annotations
 

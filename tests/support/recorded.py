@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Sampler
 from hybrid_runner.telemetry.tracing import publish_span
 
 
-class Drawn:
+class RecordedSpans:
     """All spans so far."""
 
     def __init__(self, exporter: InMemorySpanExporter) -> None:
@@ -61,7 +61,7 @@ def ids(span: ReadableSpan) -> tuple[int, int]:
     return span.context.trace_id, span.context.span_id
 
 
-def told(of: ReadableSpan | Event) -> dict[str, Any]:
+def attributes_of(of: ReadableSpan | Event) -> dict[str, Any]:
     """The attributes of a span or an event."""
     return dict(of.attributes or {})
 
@@ -72,7 +72,9 @@ def traces(spans: Iterable[ReadableSpan]) -> set[int]:
 
 
 @contextmanager
-def drawing(monkeypatch: pytest.MonkeyPatch, sampler: Sampler | None = None) -> Iterator[Drawn]:
+def recording(
+    monkeypatch: pytest.MonkeyPatch, sampler: Sampler | None = None
+) -> Iterator[RecordedSpans]:
     """The application has set up OpenTelemetry itself."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
@@ -80,5 +82,5 @@ def drawing(monkeypatch: pytest.MonkeyPatch, sampler: Sampler | None = None) -> 
     with monkeypatch.context() as patch:
         patch.setattr(trace, "_TRACER_PROVIDER", provider)
         patch.setattr(publish_span, "_tracer", provider.get_tracer("hybrid_runner"))
-        yield Drawn(exporter)
+        yield RecordedSpans(exporter)
     provider.shutdown()

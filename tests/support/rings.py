@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.model.messages import Channel, channel_of
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 
 MARKER = "marker"
 

@@ -169,7 +169,7 @@ async def served(
     """A worker and its pages."""
     port = free_port()
     async with (
-        PageServer("127.0.0.1", port, jobs=app.page_database()) as server,
+        PageServer("127.0.0.1", port, database=app.page_database()) as server,
         pages(port) as client,
         working(app, queues, deaf=deaf) as worker,
     ):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.waiting import at_least, equals, until, until_fetched, wait_until
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar, overload
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 
 T = TypeVar("T")
 PATIENCE = 30.0

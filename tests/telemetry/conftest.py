@@ -11,13 +11,13 @@ from hybrid_runner.telemetry import observers
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics import export as metrics_export
 from hybrid_runner.telemetry.tracing import export as exporting
-from hybrid_runner.telemetry.variables import SPEAK_FOR_BOTH
-from tests.support.recorded import Drawn, drawing
+from hybrid_runner.telemetry.variables import SHARED_LOGGERS
+from tests.support.recorded import RecordedSpans, recording
 
 TALKATIVE = {
-    *exporting._SPEAK_AT_EVERY_TRY,
-    *metrics_export._SPEAK_AT_EVERY_TRY,
-    *SPEAK_FOR_BOTH,
+    *exporting._TALKATIVE_LOGGERS,
+    *metrics_export._TALKATIVE_LOGGERS,
+    *SHARED_LOGGERS,
     observers.log.name,
 }
 
@@ -33,6 +33,6 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drawn]:
-    with drawing(monkeypatch) as drawn:
-        yield drawn
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordedSpans]:
+    with recording(monkeypatch) as recorded:
+        yield recorded

@@ -17,46 +17,50 @@ from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from hybrid_runner import JobCancelled, JobFailed
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
-from tests.support.recorded import Drawn, ids, told, traces
+from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import TRACEPARENT, tasks
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
 
-async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(dsn: str, drawn: Drawn) -> None:
+async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(
+    dsn: str, recorded: RecordedSpans
+) -> None:
     app = tasks(dsn)
     async with working(app) as worker:
         with trace.get_tracer("tests").start_as_current_span("request"):
             await app.enqueue("follow")
         await worker.settled(2)
         await worker.idle()
-    request = drawn.one("request")
+    request = recorded.one("request")
     assert (
-        len(traces(span for span in drawn.all if not span.name.startswith(("claim", "settle"))))
+        len(traces(span for span in recorded.all if not span.name.startswith(("claim", "settle"))))
         == 1
     )
-    assert drawn.children(request) == ["publish default"]
-    assert drawn.children(drawn.one("run follow")) == ["publish default"]
+    assert recorded.children(request) == ["publish default"]
+    assert recorded.children(recorded.one("run follow")) == ["publish default"]
 
 
 async def test_many_at_once_join_the_callers_trace_or_start_one_each(
-    dsn: str, drawn: Drawn
+    dsn: str, recorded: RecordedSpans
 ) -> None:
     app = tasks(dsn)
     async with working(app) as worker:
         await app.enqueue_many("note", [{}, {}])
         await worker.settled(2)
-        assert len(traces(drawn.named("job note"))) == 2
+        assert len(traces(recorded.named("job note"))) == 2
         with trace.get_tracer("tests").start_as_current_span("request") as span:
             await app.enqueue_many("note", [{}, {}])
         await worker.settled(4)
         await worker.idle()
-    assert [ids(root)[0] for root in drawn.named("job note")[2:]] == [
+    assert [ids(root)[0] for root in recorded.named("job note")[2:]] == [
         span.get_span_context().trace_id
     ] * 2
-    assert [told(p)["messaging.batch.message_count"] for p in drawn.named("publish default")] == [
+    assert [
+        attributes_of(p)["messaging.batch.message_count"] for p in recorded.named("publish default")
+    ] == [
         2,
         2,
     ]
@@ -95,7 +99,7 @@ async def test_a_worker_without_a_provider_passes_on_what_came(
     )
 
 
-async def test_a_handler_in_a_thread_finds_its_span(dsn: str, drawn: Drawn) -> None:
+async def test_a_handler_in_a_thread_finds_its_span(dsn: str, recorded: RecordedSpans) -> None:
     app = runner(dsn)
 
     @app.job("block")
@@ -105,11 +109,11 @@ async def test_a_handler_in_a_thread_finds_its_span(dsn: str, drawn: Drawn) -> N
 
     async with working(app):
         await outcome(app, "block")
-    assert drawn.children(drawn.one("run block")) == ["inside"]
+    assert recorded.children(recorded.one("run block")) == ["inside"]
 
 
 async def test_a_worker_that_is_started_within_a_span_does_not_draw_its_jobs_into_it(
-    dsn: str, database: Connection, drawn: Drawn
+    dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:
     app = tasks(dsn)
     with trace.get_tracer("tests").start_as_current_span("start"):
@@ -117,21 +121,25 @@ async def test_a_worker_that_is_started_within_a_span_does_not_draw_its_jobs_int
             await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
             await worker.settled(1)
             await worker.idle()
-    assert ids(drawn.one("start"))[0] not in traces([drawn.one("job note"), drawn.one("run note")])
+    assert ids(recorded.one("start"))[0] not in traces(
+        [recorded.one("job note"), recorded.one("run note")]
+    )
 
 
-async def test_a_job_that_a_runner_waits_for_fails_as_before(dsn: str, drawn: Drawn) -> None:
+async def test_a_job_that_a_runner_waits_for_fails_as_before(
+    dsn: str, recorded: RecordedSpans
+) -> None:
     app = tasks(dsn)
     async with working(app):
         with pytest.raises(JobFailed):
             await (await app.enqueue("raise")).wait(10)
         with pytest.raises(JobCancelled):
             await (await app.enqueue("give_up")).wait(10)
-    assert len(drawn.named("publish default")) == 2
+    assert len(recorded.named("publish default")) == 2
 
 
-async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_drawn_below_its_run(
-    dsn: str, database: Connection, drawn: Drawn
+async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_recorded_below_its_run(
+    dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:
     """By the instrumentations of asyncpg and the aiohttp client, as they are."""
     app = runner(dsn)
@@ -162,13 +170,13 @@ async def test_what_a_handler_asks_of_postgres_and_of_the_web_is_drawn_below_its
     finally:
         AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
         AioHttpClientInstrumentor().uninstrument()
-    run = drawn.one("run ask")
-    assert drawn.children(run) == ["SELECT", "GET"]
+    run = recorded.one("run ask")
+    assert recorded.children(run) == ["SELECT", "GET"]
     assert heard[0].split("-")[1] == f"{ids(run)[0]:032x}"
 
 
 async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrumented(
-    dsn: str, database: Connection, drawn: Drawn
+    dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:
     """Not those of its start and its end either."""
     app = tasks(dsn)
@@ -183,7 +191,7 @@ async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrum
                 await worker.idle()
         finally:
             AsyncPGInstrumentor().uninstrument()  # type: ignore[no-untyped-call]
-    assert {name.split()[0] for name in drawn.names()} == {
+    assert {name.split()[0] for name in recorded.names()} == {
         "claim",
         "delay",
         "job",
@@ -193,9 +201,11 @@ async def test_the_workers_own_statements_are_not_drawn_where_asyncpg_is_instrum
     }
 
 
-async def test_a_handler_in_a_process_is_in_the_trace_of_its_job(dsn: str, drawn: Drawn) -> None:
+async def test_a_handler_in_a_process_is_in_the_trace_of_its_job(
+    dsn: str, recorded: RecordedSpans
+) -> None:
     app = runner(dsn, handlers.app.registry)
     async with working(app):
         said = await outcome(app, "where_am_i")
-    run = drawn.one("run where_am_i")
+    run = recorded.one("run where_am_i")
     assert said.result == f"{ids(run)[0]:032x}-{ids(run)[1]:016x}"

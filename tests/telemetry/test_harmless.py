@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from opentelemetry.trace import StatusCode
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.tracing.spans import LONGEST, RunSpan, readable
 from tests.support import inside
-from tests.support.recorded import Drawn, drawing, told
+from tests.support.recorded import RecordedSpans, attributes_of, recording
 from tests.support.traced import tasks
 from tests.support.waiting import until
 from tests.support.working import outcome, working
@@ -68,7 +68,7 @@ class Moody(Sampler):
 async def test_a_sampler_that_fails_costs_no_job(
     monkeypatch: pytest.MonkeyPatch, dsn: str, database: Connection
 ) -> None:
-    with drawing(monkeypatch, Moody()):
+    with recording(monkeypatch, Moody()):
         async with working(tasks(dsn)) as worker:
             await database.execute(
                 "INSERT INTO hybrid_runner.jobs (kind) SELECT 'rest' FROM generate_series(1, 5)"
@@ -79,7 +79,7 @@ async def test_a_sampler_that_fails_costs_no_job(
 
 
 async def test_ids_that_nobody_gives_out_are_drawn_as_well(
-    dsn: str, database: Connection, drawn: Drawn
+    dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:
     async with working(tasks(dsn)) as worker:
         await database.execute(
@@ -87,12 +87,12 @@ async def test_ids_that_nobody_gives_out_are_drawn_as_well(
         )
         await worker.settled(1)
         await worker.idle()
-    assert told(drawn.one("job rest"))["messaging.message.id"] == "-5"
-    assert len(drawn.named("run rest")) == 3
+    assert attributes_of(recorded.one("job rest"))["messaging.message.id"] == "-5"
+    assert len(recorded.named("run rest")) == 3
 
 
-async def test_an_error_that_cannot_be_encoded_is_drawn_all_the_same(
-    dsn: str, drawn: Drawn, caplog: pytest.LogCaptureFixture
+async def test_an_error_that_cannot_be_encoded_is_recorded_all_the_same(
+    dsn: str, recorded: RecordedSpans, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(
         logging.CRITICAL, "hybrid_runner.worker"
@@ -105,8 +105,8 @@ async def test_an_error_that_cannot_be_encoded_is_drawn_all_the_same(
 
     async with working(app):
         await outcome(app, "open")
-    assert len(encode_spans(drawn.all).SerializeToString()) < 100_000
-    assert drawn.one("run open").status.status_code is StatusCode.ERROR
+    assert len(encode_spans(recorded.all).SerializeToString()) < 100_000
+    assert recorded.one("run open").status.status_code is StatusCode.ERROR
 
 
 def test_what_a_handler_puts_on_its_span_can_always_be_sent() -> None:
@@ -120,7 +120,7 @@ def test_what_a_handler_puts_on_its_span_can_always_be_sent() -> None:
     run.add_event("later", timestamp=1.5)  # type: ignore[arg-type]
     run.update_name("\udcff")
     run.set_status(StatusCode.ERROR, "\udcff")
-    over = run.over()
+    over = run.finish()
     assert {name: type(value) for name, value in over.attributes.items()} == {
         "surrogate?": str,
         "long": str,
@@ -132,7 +132,7 @@ def test_what_a_handler_puts_on_its_span_can_always_be_sent() -> None:
 
 def test_what_comes_after_the_end_changes_nothing() -> None:
     run = RunSpan("run note", 1, 2, {"a": 1})
-    over = run.over()
+    over = run.finish()
     run.set_attribute("b", 2)
     run.add_event("late")
     run.set_attribute("a", 3)
@@ -140,7 +140,7 @@ def test_what_comes_after_the_end_changes_nothing() -> None:
 
 
 async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_time(
-    dsn: str, database: Connection, drawn: Drawn
+    dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:
     async with working(tasks(dsn)) as worker:
         await database.execute("SELECT hybrid_runner.pause('default')")
@@ -153,5 +153,5 @@ async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_tim
         )
         assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
         inside.beat_soon(worker)
-        await until(lambda: drawn.named("job note"))
-    assert drawn.children(drawn.one("job note")) == []
+        await until(lambda: recorded.named("job note"))
+    assert recorded.children(recorded.one("job note")) == []

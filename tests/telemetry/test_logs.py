@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
 from hybrid_runner.telemetry.logs.redaction import HIDDEN, Redaction
 from tests.cli.running import environment, worker
@@ -169,9 +169,7 @@ def test_nor_does_what_stands_between_a_name_and_its_value(lead: str) -> None:
         REDACTION.clean(lead + unit * 500_000, most=10_000_000)
 
 
-def test_of_a_long_text_the_beginning_and_the_end_are_shown_and_no_password_that_was_cut_in_two() -> (
-    None
-):
+def test_a_long_text_shows_its_beginning_and_its_end_and_no_password_that_was_cut_in_two() -> None:
     cuts = (16_384, 16_384 + 8_192)  # where what is shown ends, and what is searched
     for before in (cut - away for cut in cuts for away in range(50)):
         text = " " * before + DSN + " " * 50_000 + DSN + " " * before

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.export import exporting_metrics, interval
 from hybrid_runner.telemetry.metrics.instruments import NAMED
@@ -50,7 +50,7 @@ class Taker:
         self.taken = asyncio.Event()
 
     def ran(self) -> int:
-        """How many runs it was told of."""
+        """The number of runs that were exported."""
         metric = self.metrics.get(table.RUN_DURATION.name)
         return 0 if metric is None else sum(point.count for point in metric.histogram.data_points)
 
@@ -70,7 +70,7 @@ class Taker:
         )
 
 
-async def test_a_collector_is_sent_the_figures_of_the_page_at_the_interval_and_at_the_end(
+async def test_a_collector_is_sent_the_metrics_of_the_page_at_the_interval_and_at_the_end(
     dsn: str, database: Connection, tmp_path: Path
 ) -> None:
     """A10"""

@@ -12,7 +12,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines
 from hybrid_runner.telemetry.logs.redaction import HIDDEN, Redaction, header_values
 from hybrid_runner.telemetry.logs.setup import configure_logs, log

@@ -13,10 +13,10 @@ from functools import partial
 
 import pytest
 
-from hybrid_runner.storage.connections import connections
-from hybrid_runner.storage.connections.connections import Connection, connect
-from hybrid_runner.web import database as questions
-from hybrid_runner.web.stream import events, new_jobs, reader, stream
+from hybrid_runner.storage.connections import connection
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.web import database as database_module
+from hybrid_runner.web.stream import events, job_stream, new_jobs, reader
 from tests.support.proxy import Proxy
 from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
 from tests.support.waiting import equals, until, until_fetched
@@ -28,12 +28,13 @@ MANY = (
 )
 WITH_A_FEW = """
 WITH few AS (INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('few', 'images') RETURNING id)
-INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM few, generate_series(1, $1)
+INSERT INTO hybrid_runner.jobs (kind, queue)
+SELECT 'many', 'default' FROM few, generate_series(1, $1)
 """
 ODD = ("1e400", "-1e400", "[" * 300 + "]" * 300, "[" * 1010 + "]" * 1010, "1" * 5000)
 
 
-async def looked_at(seen: Events, database: Connection) -> None:
+async def until_included(seen: Events, database: Connection) -> None:
     """From here on it misses nothing."""
     await until_fetched(database, f"{READERS} > 0", value=True)
     job = await database.fetchval(INSERT, "first", "images")
@@ -86,9 +87,9 @@ async def test_a_request_that_still_waits_for_the_server_counts_as_a_reader(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asks and hangs up, again and again, gets no further than `http_readers`."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
-    monkeypatch.setattr(stream, "_GLANCE", 0.001)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
+    monkeypatch.setattr(job_stream, "_READER_CHECK", 0.001)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn, http_readers=1).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         with asking(client, "/jobs/1/events"):
@@ -115,7 +116,7 @@ async def test_all_jobs_of_a_bulk_insert_are_shown(dsn: str, database: Connectio
             client.events("/events?queue=default") as wide,
             client.events("/events?queue=images") as narrow,
         ):
-            await looked_at(narrow, database)
+            await until_included(narrow, database)
             await database.execute(WITH_A_FEW, 500)
             ids = [(await wide.next()).data["id"] for _ in range(500)]
             assert ids == sorted(set(ids))
@@ -129,7 +130,7 @@ async def test_new_jobs_that_have_no_room_are_counted(
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
             await database.execute(MANY, 500)
             shown = [await seen.next()]
             while shown[-1].name != "skipped":
@@ -152,7 +153,7 @@ async def test_whoever_else_may_have_missed_some_is_told_too(
             client.events("/events?queue=default") as wide,
             client.events("/events?queue=images") as narrow,
         ):
-            await looked_at(narrow, database)
+            await until_included(narrow, database)
             await database.execute(MANY, 500)
             for seen in (wide, narrow):
                 assert (await seen.until("skipped")).data == {"at_least": 0}
@@ -166,7 +167,7 @@ async def test_changes_that_have_no_room_are_counted(dsn: str, database: Connect
             client.events("/events?queue=images") as theirs,
             client.events("/events?queue=default") as others,
         ):
-            await looked_at(theirs, database)
+            await until_included(theirs, database)
             ids = " ".join(str(number) for number in range(10**6, 10**6 + 150))
             await database.execute("SELECT pg_notify($1, $2)", CHANGES, f"images brief 7 {ids}")
             assert (await theirs.next()).data == {"at_least": 57}
@@ -181,7 +182,7 @@ async def test_a_job_that_no_encoder_can_write_is_shown_and_ends_no_stream(
     async with served(Stepwise(dsn).app) as (client, _):
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
             for odd in ODD:
                 await database.execute(
                     "INSERT INTO hybrid_runner.jobs (kind, queue, progress) VALUES ('odd',"
@@ -227,7 +228,7 @@ async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_a
 
     async def write() -> None:
         async with asyncio.timeout(0.05) as limit:
-            one.hurry = partial(events._give_up, limit)  # noqa: SLF001  # the very moment is what it is about
+            one.abort_write = partial(events._give_up, limit)  # noqa: SLF001  # the very moment is what it is about
             loop.call_at((limit.when() or 0) + 0.0001, drop)
             time.sleep(0.08)  # noqa: ASYNC251  # both timers are due at once
             await asyncio.sleep(100)
@@ -265,7 +266,7 @@ async def test_whoever_hangs_up_at_once_costs_no_line_in_the_log(
             with asking(client, path) as gone:
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         async with client.events("/events") as seen:
-            await looked_at(seen, database)
+            await until_included(seen, database)
     assert [
         record.getMessage()
         for record in caplog.records
@@ -277,12 +278,12 @@ async def test_a_page_gives_up_a_server_that_hangs_while_connecting(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits behind others waits no longer than they."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "PATIENCE", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(database_module, "PATIENCE", 0.5)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         assert await asyncio.gather(*(status_of(client, "/jobs/1") for _ in range(3))) == [503] * 3
-        monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+        monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
         proxy.thaw()
         assert await status_of(client, "/jobs/1") == 404
 
@@ -292,11 +293,11 @@ async def test_only_so_many_wait_for_an_answer(
     dsn: str, monkeypatch: pytest.MonkeyPatch, few: int, most: int, slow: float
 ) -> None:
     """A few while nothing is answered; many never."""
-    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 1000.0)
-    monkeypatch.setattr(questions, "FEW", few)
-    monkeypatch.setattr(questions, "MOST_WAITING", most)
-    monkeypatch.setattr(questions, "SLOW", slow)
-    monkeypatch.setattr(questions, "PATIENCE", 1000.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 1000.0)
+    monkeypatch.setattr(database_module, "MOST_WAITING_WHILE_SLOW", few)
+    monkeypatch.setattr(database_module, "MOST_WAITING", most)
+    monkeypatch.setattr(database_module, "SLOW", slow)
+    monkeypatch.setattr(database_module, "PATIENCE", 1000.0)
     async with Proxy(dsn) as proxy, served(Stepwise(proxy.dsn).app) as (client, _):
         proxy.freeze("of nobody", newcomers=True)
         asked = [asyncio.create_task(status_of(client, "/jobs/1")) for _ in range(3)]

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from hybrid_runner.model import messages
-from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.web.stream import changes, events, reader, stream
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web.stream import changes, events, job_stream, reader
 from hybrid_runner.worker.report import change_feed
 from tests.support import inside
 from tests.support.rings import listening
@@ -20,7 +20,8 @@ from tests.support.waiting import equals, until, until_fetched
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
 OF_THE_STREAM = """
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
+WHERE datname = current_database() AND application_name
+    IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
 READERS = "SELECT hybrid_runner.readers_left_ms()"
 CHANGES = messages.CHANGES.name
@@ -32,17 +33,17 @@ PAUSED = "SELECT hybrid_runner.pause('default'), hybrid_runner.pause('images')"
 
 
 @pytest.fixture
-def told_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No look that would find by itself what nobody has said."""
-    monkeypatch.setattr(stream, "RECHECK", 1000.0)
-    monkeypatch.setattr(stream, "POLL", 1000.0)
+def published_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No round that reads by itself what nobody has published."""
+    monkeypatch.setattr(job_stream, "RECHECK", 1000.0)
+    monkeypatch.setattr(job_stream, "POLL", 1000.0)
     monkeypatch.setattr(changes, "SPREADING", 0.0)
 
 
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are never told that somebody reads."""
-    monkeypatch.setattr(change_feed.ChangeFeed, "lit", False)
+    """Workers never hear that somebody reads."""
+    monkeypatch.setattr(change_feed.ChangeFeed, "has_readers", False)
 
 
 async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(
@@ -94,9 +95,9 @@ async def test_the_stored_state_comes_at_once_then_each_change_until_the_end(
     assert str(stored.version) == last.id
 
 
-@pytest.mark.usefixtures("told_only")
+@pytest.mark.usefixtures("published_only")
 async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) -> None:
-    """B13: claims, progress, requeues and ends; no look that polls would see them here."""
+    """B13: claims, progress, requeues and ends; no polling would see them here."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, worker):
         await database.execute(PAUSED)
@@ -115,10 +116,12 @@ async def test_what_a_worker_does_is_told_by_it(dsn: str, database: Connection) 
             await seen.until("completed")
 
 
-@pytest.mark.usefixtures("told_only")
-async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connection) -> None:
+@pytest.mark.usefixtures("published_only")
+async def test_what_sql_functions_change_is_published_by_them(
+    dsn: str, database: Connection
+) -> None:
     """A5 B6 B13: amend, replace, retry and cancel, from psql or anywhere; two of them, so that no
-    look can come in between.
+    round can come in between.
     """
     async with served(Stepwise(dsn).app, queues={"default": 1}) as (client, _):
         await database.execute(PAUSED)
@@ -147,8 +150,10 @@ async def test_what_sql_functions_do_is_told_by_them(dsn: str, database: Connect
 
 
 @pytest.mark.usefixtures("untold")
-async def test_what_nobody_said_is_found_by_a_later_look(dsn: str, database: Connection) -> None:
-    """B13: a lost message; a worker that was never told; an UPDATE by hand."""
+async def test_what_nobody_published_is_found_by_a_later_round(
+    dsn: str, database: Connection
+) -> None:
+    """B13: a lost message; a worker that never heard of readers; an UPDATE by hand."""
     steps = Stepwise(dsn)
     async with served(steps.app) as (client, _):
         job = await database.fetchval(INSERT, "steps", "default")
@@ -242,11 +247,11 @@ async def test_nothing_is_published_while_nobody_reads(
     while after.
     """
     monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
-    monkeypatch.setattr(stream, "LINGER", 0.2)
+    monkeypatch.setattr(job_stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
         listening(dsn, messages.CHANGES) as said,
-        listening(dsn, messages.READERS) as lit,
+        listening(dsn, messages.READERS) as announced,
         served(steps.app) as (client, worker),
     ):
         for turn in (1, 2):
@@ -259,7 +264,7 @@ async def test_nothing_is_published_while_nobody_reads(
             steps.say(None)
             await worker.settled(turn * 21)
             assert await said.so_far() == []
-            assert await lit.so_far() == []
+            assert await announced.so_far() == []
             assert await database.fetchval(READERS) == 0
             assert await database.fetchval(OF_THE_STREAM) == 1, "the worker's own listener"
             if turn == 1:
@@ -277,7 +282,7 @@ async def test_nothing_is_published_while_nobody_reads(
                 await until_fetched(database, OF_THE_STREAM, 1)
                 await until(lambda: not inside.knows_of_readers(worker))
                 await said.so_far()
-                await lit.so_far()
+                await announced.so_far()
                 inside.set_settled(worker, completed=21)
 
 
@@ -371,7 +376,7 @@ async def test_head_says_what_get_would_and_reads_nothing(dsn: str, database: Co
             pass
 
 
-@pytest.mark.usefixtures("told_only")
+@pytest.mark.usefixtures("published_only")
 async def test_whoever_reads_of_many_jobs_sees_one_that_somebody_else_watches_too(
     dsn: str, database: Connection
 ) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.model import messages
-from hybrid_runner.storage.connections.connections import Connection, connect
-from hybrid_runner.web.stream import stream
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.web.stream import job_stream
 from tests.cli.running import worker as worker_process
 from tests.support.faults import own_server
 from tests.support.outside import missing
@@ -53,10 +53,10 @@ async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_j
 
 
 async def test_a_reader_survives_a_restart_of_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A9 B13: it is told that the database is away, and once it is back where the job stands;
+    """A9 B13: a reader is told that the database is away, and once it is back where the job stands;
     health never waits for it.
     """
-    monkeypatch.setattr(stream, "_LONGEST_OUTAGE_PAUSE", 0.1)
+    monkeypatch.setattr(job_stream, "_LONGEST_OUTAGE_PAUSE", 0.1)
     async with own_server() as server:
         steps = Stepwise(server.dsn)
         async with served(steps.app) as (client, _):

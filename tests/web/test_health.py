@@ -8,7 +8,7 @@ import pytest
 from hybrid_runner import QueueStatus, WorkerStatus
 from hybrid_runner.policy.last_minute import QUIET, LastMinute
 from hybrid_runner.web.pages.health import MOST_ERRORS, checks_of, phase_of
-from hybrid_runner.web.pages.reports import figures, health_of
+from hybrid_runner.web.pages.reports import health_of, worker_numbers
 from hybrid_runner.worker.report.status import Vitals
 
 
@@ -80,9 +80,9 @@ def test_the_phases() -> None:
     assert [phase_of(each) for each in seen] == ["starting", "running", "stalled", "stopping"]
 
 
-def test_figures_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row() -> None:
+def test_metrics_are_sums_over_the_queues_and_the_worst_of_what_counts_in_a_row() -> None:
     """A10 A11"""
-    shown = figures(status(queue(errors=2), queue("images", empty_polls=6)))
+    shown = worker_numbers(status(queue(errors=2), queue("images", empty_polls=6)))
     expected = {
         "id": "w",
         "hearing": True,
@@ -161,7 +161,7 @@ def test_each_check_has_a_severity_and_says_why(
 def test_the_last_minute_of_several_queues_is_weighed_by_their_polls() -> None:
     """A10"""
     busy, idle = LastMinute(30, 2.0, 1.0, 4.0, 9.0), LastMinute(10, 0.0, 0.8, 8.0, 20.0)
-    shown = figures(
+    shown = worker_numbers(
         status(replace(queue(), last_minute=busy), replace(queue("images"), last_minute=idle))
     )
     assert shown["last_minute"] == asdict(LastMinute(40, 1.5, 0.95, 5.0, 20.0))

@@ -10,15 +10,19 @@ import pytest
 
 from hybrid_runner import ConfigurationError, Runner
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails
 from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
 
 HIDDEN = ["payload", "data", "result", "errors"]
 COLUMNS = """
-SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'
+SELECT column_name::text FROM information_schema.columns
+WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'
 """
-INSERT = """INSERT INTO hybrid_runner.jobs (kind, payload, timeout) VALUES ('brief', '{"secret": 7}', '90 s') RETURNING id"""
+INSERT = """
+INSERT INTO hybrid_runner.jobs (kind, payload, timeout) VALUES ('brief', '{"secret": 7}', '90 s')
+RETURNING id
+"""
 NEARLY = (TOKEN[:-1], TOKEN[:1], TOKEN + "x", TOKEN.upper(), TOKEN * 2)
 STATE = "SELECT state::text FROM hybrid_runner.all_jobs WHERE id = $1"
 

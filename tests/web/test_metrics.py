@@ -1,4 +1,4 @@
-"""GET /metrics of a real worker on a real database: each figure follows what really happened."""
+"""GET /metrics of a real worker on a real database: each metric follows what really happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from hybrid_runner import Cancel, Fail, Retry, Runner, Snooze, Worker, __version__
 from hybrid_runner.handlers.job import Job
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from hybrid_runner.web.server import PageServer
 from tests.support import inside
@@ -66,7 +66,7 @@ async def served(app: Runner, **options: Any) -> AsyncIterator[tuple[Worker, int
 
 
 async def until_scraped(port: int, name: str, count: float, **labels: str) -> Mapping[str, Family]:
-    """Scrape until a figure is so."""
+    """Scrape until a metric has this value."""
     return await until(lambda: scrape(port), lambda families: families[name].of(**labels) == count)
 
 

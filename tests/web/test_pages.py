@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner import Runner, __version__
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.server import PageServer
 from tests.cli.running import NOBODY, worker
 from tests.support import inside
@@ -43,8 +43,8 @@ CHECKS = (
     "postgres",
 )
 A10 = {
-    "polls_per_minute",
-    "jobs_found_per_poll",
+    "looks_per_minute",
+    "jobs_found_per_look",
     "claim_success_rate",
     "claim_latency_ms",
     "longest_claim_ms",
@@ -75,7 +75,7 @@ def with_a_handler(app: Runner) -> Runner:
     return app
 
 
-async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connection) -> None:
+async def test_health_shows_the_metrics_of_the_worker(dsn: str, database: Connection) -> None:
     """A10 A11 F6"""
     app = with_a_handler(runner(dsn))
     port = free_port()
@@ -119,8 +119,8 @@ async def test_health_shows_the_figures_of_the_worker(dsn: str, database: Connec
         assert shown["found"]["ring"] == 1
         assert shown["queues"]["default"]["looks"] == shown["looks"] >= 2
         assert set(shown["last_minute"]) == A10
-        assert shown["last_minute"]["polls_per_minute"] == shown["looks"]
-        assert shown["last_minute"]["jobs_found_per_poll"] == round(1 / shown["looks"], 3)
+        assert shown["last_minute"]["looks_per_minute"] == shown["looks"]
+        assert shown["last_minute"]["jobs_found_per_look"] == round(1 / shown["looks"], 3)
         assert shown["last_minute"]["claim_success_rate"] == 1
         assert (
             0 < shown["last_minute"]["claim_latency_ms"] <= shown["last_minute"]["longest_claim_ms"]

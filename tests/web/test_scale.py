@@ -12,8 +12,8 @@ import pytest
 from hybrid_runner import Runner, Worker
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection
-from hybrid_runner.web.page_database import PageDatabase
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.pages import scale
 from hybrid_runner.web.server import PageServer
 from tests.support.pages import Browser, browser
@@ -47,7 +47,7 @@ async def served(app: Runner, **queues: int) -> AsyncIterator[tuple[Worker, Brow
     port = free_port()
     jobs = PageDatabase(app.settings, lambda: app.dsn)
     async with (
-        PageServer("127.0.0.1", port, jobs=jobs) as pages,
+        PageServer("127.0.0.1", port, database=jobs) as pages,
         browser(port) as client,
         working(app, queues) as worker,
     ):
@@ -128,7 +128,7 @@ async def test_while_postgres_is_away_it_says_so_and_metrics_are_served(dsn: str
 async def test_before_the_embedded_postgres_is_started_it_is_503() -> None:
     port, app = free_port(), Runner()
     async with (
-        PageServer("127.0.0.1", port, jobs=PageDatabase(app.settings, lambda: None)),
+        PageServer("127.0.0.1", port, database=PageDatabase(app.settings, lambda: None)),
         browser(port) as client,
     ):
         assert await client.get("/scale") == (

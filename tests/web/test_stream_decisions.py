@@ -11,14 +11,14 @@ import pytest
 
 from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.model.messages import CHANGES, JobsChanged
-from hybrid_runner.web.stream.happening import happening
+from hybrid_runner.web.stream.event_names import event_name
 from hybrid_runner.web.stream.reader import BUFFER, Reader, Subscription, event
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 
 
-def standing(state: str = "queued", **fields: Any) -> JobSnapshot:
+def snapshot(state: str = "queued", **fields: Any) -> JobSnapshot:
     usual = JobSnapshot(
         id=1,
         queue="default",
@@ -40,42 +40,42 @@ def standing(state: str = "queued", **fields: Any) -> JobSnapshot:
     return usual._replace(**fields)
 
 
-RUNS = standing("running", version=2, attempt=1, started_at=NOW)
+RUNS = snapshot("running", version=2, attempt=1, started_at=NOW)
 
 
 @pytest.mark.parametrize(
     ("before", "now", "name"),
     [
-        (None, standing(), "queued"),
-        (None, standing(run_at=LATER), "queued"),
-        (None, standing(attempt=2, run_at=LATER), "retried"),
+        (None, snapshot(), "queued"),
+        (None, snapshot(run_at=LATER), "queued"),
+        (None, snapshot(attempt=2, run_at=LATER), "retried"),
         (None, RUNS, "running"),
-        (standing(), RUNS, "running"),
+        (snapshot(), RUNS, "running"),
         (RUNS, RUNS._replace(version=3, progress='{"fraction": 0.5}'), "progress"),
         (RUNS, RUNS._replace(version=3, cancel_requested_at=NOW), "cancelling"),
         (RUNS, RUNS._replace(version=4, attempt=2, started_at=LATER, progress="1"), "running"),
-        (RUNS, standing(version=3, attempt=1, run_at=LATER), "retried"),
-        (None, standing(snoozes=9, run_at=LATER), "snoozed"),
-        (None, standing(snoozes=9), "queued"),
-        (RUNS, standing(version=3, snoozes=1, run_at=LATER), "snoozed"),
-        (RUNS, standing(version=3, snoozes=1), "queued"),
-        (RUNS, standing(version=3), "queued"),
-        (RUNS, standing(version=4, run_at=LATER), "queued"),
-        (standing(), standing(version=3, snoozes=1, run_at=LATER), "snoozed"),
-        (standing(snoozes=1), standing(version=2, snoozes=1, run_at=LATER), "queued"),
-        (standing(), standing(version=3, attempt=1, run_at=LATER), "retried"),
-        (standing(), standing(version=2, run_at=LATER), "queued"),
-        (standing("failed", version=9, attempt=5), standing(version=10), "queued"),
-        (RUNS, standing("completed", version=3, attempt=1), "completed"),
-        (None, standing("failed", version=3, attempt=1), "failed"),
-        (standing(), standing("cancelled", version=2), "cancelled"),
+        (RUNS, snapshot(version=3, attempt=1, run_at=LATER), "retried"),
+        (None, snapshot(snoozes=9, run_at=LATER), "snoozed"),
+        (None, snapshot(snoozes=9), "queued"),
+        (RUNS, snapshot(version=3, snoozes=1, run_at=LATER), "snoozed"),
+        (RUNS, snapshot(version=3, snoozes=1), "queued"),
+        (RUNS, snapshot(version=3), "queued"),
+        (RUNS, snapshot(version=4, run_at=LATER), "queued"),
+        (snapshot(), snapshot(version=3, snoozes=1, run_at=LATER), "snoozed"),
+        (snapshot(snoozes=1), snapshot(version=2, snoozes=1, run_at=LATER), "queued"),
+        (snapshot(), snapshot(version=3, attempt=1, run_at=LATER), "retried"),
+        (snapshot(), snapshot(version=2, run_at=LATER), "queued"),
+        (snapshot("failed", version=9, attempt=5), snapshot(version=10), "queued"),
+        (RUNS, snapshot("completed", version=3, attempt=1), "completed"),
+        (None, snapshot("failed", version=3, attempt=1), "failed"),
+        (snapshot(), snapshot("cancelled", version=2), "cancelled"),
     ],
 )
 def test_an_event_is_named_by_what_has_happened(
     before: JobSnapshot | None, now: JobSnapshot, name: str
 ) -> None:
     """B13"""
-    assert happening(before, now, NOW) == name
+    assert event_name(before, now, NOW) == name
 
 
 def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:
@@ -125,7 +125,7 @@ async def test_a_version_is_sent_once_and_never_an_older_one() -> None:
 async def test_an_end_is_sent_even_when_history_was_lost() -> None:
     """After a failover to a server that was behind."""
     one = reader(seen=9)
-    one.offer(standing("completed", version=4), b"end")
+    one.offer(snapshot("completed", version=4), b"end")
     assert one.ended
     assert await texts(one) == [b"end"]
 
@@ -133,7 +133,7 @@ async def test_an_end_is_sent_even_when_history_was_lost() -> None:
 async def test_whoever_does_not_read_is_dropped_with_the_reason() -> None:
     one = reader(job_id=None)
     given_up: list[bool] = []
-    one.hurry = lambda: given_up.append(True)
+    one.abort_write = lambda: given_up.append(True)
     for version in range(BUFFER + 1):
         one.offer(RUNS._replace(version=version), b"x")
     assert one.ended
@@ -146,8 +146,8 @@ async def test_what_could_not_be_shown_is_counted_and_told_once() -> None:
     one = reader(job_id=None)
     one.skip(3)
     one.skip(4)
-    one.tell_skipped()
-    one.tell_skipped()
+    one.put_skipped()
+    one.put_skipped()
     assert await texts(one) == [event("skipped", {"at_least": 7})]
 
 
@@ -156,12 +156,12 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
     one = reader(job_id=None)
     for _ in range(4):
         one.skip(2**63 - 1)
-    one.tell_skipped()
+    one.put_skipped()
     assert await texts(one) == [event("skipped", {"at_least": 2**53 - 1})]
 
 
 @pytest.mark.parametrize(
-    ("wish", "covers"),
+    ("subscription", "covers"),
     [
         (Subscription(), True),
         (Subscription(queue="images"), True),
@@ -173,5 +173,7 @@ async def test_a_count_that_no_browser_could_read_is_cut() -> None:
         (Subscription(7), False),
     ],
 )
-def test_a_wish_covers_its_queue_and_its_kind(subscription: Subscription, covers: bool) -> None:
+def test_a_subscription_covers_its_queue_and_its_kind(
+    subscription: Subscription, covers: bool
+) -> None:
     assert subscription.covers("images", "thumb") is covers

@@ -12,7 +12,7 @@ from hybrid_runner import (
     NewJob,
     State,
 )
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support import inside
 from tests.support.working import outcome, runner, working
 

@@ -15,8 +15,8 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.messages import Channel, QueueMessage
 from hybrid_runner.policy import doorbell
 from hybrid_runner.policy.doorbell import BellState, Doorbell, Mode, Reason, Woken
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.policy.look_rate import TOGETHER
-from hybrid_runner.policy.pace import Pace
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.queries import query
 from hybrid_runner.worker.identity import Identity
@@ -67,7 +67,7 @@ class Answers:
 @asynccontextmanager
 async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:
     """A claimer that runs."""
-    settings, pace = Settings(), Pace(timedelta(seconds=60), timedelta(seconds=60), 1)
+    settings, pace = Settings(), GrowingPause(timedelta(seconds=60), timedelta(seconds=60), 1)
     reasons = Reasons(
         wake,
         Slots(5),

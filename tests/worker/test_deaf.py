@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 from hybrid_runner import Job, Snooze
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.waiting import equals, until
 from tests.support.working import runner, working

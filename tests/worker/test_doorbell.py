@@ -13,7 +13,7 @@ import pytest
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.bells import (
     BELL,

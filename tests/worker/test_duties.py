@@ -14,7 +14,7 @@ import pytest
 from hybrid_runner import ConfigurationError, Runner
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties import Duties
 from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.rescuer import Rescuer

@@ -13,7 +13,7 @@ from hybrid_runner.handlers.registry import Registry, make_kind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Settlement, Stopped
-from hybrid_runner.policy.pace import RetryPolicy
+from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.executor import Executor

@@ -17,8 +17,8 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
-from hybrid_runner.policy.pace import RetryPolicy
-from hybrid_runner.telemetry.logs.job_fields import about, shorten, trace_id_of
+from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.telemetry.logs.job_fields import job_fields, shorten, trace_id_of
 from hybrid_runner.worker.report.job_log import (
     FIRST_JOBS,
     MOST_KINDS,
@@ -283,7 +283,7 @@ def test_a_job_that_came_with_a_trace_is_logged_with_it(
     traceparent: str | None, trace_id: str | None
 ) -> None:
     assert trace_id_of(claim(traceparent=traceparent)) == trace_id
-    assert about(claim(traceparent=traceparent), "job.failed").get("trace_id") == trace_id
+    assert job_fields(claim(traceparent=traceparent), "job.failed").get("trace_id") == trace_id
 
 
 def test_a_long_payload_is_shortened() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RowLocked, RunnerError
-from hybrid_runner.storage.connections import connections
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Connection, LazyConnection
+from hybrid_runner.storage.connections import lazy
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.reachability import Reachability
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING
 
 
 class Silent:
@@ -42,7 +44,7 @@ async def test_after_a_statement_without_an_answer_the_next_one_gets_a_new_conne
         opened.append(Silent())
         return opened[-1]
 
-    monkeypatch.setattr(connections, "connect", connect)
+    monkeypatch.setattr(lazy, "connect", connect)
     connection = LazyConnection("postgresql://somewhere")
     for _ in range(2):
         with pytest.raises(DatabaseUnavailable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hybrid_runner.errors import DatabaseUnavailable
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.loops import Outage
 from tests.support import inside
 from tests.support.waiting import at_least, until

@@ -19,7 +19,7 @@ from hybrid_runner import (
     State,
     WaitTimeout,
 )
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support import inside
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers

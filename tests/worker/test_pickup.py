@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import DatabaseUnavailable, Job, Runner
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.proxy import Proxy
 from tests.support.waiting import differs_from, has, until

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.wake import Wake
 from tests.support import inside
@@ -14,8 +14,8 @@ from tests.support import inside
 
 def poller(wake: Wake | None = None) -> Poller:
     """One with the paces of A2 and A3."""
-    deaf = Pace(timedelta(seconds=5), timedelta(seconds=30), 1.5)
-    hearing = Pace(timedelta(seconds=30), timedelta(seconds=60), 1.5)
+    deaf = GrowingPause(timedelta(seconds=5), timedelta(seconds=30), 1.5)
+    hearing = GrowingPause(timedelta(seconds=30), timedelta(seconds=60), 1.5)
     return Poller(wake or Wake(), deaf=deaf, hearing=hearing)
 
 

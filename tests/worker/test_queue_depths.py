@@ -13,7 +13,8 @@ import pytest
 from hybrid_runner import Worker
 from hybrid_runner.model.upkeep import QueueDepth
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Connection, Fetches
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.values import HistogramValue
 from hybrid_runner.upkeep import held_duty
@@ -53,7 +54,7 @@ def shown(worker: Worker) -> float | None:
     """How many jobs it says are due in the queue that nobody works on; None: it says nothing about
     queues.
     """
-    figures = worker.status().figures
+    figures = worker.status().metric_values
     if table.QUEUE_JOBS.name not in figures:
         assert table.HORIZON_AGE.name not in figures
         return None

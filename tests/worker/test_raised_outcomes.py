@@ -15,7 +15,7 @@ from opentelemetry.trace import StatusCode
 
 from hybrid_runner import Cancel, ConfigurationError, Fail, JobView, Retry, Snooze, State
 from hybrid_runner.model.outcomes import HandlerOutcome, Raised, _Raisable, outcome_of_exception
-from tests.support.recorded import drawing
+from tests.support.recorded import recording
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -98,11 +98,11 @@ async def test_a_raised_outcome_is_no_error_in_traces_and_logs(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "hybrid_runner")
-    with drawing(monkeypatch) as drawn:
+    with recording(monkeypatch) as recorded:
         app = runner(dsn, handlers.app.registry)
         async with working(app):
             await outcome(app, "decide", {"what": "snooze"})
-    runs = [(span.status.status_code, span.events) for span in drawn.named("run decide")]
+    runs = [(span.status.status_code, span.events) for span in recorded.named("run decide")]
     assert runs == [(StatusCode.UNSET, ())] * 2
     assert not [r for r in caplog.records if r.exc_info or r.levelno > logging.INFO]
 

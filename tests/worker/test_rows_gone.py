@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hybrid_runner import Job
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.working import runner, working
 
 INSERT = (

@@ -1,7 +1,7 @@
 import asyncio
 
 from hybrid_runner import Job, State
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.working import runner, working
 
 

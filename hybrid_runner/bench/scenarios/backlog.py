@@ -15,7 +15,7 @@ from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
 from hybrid_runner.bench.scenarios.pickup import pickups
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 SMALL = 2_000
 _TOP_UP_EVERY = 0.02

@@ -12,7 +12,7 @@ from typing import Any
 from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.sizes import Sizes
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 
 
 async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:

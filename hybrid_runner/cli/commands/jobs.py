@@ -125,7 +125,7 @@ async def _prune(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([one._asdict() for one in done])
         return 0
-    freed = sum(one.bytes for one in done if not one.in_vain)
+    freed = sum(one.bytes for one in done if not one.prevented)
     counts = Counter(one.what for one in done)
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if what != "busy")
     if counts["busy"]:

@@ -10,7 +10,7 @@ from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import run, start_logs
 from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage.connections.connections import connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import as_script, schema_version
 from hybrid_runner.storage.queries import migrations
 

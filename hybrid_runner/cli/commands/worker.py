@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
-from hybrid_runner.cli.session import layout_of, start_logs
+from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.handlers.registry import check_queue
@@ -91,6 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
     folder = Path.cwd()  # before the module is imported: it may go elsewhere
     app, queues = _prepare(arguments)
     _tell_whose_logs_these_are(app)
+    warn_of_unknown_variables()
     _warn_of_unnamed_queues(app, queues)
     if arguments.processes == 1:
         return _run_loop(_work(app, queues))
@@ -156,7 +157,7 @@ async def _work(app: Runner, queues: dict[str, int], supervised: Supervised | No
         with _ended_by_signals():
             await app.run_worker(queues or None)
     else:
-        async with supervised.held(app.settings.work.grace):
+        async with supervised.reporting(app.settings.work.grace):
             await app.work(queues or None, supervised.show, supervised.stop_on_signals)
     return 0
 

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 
 INSERT = "INSERT INTO hybrid_runner.jobs (queue, kind, payload) VALUES ('demo', '{}', '{}')"
 ROWS = (

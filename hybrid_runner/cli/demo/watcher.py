@@ -16,7 +16,7 @@ from hybrid_runner.cli.demo.observations import (
     Observations,
 )
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.worker import Worker
 
 _LIVE = (

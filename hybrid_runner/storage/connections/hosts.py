@@ -1,5 +1,6 @@
-"""A DSN may name several servers: each gets its share of the time, so that one that is silent does
-not hide the others.
+"""Connects to the first of several servers that a DSN names.
+
+Each gets its share of the time, so that one that does not answer cannot use it up.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ _NEXT = (
     asyncpg.exceptions.ConnectionDoesNotExistError,
     asyncpg.exceptions.TargetServerAttributeNotMatched,
 )
-"""What another host may do better."""
+"""Errors after which the next server is tried."""
 
 
 async def first(dsn: str, timeout: float, **options: Any) -> Connection:
-    """A connection to the first server that will do."""
-    places = each(dsn)
-    for place in places[:-1]:
+    """A connection to the first server that accepts it."""
+    dsns = each(dsn)
+    for one in dsns[:-1]:
         try:
-            return await asyncpg.connect(place, timeout=timeout / len(places), **options)
+            return await asyncpg.connect(one, timeout=timeout / len(dsns), **options)
         except _NEXT:
             continue
-    return await asyncpg.connect(places[-1], timeout=timeout / len(places), **options)
+    return await asyncpg.connect(dsns[-1], timeout=timeout / len(dsns), **options)
 
 
 def each(dsn: str) -> list[str]:
@@ -40,7 +41,7 @@ def each(dsn: str) -> list[str]:
     who, at, servers = url.netloc.rpartition("@")
     given = dict(parse_qsl(url.query))
     if "prefer-standby" in given.values():
-        return [dsn]  # decided when all have answered
+        return [dsn]  # the driver decides when all have answered
     if "," in servers:
         return [
             urlunsplit(url._replace(netloc=f"{who}{at}{server}")) for server in servers.split(",")

@@ -1,8 +1,8 @@
 """Connections by way of a pooler that lends a server's session for one transaction: PgBouncer in
 transaction mode and its like.
 
-Nothing that belongs to a session survives there: each statement runs in a transaction of its own,
-which begins with its settings.
+Settings of a session do not last there: each statement runs in a transaction of its own, which
+begins by making them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ T = TypeVar("T")
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 MARK = {"hybrid_runner.session": "own"}
-"""A setting of no meaning: nobody has it by default, so a session that has it is the one that was
-asked for it.
-"""
+"""A setting without a meaning: a session that has it is the one that was opened with it."""
 _IS_OWN = "SELECT WHERE current_setting('hybrid_runner.session', true) = 'own'"
 _PROBES = {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}
 _NOT_LOCAL = {"application_name", "default_transaction_isolation", *_PROBES, *MARK}
-"""Settings that poolers know, that the BEGIN says, that speak of the pooler's own connections, or
-that would not be true.
+"""Settings that are not repeated in each transaction: a pooler keeps them itself, BEGIN says them,
+or they are about the connection to the pooler.
 """
 
 _known: dict[str, bool] = {}
-"""DSN: whether it leads through such a pooler. Once found out, it holds for the life of this
-process.
-"""
+"""By DSN: whether it leads through such a pooler. Found out once in the life of the process."""
 
 
 class PooledConnection(Connection):
@@ -43,28 +39,21 @@ class PooledConnection(Connection):
     begin = _BEGIN
 
     async def fetch(self, query: str, *args: Any, **options: Any) -> Any:
-        """Rows."""
         return await self._alone(super().fetch, query, *args, **options)
 
     async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
-        """A row."""
         return await self._alone(super().fetchrow, query, *args, **options)
 
     async def fetchval(self, query: str, *args: Any, **options: Any) -> Any:
-        """A value."""
         return await self._alone(super().fetchval, query, *args, **options)
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
-        """A status; without arguments the query is one message, which a pooler does not tear
-        apart.
-        """
-        if not args:
+        if not args:  # sent as one message, which a pooler gives to one session
             return await super().execute(query, timeout=timeout)
         return await self._alone(super().execute, query, *args, timeout=timeout)
 
     def get_reset_query(self) -> str:
-        """Nothing: a session that the pool resets would be somebody else's."""
-        return ""
+        return ""  # the session that a pool would reset may be somebody else's
 
     async def _alone(
         self, run: Callable[..., Awaitable[T]], query: str, *args: Any, **options: Any
@@ -79,7 +68,7 @@ class PooledConnection(Connection):
         except asyncpg.PostgresError:
             await self._roll_back()
             raise
-        except BaseException:  # cancelled or out of time, nobody knows how far it came
+        except BaseException:  # cancelled or timed out: how far it came is unknown
             self.terminate()
             raise
         return answer
@@ -95,14 +84,14 @@ class PooledConnection(Connection):
 OPTIONS: Mapping[str, Any] = {
     "connection_class": PooledConnection,
     "server_settings": {"application_name": "hybrid-runner"},
-    # a prepared statement would be in a session of which nobody knows who has it next
+    # A prepared statement would stay in a session that the pooler gives to others.
     "statement_cache_size": 0,
 }
-"""How such a connection is opened."""
+"""Arguments of `asyncpg.connect` for a pooler."""
 
 
 def prepared(connection: Connection, settings: Mapping[str, str]) -> Connection:
-    """The same, with what its transactions begin with."""
+    """Let each transaction of a connection to a pooler begin with these settings."""
     local = (
         f"SET LOCAL {name} = '{value}'"
         for name, value in settings.items()
@@ -118,13 +107,13 @@ def is_known(dsn: str) -> bool:
 
 
 def is_pooled(connection: Connection) -> bool:
-    """Whether it lends its sessions."""
-    return type(connection) is PooledConnection  # asyncpg's own answer to isinstance is always yes
+    """Whether it was opened by way of a pooler."""
+    return type(connection) is PooledConnection  # for asyncpg's classes isinstance is always true
 
 
 @contextmanager
 def noting_refusal(dsn: str) -> Iterator[None]:
-    """PgBouncer refuses settings that it cannot keep apart; from then on they are not sent."""
+    """PgBouncer refuses settings that it does not know; remember, and send none from then on."""
     try:
         yield
     except asyncpg.exceptions.ProtocolViolationError as error:
@@ -134,8 +123,9 @@ def noting_refusal(dsn: str) -> Iterator[None]:
 
 
 async def keeps_settings(dsn: str, connection: Connection) -> bool:
-    """Whether the session has the settings that it was opened with: some poolers drop them without
-    a word. Asked once a DSN.
+    """Whether the session has the settings that it was opened with; some poolers drop them.
+
+    Postgres is asked once for each DSN.
     """
     if dsn not in _known:
         # Without arguments, so that nothing is prepared in a session that may be somebody else's.

@@ -1,1 +1,1 @@
-"""Log lines: their format, what they carry, what they must not."""
+"""Log lines: their format, the fields they carry, the passwords they must not."""

@@ -1,4 +1,4 @@
-"""What every log line about a job carries."""
+"""The fields that every log line about a job carries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _SHOWN = 200
 
 
 def trace_id_of(claim: Claim) -> str | None:
-    """The trace that the job belongs to, as 32 hexadecimal digits; None: it came without one, and
-    is in none of its own.
+    """The id of the trace that the job belongs to, as 32 hexadecimal digits; None: the job came
+    without a trace and is not sampled.
     """
     if claim.trace is not None:
         return f"{claim.trace.trace_id:032x}"
@@ -20,12 +20,12 @@ def trace_id_of(claim: Claim) -> str | None:
 
 
 def shorten(text: str) -> str:
-    """As much of a payload as a log line can bear."""
+    """The beginning of a payload, for a log line."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
 
 
-def about(claim: Claim, name: LogEvent) -> dict[str, object]:
-    """For `extra`, in lines from outside the job's handler."""
+def job_fields(claim: Claim, name: LogEvent) -> dict[str, object]:
+    """For `extra` in log lines about a job from outside its handler."""
     fields = log_event(name, job=claim.id, queue=claim.queue, kind=claim.kind)
     if (trace_id := trace_id_of(claim)) is not None:
         fields["trace_id"] = trace_id

@@ -1,5 +1,5 @@
-"""How a log line looks: for a console, or as JSON; without passwords, bounded, and never lost
-because of what it holds.
+"""The layout of a log line: for a console, or as JSON. Passwords are taken out, the length is
+bounded, and no content can make a line fail.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ _LONGEST_TRACEBACK = 65_536
 
 
 class Lines(logging.Formatter, ABC):
-    """What both layouts have in common."""
+    """The common part of both layouts."""
 
     def __init__(self, redaction: Redaction) -> None:
         super().__init__()
         self._redaction = redaction
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line."""
         try:
             return self._line(record)
         except Exception as error:  # the handler would print the record as it is
@@ -42,7 +41,7 @@ class Lines(logging.Formatter, ABC):
 
     @abstractmethod
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """A line in place of one that cannot be written."""
+        """A line in place of one that cannot be formatted; it holds no value of the record."""
 
     @abstractmethod
     def _line(self, record: logging.LogRecord) -> str: ...
@@ -50,7 +49,7 @@ class Lines(logging.Formatter, ABC):
     def _message(self, record: logging.LogRecord) -> str:
         try:
             text = record.getMessage()
-        except Exception:  # logging leaves it to the handler, which would print them as they are
+        except Exception:  # the handler of logging would print the arguments as they are
             text = (
                 f"{shown(record.msg)} (it does not fit its arguments: {shown(record.args, repr)})"
             )
@@ -69,31 +68,29 @@ class Lines(logging.Formatter, ABC):
 
 
 class JsonLines(Lines):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """The same keys, and no value of the record."""
         return json.dumps(_head(record, time.time()) | {"message": _unwritten(record, error)})
 
     def _line(self, record: logging.LogRecord) -> str:
         fields = {name: value for name in IDS if (value := getattr(record, name, None)) is not None}
         fields |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         line = self._redaction.within(_head(record, record.created) | {"message": ""} | fields)
-        said = {"message": self._message(record)} | self._below(record)  # clean already, and cut
+        cleaned = {"message": self._message(record)} | self._below(record)
         return orjson.dumps(
-            line | {name: without_surrogates(text) for name, text in said.items()}
+            line | {name: without_surrogates(text) for name, text in cleaned.items()}
         ).decode()
 
 
 class ConsoleLines(Lines):
-    """Time, level, ids, message; in colour on a terminal."""
+    """Time, level, ids and message; in colour on a terminal."""
 
     def __init__(self, redaction: Redaction, *, colours: bool) -> None:
         super().__init__(redaction)
         self._colours = colours
 
     def unwritten(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """Of the record only where it came from."""
         return f"{_clock(time.time())} {record.levelname.lower():7} {_unwritten(record, error)}"
 
     def _line(self, record: logging.LogRecord) -> str:

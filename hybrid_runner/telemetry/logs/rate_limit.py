@@ -1,4 +1,4 @@
-"""Keeps talkative loggers to one line a minute."""
+"""Limits loggers that repeat themselves to one line a minute."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _PAUSE = 60.0
 
 
 class RateLimitedLog(logging.Filter):
-    """Lets one line a minute through, shortened, with the number of those held back since."""
+    """Lets one line a minute through, shortened, with the number of lines held back since."""
 
     _of_purpose: ClassVar[dict[str, RateLimitedLog]] = {}
 
     @classmethod
     def on(cls, what: str, names: Iterable[str]) -> None:
-        """These loggers together say one line a minute, however often this is called; a logger that
-        has another filter keeps it.
+        """Limit these loggers together to one line a minute, however often this is called. A logger
+        that has a limit already keeps it.
         """
-        seldom = cls._of_purpose.setdefault(what, cls(what))
+        limit = cls._of_purpose.setdefault(what, cls(what))
         for logger in map(logging.getLogger, names):
             if not any(isinstance(present, RateLimitedLog) for present in logger.filters):
-                logger.addFilter(seldom)
+                logger.addFilter(limit)
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class RateLimitedLog(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether this line is the one."""
+        """Whether this line is let through."""
         with self._lock:
             now = self._clock()
             if now < self._next:

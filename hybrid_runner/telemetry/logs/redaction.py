@@ -1,9 +1,9 @@
 """Takes passwords out of log lines, whoever put them there: the last line of defence, not the
 first.
 
-Whoever can put a text into the log must not hold up the process with it: each pattern is tried from
-each place once, and reads on
-only to where the next try begins; and what is very long is neither searched nor shown in full.
+No text can hold up the process: the patterns take linear time, each is tried from each position
+once and reads on only to where the next try begins; very long texts are neither searched nor shown
+in full.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 HIDDEN = "***"
 SHORTEST = 3
-"""What is shorter would be found by chance in every line; it is still hidden where it stands as a
-password.
+"""Shortest secret that is searched for: shorter ones would be found by chance in every line. As a
+password in a DSN or after `password=` they are hidden too.
 """
 LONGEST_TEXT = 32_768
 _LONGEST_SECRET = 8192
@@ -39,7 +39,9 @@ _PARTS = re.compile(r"[/?#@:]")
 
 
 class Redaction:
-    """Knows some secrets by their value, and all passwords by where they stand."""
+    """Finds some secrets by their value, and all passwords by their place in a DSN or after their
+    name.
+    """
 
     def __init__(self, dsns: Iterable[str | None] = (), secrets: Iterable[str | None] = ()) -> None:
         known = {secret for dsn in dsns if dsn for secret in secrets_of(dsn)} | {
@@ -50,19 +52,18 @@ class Redaction:
         self._known = re.compile(alternatives) if forms else None
 
     def clean(self, text: str, most: int = LONGEST_TEXT) -> str:
-        """The same text without passwords; of one that is longer, its beginning and its end."""
+        """The text without passwords; of a text longer than `most`, its beginning and its end."""
         if len(text) <= most:
             return self._cleaned(text)
-        half = (
-            most // 2
-        )  # more is cleaned than shown: a password that is cut in two is not recognised
+        # More is cleaned than shown: a password that is cut in two is not recognised.
+        half = most // 2
         begin = self._cleaned(text[: half + _LONGEST_SECRET])[:-_LONGEST_SECRET]
         end = self._cleaned(text[-half - _LONGEST_SECRET :])[_LONGEST_SECRET:]
         return f"{begin}… ({len(text) - most:,} characters are left out) …{end}"
 
     def within(self, fields: Mapping[str, object]) -> dict[str, object]:
-        """The same for values that become JSON, before they do: JSON writes some characters
-        differently. The rest becomes text.
+        """Clean values before they become JSON, which writes some characters differently; values
+        that JSON cannot hold become text.
         """
         return self._fields(fields, 0, count())
 
@@ -108,23 +109,20 @@ class Redaction:
 
 
 def secrets_of(dsn: str) -> Iterator[str]:
-    """The passwords in a DSN, and the pieces of one that was not percent-encoded: errors may quote
-    them.
+    """The passwords in a DSN, and the pieces of a password that was not percent-encoded: errors may
+    quote them.
     """
     _, _, rest = dsn.partition("://")
     user, _, password = rest.rpartition("@")[0].partition(":")
     names = {unquote(user), "postgres", rest.rpartition("/")[2].partition("?")[0]}
     candidates = [password, *(part for part in _PARTS.split(password) if len(part) > SHORTEST)]
     candidates += [match[3].strip("'\"") for match in _NAMED.finditer(dsn)]
-    yield from (
-        each for each in candidates if each and unquote(each) not in names
-    )  # a name that everybody knows is no secret
+    # Public names are no secrets.
+    yield from (each for each in candidates if each and unquote(each) not in names)
 
 
 def header_values(text: str) -> Iterator[str]:
-    """What may be secret in `name=value,name=value`, also where somebody wrote a colon: words as
-    long as a key is.
-    """
+    """Words as long as a key in `name=value,name=value`, also with a colon: they may be secret."""
     for pair in text.split(","):
         value = _PAIRS.split(pair, maxsplit=1)[-1]
         yield from (
@@ -133,7 +131,7 @@ def header_values(text: str) -> Iterator[str]:
 
 
 def shown(value: object, how: Callable[[object], str] = str) -> str:
-    """As text, whatever its own method does."""
+    """The value as text, even if its own method fails."""
     try:
         return how(value)
     except Exception as error:
@@ -141,13 +139,13 @@ def shown(value: object, how: Callable[[object], str] = str) -> str:
 
 
 def _without_password(url: re.Match[str]) -> str:
-    """Up to the last @: a password may contain one that nobody encoded."""
+    """Hide up to the last @: a password may contain one that was not encoded."""
     _, at, rest = url[2].rpartition("@")
     return f"{url[1]}{HIDDEN}@{rest}" if at else url[0]
 
 
 def without_surrogates(text: str) -> str:
-    """As JSON can hold it: no half of a pair alone."""
+    """The text as JSON can hold it: without lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -161,7 +159,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _bounded(form: str) -> str:
-    """Not in the middle of a longer word."""
+    """A pattern that does not match in the middle of a longer word."""
     before = r"(?<![A-Za-z0-9])" if form[0].isalnum() else ""
     after = r"(?![A-Za-z0-9])" if form[-1].isalnum() else ""
     return f"{before}{re.escape(form)}{after}"

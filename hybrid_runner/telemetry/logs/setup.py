@@ -1,5 +1,5 @@
-"""Where log lines go, and what each carries: the job that is being worked on, its trace, and no
-password.
+"""Sends log lines to stderr, each with the job that is being worked on and its trace, and without
+passwords.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEADER_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What a process needs to know to log as its parent does."""
+    """What a child process needs to log as its parent does."""
 
     level: str
     layout: str
@@ -43,15 +43,15 @@ class Logs:
 
 
 def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> None:
-    """Send this process's log lines to stderr; passwords of these DSNs, and of those in the
-    environment, are taken out.
+    """Send this process's log lines to stderr; passwords of these DSNs and of those in the
+    environment are taken out.
     """
     logs = Logs(level, layout, tuple(dsns))
     root = logging.getLogger()
     root.handlers[:] = [_Stderr(logs)]
     root.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
     log.setLevel(level.upper())
-    # What Python would print by itself would be no such line, and may hold a password.
+    # What Python prints by itself has another format, and may hold a password.
     logging.captureWarnings(capture=True)
     threading.excepthook = _on_thread_ended
     sys.unraisablehook = _on_unraisable
@@ -61,11 +61,11 @@ def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> 
 def logs_of_import(
     level: str | None, layout: str, dsns: Iterable[str | None] = ()
 ) -> Iterator[None]:
-    """For the import of an application: its lines are ours, and still it finds logging untouched
-    and may set it up; what it sets up stays. A level is set only if one is given.
+    """Write the log lines of an application while it is imported, without touching the root logger.
+    What the application sets up stays. A level is set only if one is given.
 
-    With a handler at the root its `logging.basicConfig()` would do nothing. If the import fails,
-    our own logs tell of it.
+    With a handler there the application's own `logging.basicConfig()` would do nothing. If the
+    import fails, our own logs report it.
     """
     logs = Logs(level or "info", layout, tuple(dsns))
     handler, last_resort = _Stderr(logs), logging.lastResort
@@ -144,7 +144,7 @@ def has_logs_of_its_own() -> bool:
 
 
 def configured_logs() -> Logs | None:
-    """What `configure_logs` was told; None: the application has logs of its own."""
+    """The arguments of `configure_logs`; None: the application has logs of its own."""
     return next(
         (handler.logs for handler in logging.getLogger().handlers if isinstance(handler, _Stderr)),
         None,
@@ -160,9 +160,7 @@ def is_watched() -> bool:
 
 
 def add_ids(record: logging.LogRecord) -> bool:
-    """The job, the trace and the span in which the line is written; what the line says itself
-    counts more.
-    """
+    """Add the job, the trace and the span in which the line is written, unless it has its own."""
     fields, claim = vars(record), current_claim.get()
     if "job" not in fields:
         record.job = None if claim is None else claim.id
@@ -224,7 +222,7 @@ class _Stderr(logging.StreamHandler[TextIO]):
         self.addFilter(add_ids)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # of logging
-        """Where logging would print the record, arguments and all."""
+        """Write a line without the record's arguments, which logging would print."""
         with contextlib.suppress(Exception):
             self.stream.write(self._lines.unwritten(record, sys.exception()) + self.terminator)
             self.flush()

@@ -1,1 +1,1 @@
-"""Counters and histograms, declared once and exported twice."""
+"""Metrics: declared once in `instruments`, exported to Prometheus and to OTLP."""

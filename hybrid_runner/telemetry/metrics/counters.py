@@ -1,4 +1,4 @@
-"""Counts what happens in one worker: an observer, beside whatever else observes."""
+"""Counts what happens in one worker: an observer of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
 
 
 class Counters(Observer):
-    """Told in the worker's loop, but for what is rescued; read from any thread.
+    """Written in the worker's loop, `on_rescued` in the heartbeat's thread; read from any thread.
 
-    What is known at the start is counted from 0: a rate needs that.
+    Series whose labels are known at the start begin at 0: rates need that.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Counters(Observer):
             for one in (*vars(self).values(), *self._requeued.values())
             if isinstance(one, (Counter, Histogram))
         )
-        self._begin(queues, kinds)
+        self._start_series(queues, kinds)
 
-    def _begin(self, queues: Iterable[str], kinds: Iterable[tuple[str, str]]) -> None:
+    def _start_series(self, queues: Iterable[str], kinds: Iterable[tuple[str, str]]) -> None:
         for histogram in (self._settle_duration, self._settle_batch, self._loop_lag):
-            histogram.cell(())
+            histogram.series(())
         for queue in queues:
             for counter in (self._missed, self._stale):
                 counter.add((queue,), 0)
@@ -64,73 +64,75 @@ class Counters(Observer):
                 self._sweep_duration,
                 self._settle_lag,
             ):
-                histogram.cell((queue,))
+                histogram.series((queue,))
         for labels in kinds:
             for counter in self._requeued.values():
                 counter.add(labels, 0)
 
-    # --- what happens
+    # --- events
 
     def on_look(self, look: LookMade) -> None:
+        """Count a look and what it found."""
         queue, way, claims = (look.queue, look.way, look.claims)
         took = look.ended - look.began
         self._looks.add((queue, way, "found" if claims else "empty"))
-        self._claim_duration.cell((queue,)).add(took)
-        self._claim_batch.cell((queue,)).add(len(claims))
+        self._claim_duration.series((queue,)).add(took)
+        self._claim_batch.series((queue,)).add(len(claims))
         if look.swept:
-            self._sweep_duration.cell((queue,)).add(took)
+            self._sweep_duration.series((queue,)).add(took)
         if claims:
-            at = claims[0].started_at  # the same for all that one statement claims
-            self._pickup.cell((queue, way)).add_all(
+            at = claims[0].started_at  # one statement claims all at the same time
+            self._pickup.series((queue, way)).add_all(
                 [(at - claim.run_at).total_seconds() for claim in claims]
             )
 
     def on_settled(self, batch: BatchSettled) -> None:
+        """Count the outcomes of a batch."""
         settled, ended = batch.settled, batch.ended
-        self._settle_duration.cell(()).add(ended - batch.began)
-        self._settle_batch.cell(()).add(len(settled) + len(batch.stale))
+        self._settle_duration.series(()).add(ended - batch.began)
+        self._settle_batch.series(()).add(len(settled) + len(batch.stale))
         runs, lags = defaultdict[Labels, list[float]](list), defaultdict[str, list[float]](list)
         for settlement in settled:
             claim = settlement.claim
             outcome = word_of(settlement)
-            if claim.ended:  # else it was given back before it began
+            if claim.ended:  # else it was released before it began
                 runs[claim.kind, outcome].append(claim.ended - claim.began)
                 lags[claim.queue].append(ended - claim.ended)
             if outcome in self._requeued:
                 self._requeued[outcome].add((claim.queue, claim.kind))
         for labels, seconds in runs.items():
-            self._runs.cell(labels).add_all(seconds)
+            self._runs.series(labels).add_all(seconds)
         for queue, seconds in lags.items():
-            self._settle_lag.cell((queue,)).add_all(seconds)
+            self._settle_lag.series((queue,)).add_all(seconds)
         for settlement in batch.stale:
             self._stale.add((settlement.claim.queue,))
 
     def on_rescued(self, settled: Sequence[Settlement]) -> None:
-        """Jobs of lost workers were put back or ended; told in the heartbeat's thread, and counted
-        nowhere else.
+        """Count jobs whose workers died. Called in the heartbeat's thread, the only one that writes
+        this counter.
         """
         for settlement in settled:
             self._rescues.add((settlement.claim.queue, word_of(settlement)))
 
-    def missed(self, queue: str, count: int) -> None:
-        """A fallback poll found jobs although a ring was due."""
+    def on_missed_rings(self, queue: str, count: int) -> None:
+        """Count jobs that a fallback poll found although a ring was due."""
         self._missed.add((queue,), count)
 
-    def lagged(self, seconds: float) -> None:
-        """The event loop came so late to what it was asked to do at once."""
-        self._loop_lag.cell(()).add(seconds)
+    def on_loop_lag(self, seconds: float) -> None:
+        """Count how late the event loop ran what it was asked to run at once."""
+        self._loop_lag.series(()).add(seconds)
 
-    # --- what was counted
+    # --- values
 
-    def figures(self) -> MetricValues:
-        """A copy of all; from any thread."""
+    def metric_values(self) -> MetricValues:
+        """A copy of all values; from any thread."""
         return {each.instrument.name: each.read() for each in self._all} | {
             table.SPANS_DROPPED.name: {(): self._spans_dropped()}
         }
 
 
 def _instrument(why: RequeueReason) -> table.Instrument:
-    """What counts jobs that are put back."""
+    """The counter of jobs that are put back for this reason."""
     match why:
         case "retry":
             return table.RETRIES

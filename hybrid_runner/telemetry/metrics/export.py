@@ -1,5 +1,5 @@
-"""Sends the figures of /metrics to an OTLP collector too, if the OTEL_* variables ask for it;
-imports nothing for it otherwise.
+"""Exports the metrics of /metrics to an OTLP collector too, if the OTEL_* variables say so. The SDK
+is imported only then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.telemetry.variables import (
     NO_GRPC,
-    SPEAK_FOR_BOTH,
+    SHARED_LOGGERS,
     exporters,
     protocol,
     resource,
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
-USUAL_INTERVAL = timedelta(seconds=60)
+DEFAULT_INTERVAL = timedelta(seconds=60)
 STOP_PATIENCE = timedelta(seconds=0.5)
-"""What the last figures get at shutdown; the last spans have their own time after that."""
+"""Time for sending the last values at shutdown; the last spans have their own time after that."""
 
-_SPEAK_AT_EVERY_TRY = (
+_TALKATIVE_LOGGERS = (
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
     "opentelemetry.exporter.otlp.common._aggregation",
     "opentelemetry.exporter.otlp.proto.common._internal.metrics_encoder",
@@ -48,18 +48,15 @@ _sending = logging.getLogger("hybrid_runner.telemetry.send")
 async def exporting_metrics(
     worker_id: str, read: Callable[[], MetricValues]
 ) -> AsyncIterator[None]:
-    """Send what `read` gives, from a thread of its own, if that is configured; `read` is called
-    there.
+    """Export what `read` returns, if that is configured. `read` is called in the thread that
+    exports.
     """
     sender = None
-    if exporters(os.environ, "METRICS", ("otlp", "prometheus"))[:1] == (
-        "otlp",
-    ):  # /metrics is always there
+    wanted = exporters(os.environ, "METRICS", ("otlp", "prometheus"))
+    if "otlp" in wanted:  # nothing to do for prometheus: /metrics is always there
         try:
             sender = Sender(make_exporter(), worker_id, read, interval(os.environ))
-        except (
-            Exception
-        ) as error:  # whatever the SDK makes of the variables: jobs run without metrics too
+        except Exception as error:  # from the SDK, about the variables: jobs run without it too
             log.warning(
                 "no metrics are exported: %s", error, extra=log_event("telemetry.start_failed")
             )
@@ -79,41 +76,39 @@ async def exporting_metrics(
 
 
 def interval(environment: Mapping[str, str]) -> timedelta:
-    """OTEL_METRIC_EXPORT_INTERVAL, in milliseconds; what is no such number is a warning, and a
-    minute.
+    """OTEL_METRIC_EXPORT_INTERVAL, in milliseconds; a minute, with a warning, if it is no such
+    number.
     """
     text = value(environment, "OTEL_METRIC_EXPORT_INTERVAL")
     if not text:
-        return USUAL_INTERVAL
+        return DEFAULT_INTERVAL
     if not text.isdecimal() or not 1 <= int(text) <= 86_400_000:
         log.warning(
             "OTEL_METRIC_EXPORT_INTERVAL: %r is not a number of milliseconds, using 60000",
             text,
             extra=log_event("telemetry.setting_ignored"),
         )
-        return USUAL_INTERVAL
+        return DEFAULT_INTERVAL
     return timedelta(milliseconds=int(text))
 
 
 def make_exporter() -> MetricExporter:
-    """OTLP by HTTP, or by gRPC where that is installed; endpoint, headers and time-out as the
-    OTEL_* variables say.
+    """An exporter for OTLP over HTTP, or over gRPC where that is installed; endpoint, headers and
+    time-out are those of the OTEL_* variables.
     """
     if protocol(os.environ, "METRICS") == "http/protobuf":
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415  # slow
 
         return OTLPMetricExporter()
     try:
-        from opentelemetry.exporter.otlp.proto.grpc import metric_exporter  # noqa: PLC0415  # the same, and may be absent
+        from opentelemetry.exporter.otlp.proto.grpc import metric_exporter  # noqa: PLC0415  # slow, and an extra
     except ImportError:
         raise ValueError(NO_GRPC) from None
     return metric_exporter.OTLPMetricExporter()
 
 
 class Sender:
-    """A thread that sends at an interval, and once more at the end; nobody waits for it but `stop`,
-    and that not for long.
-    """
+    """A thread that sends all values at an interval, and once more at the end."""
 
     def __init__(
         self,
@@ -132,13 +127,12 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     def start(self) -> None:
-        """From now on."""
-        RateLimitedLog.on("exporting metrics", _SPEAK_AT_EVERY_TRY)
-        RateLimitedLog.on("exporting", SPEAK_FOR_BOTH)
+        RateLimitedLog.on("exporting metrics", _TALKATIVE_LOGGERS)
+        RateLimitedLog.on("exporting", SHARED_LOGGERS)
         self._thread.start()
 
     def stop(self, patience: float) -> bool:
-        """Send once more; whether that was done in time."""
+        """Send once more, and return whether that was done within `patience` seconds."""
         self._over.set()
         self._thread.join(patience)
         return not self._thread.is_alive()
@@ -153,4 +147,4 @@ class Sender:
         try:
             self._exporter.export(self._translator.translate(self._read(), time.time_ns()))
         except Exception:
-            _sending.exception("the figures could not be sent")
+            _sending.exception("the metrics could not be sent")

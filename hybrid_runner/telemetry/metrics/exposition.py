@@ -1,4 +1,4 @@
-"""Figures as Prometheus reads them: its text format, version 0.0.4."""
+"""Metric values in the text format of Prometheus, version 0.0.4."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-def as_text(figures: MetricValues) -> str:
-    """Every instrument of the table, whether it has a series yet or not."""
+def as_text(values: MetricValues) -> str:
+    """The page: every declared instrument, with or without series."""
     parts: list[str] = []
     for instrument in INSTRUMENTS:
         name = instrument.name
         parts.append(f"# HELP {name} {instrument.help.translate(_IN_HELP)}")
         parts.append(f"# TYPE {name} {instrument.kind.value}")
-        for labels, value in figures.get(name, {}).items():
+        for labels, value in values.get(name, {}).items():
             parts.append(_form(name, labels) % _values(value))
     parts.append("")
     return "\n".join(parts)
@@ -30,8 +30,8 @@ def as_text(figures: MetricValues) -> str:
 
 @lru_cache(4096)
 def _form(name: str, labels: Labels) -> str:
-    """All lines of one series, with a place for each value: filling it takes a tenth of the time of
-    writing them anew.
+    """All lines of one series as a format string; filling it takes a tenth of the time of building
+    the lines anew.
     """
     instrument = NAMED[name]
     pairs = [
@@ -51,7 +51,7 @@ def _form(name: str, labels: Labels) -> str:
 
 
 def _values(value: Value) -> tuple[int | str, ...]:
-    """As they stand in the form."""
+    """The arguments of the format string: a histogram's counts are cumulative here."""
     if isinstance(value, HistogramValue):
         below = tuple(accumulate(value.counts))
         return *below, _number(value.sum), below[-1]

@@ -1,9 +1,9 @@
-"""Every figure that a worker exports, declared once; /metrics, OTLP, docs/metrics.md, dashboards
-and alerts are held against it.
+"""Every metric that a worker exports, declared once; tests hold /metrics, OTLP, docs/metrics.md,
+dashboards and alerts against this table.
 
 The values of all labels come from small sets: queues and kinds that workers know, and words of
-ours. Beyond MOST_SERIES
-combinations of one instrument, new ones are counted together under `other`.
+ours. Beyond MOST_SERIES combinations of one instrument, new ones are counted together under
+`other`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 
 MOST_SERIES: Final = 1000
 OTHER: Final = "other"
-"""The value of every label of what was counted beyond that."""
+"""The value of every label for combinations beyond MOST_SERIES."""
 
 
 class Kind(Enum):
-    """As Prometheus calls them."""
+    """The type of a metric, by its name in Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 
 class Merge(Enum):
-    """How the figures of several processes become one."""
+    """How the values of several processes become one."""
 
     SUM = "sum"
     HIGHEST = "highest"
@@ -35,13 +35,13 @@ class Merge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One figure."""
+    """The declaration of one metric."""
 
     name: str
     kind: Kind
     unit: str
-    """By UCUM, as OTLP wants it: s, or a {thing}; "" for what has none, and not 1, which collectors
-    make a `_ratio` of.
+    """UCUM, as OTLP wants it: s, or a {thing}. Without a unit "", not 1: collectors add `_ratio` to
+    the name then.
     """
     labels: tuple[str, ...]
     help: str
@@ -51,7 +51,7 @@ class Instrument:
 
 
 FAST: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds: what takes milliseconds when all is well."""
+"""Bounds in seconds for what usually takes milliseconds."""
 LONG: Final = (
     0.001,
     0.005,
@@ -70,8 +70,9 @@ LONG: Final = (
     300.0,
     1800.0,
 )
-"""Seconds: handlers, and jobs that wait."""
+"""Bounds in seconds for handlers, and for jobs that wait."""
 SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+"""Bounds for the number of jobs in a batch."""
 
 
 def _counter(
@@ -118,7 +119,11 @@ LOOKS = _counter(
     "A10",
 )
 LOOK_ERRORS = _counter(
-    "look_errors", "{look}", ("queue",), "Looks that failed: Postgres was away, or said no.", "A10"
+    "look_errors",
+    "{look}",
+    ("queue",),
+    "Looks that failed: Postgres was away, or refused them.",
+    "A10",
 )
 CONSECUTIVE_ERRORS = _gauge(
     "consecutive_errors",
@@ -151,7 +156,7 @@ SWEEP_DURATION = _histogram(
     "sweep_duration_seconds",
     "s",
     ("queue",),
-    "The same as claim_duration_seconds for sweeps alone: looks from the start of the lanes.",
+    "How long Postgres took to answer a sweep: a look from the start of all lanes.",
     "A3",
     FAST,
 )
@@ -167,7 +172,7 @@ MISSED_RINGS = _counter(
     "missed_rings", "{job}", ("queue",), "Jobs that a sweep found although a ring was due.", "A3"
 )
 
-# --- being rung for
+# --- rings
 
 RINGS = _counter(
     "rings",
@@ -223,12 +228,11 @@ RESCUES = _counter(
     "rescues",
     "{job}",
     ("queue", "outcome"),
-    "Jobs of lost workers that were brought back, by what became of them: retry, failed or"
-    " cancelled.",
+    "Jobs of dead workers that were rescued, by what became of them: retry, failed or cancelled.",
     "D5",
 )
 
-# --- writing down
+# --- settling
 
 SETTLE_LAG = _histogram(
     "settle_lag_seconds",
@@ -246,9 +250,7 @@ SETTLE_DURATION = _histogram(
     "A10",
     FAST,
 )
-SETTLE_BATCH = _histogram(
-    "settle_batch_jobs", "{job}", (), "Outcomes that were written at a time.", "A10", SIZES
-)
+SETTLE_BATCH = _histogram("settle_batch_jobs", "{job}", (), "Outcomes of one batch.", "A10", SIZES)
 PENDING_SETTLEMENTS = _gauge(
     "pending_settlements", "{job}", (), "Outcomes that Postgres does not have yet.", "A10"
 )
@@ -256,7 +258,7 @@ STALE_SETTLES = _counter(
     "stale_settles",
     "{job}",
     ("queue",),
-    "Outcomes that came too late: somebody else had the job by then.",
+    "Outcomes that came too late: another claim had the job by then.",
     "A4",
 )
 
@@ -276,7 +278,7 @@ LOOP_LAG = _histogram(
     "loop_lag_seconds",
     "s",
     (),
-    "How late the event loop did what it was asked to do at once; asked about once a second.",
+    "How late the event loop ran a callback that was due at once; measured about once a second.",
     "A13",
     FAST,
 )
@@ -341,6 +343,6 @@ HORIZON_AGE = _gauge(
 INSTRUMENTS: Final = tuple(
     value for value in tuple(globals().values()) if isinstance(value, Instrument)
 )
-"""All of them, in this order."""
+"""All instruments, in this order."""
 
 NAMED: Final = {instrument.name: instrument for instrument in INSTRUMENTS}

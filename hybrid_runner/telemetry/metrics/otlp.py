@@ -1,4 +1,4 @@
-"""Figures as the OpenTelemetry SDK's own values, which its exporters take."""
+"""Metric values as the OpenTelemetry SDK's own types, which its exporters take."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, Instrument,
 from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels, MetricValues, Value
 from hybrid_runner.version import VERSION
 
-_UNKNOWN: Any = None  # a number by its type; None is left out of the message
+_UNKNOWN: Any = None  # declared as a number; None is left out of the message
 
 
 class Translator:
-    """Figures that count from one start."""
+    """Translates values whose counters began at `started_at`."""
 
     def __init__(self, resource: Resource, started_at: int) -> None:
         self._resource = resource
         self._started_at = started_at
 
-    def translate(self, figures: MetricValues, at: int) -> MetricsData:
-        """Those that have a series; times are nanoseconds since 1970."""
+    def translate(self, values: MetricValues, at: int) -> MetricsData:
+        """All instruments that have a series; times are nanoseconds since 1970."""
         metrics = [
             self._metric(instrument, series, at)
             for instrument in INSTRUMENTS
-            if (series := figures.get(instrument.name))
+            if (series := values.get(instrument.name))
         ]
         scope = ScopeMetrics(InstrumentationScope("hybrid_runner", VERSION), metrics, schema_url="")
         return MetricsData([ResourceMetrics(self._resource, [scope], schema_url="")])

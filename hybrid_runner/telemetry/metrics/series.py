@@ -1,8 +1,8 @@
 """Counters and histograms that cost a fraction of a microsecond: plain dicts and lists.
 
-Each has one thread that writes it. Others copy it without a lock: single steps of dict and list are
-whole under the interpreter's
-lock, so a copy may lack what happens meanwhile, and is never broken.
+Each is written by one thread. Others copy it without a lock of ours: single operations on a dict or
+list are atomic under the interpreter's lock, so a copy may lack what happens meanwhile, but is
+never broken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels
 
 
 class Counter:
-    """Only goes up."""
+    """All series of one counter."""
 
     def __init__(self, instrument: Instrument) -> None:
         self.instrument = instrument
@@ -23,14 +23,14 @@ class Counter:
         self._others = (OTHER,) * len(instrument.labels)
 
     def add(self, labels: Labels, by: float = 1) -> None:
-        """Count; 0 makes the series known."""
+        """Add to a series; adding 0 creates it."""
         values = self._values
         if labels not in values and len(values) >= MOST_SERIES:
             labels = self._others
         values[labels] = values.get(labels, 0) + by
 
     def read(self) -> dict[Labels, float]:
-        """A copy; from any thread."""
+        """A copy of all series; from any thread."""
         return self._values.copy()
 
 
@@ -45,44 +45,43 @@ class HistogramSeries:
         self.sum = 0.0
 
     def add(self, value: float) -> None:
-        """One value."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
     def add_all(self, values: Iterable[float]) -> None:
-        """Several: sorted once and cut at the bounds, which takes a third of the time."""
-        ordered, counts, seen = sorted(values), self.counts, 0
-        for place, bound in enumerate(self._bounds):
-            if seen == len(ordered):
+        """Add several values: sorting them once takes a third of the time."""
+        ordered, counts, done = sorted(values), self.counts, 0
+        for bucket, bound in enumerate(self._bounds):
+            if done == len(ordered):
                 break
-            upto = bisect_right(ordered, bound, seen)
-            counts[place] += upto - seen
-            seen = upto
-        counts[-1] += len(ordered) - seen
+            end = bisect_right(ordered, bound, done)
+            counts[bucket] += end - done
+            done = end
+        counts[-1] += len(ordered) - done
         self.sum += sum(ordered)
 
 
 class Histogram:
-    """All series of one."""
+    """All series of one histogram."""
 
     def __init__(self, instrument: Instrument) -> None:
         self.instrument = instrument
-        self._cells: dict[Labels, HistogramSeries] = {}
+        self._series: dict[Labels, HistogramSeries] = {}
         self._others = (OTHER,) * len(instrument.labels)
 
-    def cell(self, labels: Labels) -> HistogramSeries:
-        """The series with these labels."""
-        cell = self._cells.get(labels)
-        return self._new(labels) if cell is None else cell
+    def series(self, labels: Labels) -> HistogramSeries:
+        """The series with these labels; created if there is none."""
+        series = self._series.get(labels)
+        return self._new(labels) if series is None else series
 
     def read(self) -> dict[Labels, HistogramValue]:
-        """A copy; from any thread."""
+        """A copy of all series; from any thread."""
         return {
-            labels: HistogramValue(cell.counts.copy(), cell.sum)
-            for labels, cell in self._cells.copy().items()
+            labels: HistogramValue(series.counts.copy(), series.sum)
+            for labels, series in self._series.copy().items()
         }
 
     def _new(self, labels: Labels) -> HistogramSeries:
-        if len(self._cells) >= MOST_SERIES:
+        if len(self._series) >= MOST_SERIES:
             labels = self._others
-        return self._cells.setdefault(labels, HistogramSeries(self.instrument.bounds))
+        return self._series.setdefault(labels, HistogramSeries(self.instrument.bounds))

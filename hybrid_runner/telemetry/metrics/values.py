@@ -1,5 +1,5 @@
-"""The values of instruments at one moment: plain values, that can be added up, and sent from one
-process to another.
+"""The values of all instruments at one moment: they can be merged over processes, and sent from one
+to another as JSON.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED, Instrument, Kind, Merge
 
 Labels = tuple[str, ...]
-"""Values, in the order of the instrument's labels."""
+"""Label values, in the order of the instrument's labels."""
 
 
 class HistogramValue(NamedTuple):
-    """What a histogram has seen: how many below each bound (and above the last, at the end), and
-    their sum.
+    """One series of a histogram: how many values in each bucket (the last one has no upper bound),
+    and the sum of the values.
     """
 
     counts: list[int]
@@ -28,7 +28,7 @@ MetricValues = Mapping[str, Mapping[Labels, Value]]
 
 
 def merged(parts: Iterable[MetricValues]) -> MetricValues:
-    """Several processes as one."""
+    """The values of several processes as those of one."""
     whole: dict[str, dict[Labels, Value]] = {}
     for part in parts:
         for name, series in part.items():
@@ -39,24 +39,24 @@ def merged(parts: Iterable[MetricValues]) -> MetricValues:
     return whole
 
 
-def lasting(figures: MetricValues) -> MetricValues:
-    """What stays true once its process is gone: all but the gauges."""
-    return {name: series for name, series in figures.items() if NAMED[name].kind is not Kind.GAUGE}
+def lasting(values: MetricValues) -> MetricValues:
+    """The values that stay true once the process is gone: all but the gauges."""
+    return {name: series for name, series in values.items() if NAMED[name].kind is not Kind.GAUGE}
 
 
-def packed(figures: MetricValues) -> dict[str, list[list[Any]]]:
-    """As JSON knows it."""
+def packed(values: MetricValues) -> dict[str, list[list[Any]]]:
+    """Values as JSON can hold them."""
     return {
         name: [
             [labels, [*value] if isinstance(value, HistogramValue) else value]
             for labels, value in series.items()
         ]
-        for name, series in figures.items()
+        for name, series in values.items()
     }
 
 
 def unpacked(plain: Mapping[str, Iterable[Any]]) -> MetricValues:
-    """The reverse; instruments that are not known here (another version's) are left out."""
+    """The reverse of `packed`. Instruments that only another version knows are left out."""
     return {
         instrument.name: {
             tuple(labels): _value(instrument, value) for labels, value in plain[instrument.name]

@@ -1,5 +1,5 @@
-"""What instrumentation and logs find as the current trace while a job runs that is not recorded: no
-object per job.
+"""The current trace while a job runs that is not recorded, for instrumentation and log lines. One
+object serves all jobs.
 """
 
 from __future__ import annotations
@@ -13,36 +13,37 @@ from opentelemetry.context import attach, detach, set_value
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, TraceFlags
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.telemetry.tracing.trace_ids import Context as Parsed
-from hybrid_runner.telemetry.tracing.trace_ids import parse, trace_of
+from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, job_trace, parse
 
 _SUPPRESS = "suppress_instrumentation"
-"""What instrumentations look for in the context."""
+"""The key that instrumentations look for in the context."""
 
 current_claim: ContextVar[Claim | None] = ContextVar("hybrid_runner_claim", default=None)
-"""What is being worked on in this context; lines that are logged there carry its ids."""
+"""The job that runs in this context; log lines from there carry its ids."""
 
 
-def span_context(parsed: Parsed) -> SpanContext:
-    """A `traceparent` that came from elsewhere, as OpenTelemetry has it."""
-    flags = TraceFlags(TraceFlags.SAMPLED if parsed.sampled else TraceFlags.DEFAULT)
-    return SpanContext(parsed.trace_id, parsed.span_id, is_remote=True, trace_flags=flags)
+def span_context(context: TraceContext) -> SpanContext:
+    """A parsed `traceparent` as OpenTelemetry's type."""
+    flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
+    return SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags)
 
 
-class Unrecorded(NonRecordingSpan):
-    """One for all jobs: whoever asks for the context gets that of the job that runs there."""
+class UnrecordedSpan(NonRecordingSpan):
+    """The current span of all jobs that are not recorded: its ids are those of the job that runs in
+    the caller's context.
+    """
 
     def __init__(self, *, decided: bool) -> None:
         super().__init__(INVALID_SPAN_CONTEXT)
         self._decided = decided
 
     def get_span_context(self) -> SpanContext:
-        """Of the job; where nobody decides about sampling, it is passed on as it came."""
+        """The ids of the job; where nobody decides about sampling, those that came with it."""
         claim = current_claim.get()
         if claim is None:
             return INVALID_SPAN_CONTEXT
         if self._decided:
-            own = trace_of(claim)
+            own = job_trace(claim)
             return SpanContext(
                 own.trace_id,
                 own.root_id,
@@ -56,22 +57,22 @@ class Unrecorded(NonRecordingSpan):
 
 
 def context_for_jobs(*, decided: bool) -> Context:
-    """A context to copy for each job; `decided`: what is not recorded was not sampled."""
+    """A context to copy for each job; `decided`: a job that is not recorded was not sampled."""
     context = copy_context()
-    context.run(attach, trace.set_span_in_context(Unrecorded(decided=decided)))
+    context.run(attach, trace.set_span_in_context(UnrecordedSpan(decided=decided)))
     return context
 
 
-def be_quiet() -> None:
-    """From here on, in this context: an instrumented asyncpg must not draw what the worker asks for
-    itself.
+def suppress_instrumentation() -> None:
+    """From here on, in this context, an instrumented asyncpg records no spans: for the worker's own
+    queries.
     """
     attach(set_value(_SUPPRESS, True))
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    """The same for some statements of a context that goes on otherwise."""
+def instrumentation_suppressed() -> Iterator[None]:
+    """Suppress instrumentation inside a `with` block."""
     token = attach(set_value(_SUPPRESS, True))
     try:
         yield
@@ -79,8 +80,7 @@ def hushed() -> Iterator[None]:
         detach(token)
 
 
-def quiet() -> Context:
-    """A context for tasks that do so."""
+def context_without_instrumentation() -> Context:
     context = copy_context()
-    context.run(be_quiet)
+    context.run(suppress_instrumentation)
     return context

@@ -1,4 +1,4 @@
-"""How a batch of spans reaches one exporter."""
+"""Sends a batch of spans to one exporter."""
 
 from __future__ import annotations
 
@@ -13,61 +13,63 @@ from opentelemetry.trace import SpanKind
 
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.encoding import encode
-from hybrid_runner.telemetry.tracing.spans import Recorded, readable
+from hybrid_runner.telemetry.tracing.spans import RecordedSpan, readable
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
 log = logging.getLogger("hybrid_runner.telemetry.tracing.delivery")
 
-Batch = Sequence[Recorded | ReadableSpan]
+Batch = Sequence[RecordedSpan | ReadableSpan]
 Send = Callable[[Batch], bool]
-"""Whether the batch was taken; it raises if there is one among them that cannot be sent, whoever
-takes it.
-"""
+"""Returns whether the exporter took the batch; raises if a span of it can never be sent."""
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of one request. Collectors refuse more than 20 MiB, unless told otherwise."""
+"""Bytes of one request. Collectors refuse more than 20 MiB by default."""
 
 
-def way_to(exporter: SpanExporter, resource: Resource) -> Send:
-    """The short one if the exporter takes bytes, else the one that every exporter has."""
-    post = _post(exporter)
-    return _converted(exporter, resource) if post is None else _encoded(post, resource)
+def sender_for(exporter: SpanExporter, resource: Resource) -> Send:
+    """Send encoded bytes if the exporter can take them; else convert to spans of the SDK."""
+    post = _post_of(exporter)
+    return _send_converted(exporter, resource) if post is None else _send_encoded(post, resource)
 
 
-def _converted(exporter: SpanExporter, resource: Resource) -> Send:
+def _send_converted(exporter: SpanExporter, resource: Resource) -> Send:
     def send(batch: Batch) -> bool:
-        spans = [readable(span, resource) if isinstance(span, Recorded) else span for span in batch]
+        spans = [
+            readable(span, resource) if isinstance(span, RecordedSpan) else span for span in batch
+        ]
         try:
             return exporter.export(spans) is SpanExportResult.SUCCESS
         except OSError as error:
-            complain_of("spans", error)
+            log_failure("spans", error)
             return False
 
     return send
 
 
-def _encoded(post: Callable[[bytes], Any], resource: Resource) -> Send:
-    origin = origin_of(resource)
+def _send_encoded(post: Callable[[bytes], Any], resource: Resource) -> Send:
+    resource_bytes = encoded_resource(resource)
 
     def send(batch: Batch) -> bool:
-        ours = [span for span in batch if isinstance(span, Recorded)]
-        others = [span for span in batch if not isinstance(span, Recorded)]
-        data = (encode(ours, origin) if ours else b"") + (_encode_others(others) if others else b"")
+        ours = [span for span in batch if isinstance(span, RecordedSpan)]
+        others = [span for span in batch if not isinstance(span, RecordedSpan)]
+        data = (encode(ours, resource_bytes) if ours else b"") + (
+            _encode_others(others) if others else b""
+        )
         if len(data) > LARGEST:
             raise ValueError(f"{len(data):,} bytes are too many for a request")
         try:
             return bool(post(data).success)
         except Exception as error:
-            complain_of("spans", error)
+            log_failure("spans", error)
             return False
 
     return send
 
 
-def complain_of(what: str, error: Exception) -> None:
-    """At most once a minute."""
+def log_failure(what: str, error: Exception) -> None:
+    """Log a warning; the rate limit lets one a minute through."""
     log.warning(
         "%s cannot be exported: %s: %s",
         what,
@@ -77,27 +79,27 @@ def complain_of(what: str, error: Exception) -> None:
     )
 
 
-def origin_of(resource: Resource) -> bytes:
-    """What a ResourceSpans says beside its spans, in the SDK's words: a resource has values of more
-    kinds than our spans.
+def encoded_resource(resource: Resource) -> bytes:
+    """The part of a ResourceSpans beside its spans, encoded by the SDK: a resource's values have
+    more types than those of our spans.
     """
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # long
 
-    nothing = Recorded("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {})
+    nothing = RecordedSpan("", SpanKind.INTERNAL, 1, 1, None, 0, 0, {})
     [sent] = encode_spans([readable(nothing, resource)]).resource_spans
     sent.ClearField("scope_spans")
     return bytes(sent.SerializeToString())
 
 
 def _encode_others(spans: Sequence[ReadableSpan]) -> bytes:
-    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # few have any
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # few spans are not ours
 
     return bytes(encode_spans(spans).SerializeToString())
 
 
-def _post(exporter: SpanExporter) -> Callable[[bytes], Any] | None:
-    """What the SDK's exporter over HTTP gives its bytes to. Not of its public face: of another
-    version it may not be there.
+def _post_of(exporter: SpanExporter) -> Callable[[bytes], Any] | None:
+    """The function that the SDK's OTLP/HTTP exporter gives its bytes to; None for other exporters.
+    It is not public, so another version of the SDK may lack it.
     """
     post = getattr(getattr(exporter, "_client", None), "export", None)
     if post is None:

@@ -1,8 +1,8 @@
-"""Our own spans as bytes of OTLP, in a fifth of the time that the way over the SDK's objects takes,
-and without their garbage.
+"""Our own spans as bytes of OTLP. Takes a fifth of the time of making the SDK's objects, and leaves
+no garbage.
 
-Fields and their numbers are those of opentelemetry/proto/trace/v1/trace.proto; a test compares both
-ways.
+Fields and their numbers are those of opentelemetry/proto/trace/v1/trace.proto; a test compares the
+result with the SDK's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from hybrid_runner.telemetry.tracing.spans import MOST, SCOPE, Happening, Recorded, Value
+from hybrid_runner.telemetry.tracing.spans import MOST, SCOPE, RecordedSpan, SpanEvent, Value
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanKind
@@ -23,25 +23,26 @@ _fixed64 = Struct("<Q").pack
 _times = Struct("<BQBQ").pack
 _double = Struct("<d").pack
 
-# Each begins with its tag: the field's number and how its length is told.
+# Each begins with its tag: the field's number and how its length is encoded.
 _IS_REMOTE_IS_KNOWN = b"\x85\x01\x00\x01\x00\x00"
 _PARENT_IS_REMOTE = b"\x85\x01\x00\x03\x00\x00"
 _LINK_IS_REMOTE = b"\x35\x00\x03\x00\x00"
 _TRUE, _FALSE = b"\x10\x01", b"\x10\x00"
 
 
-def encode(spans: Sequence[Recorded], origin: bytes) -> bytes:
-    """An ExportTraceServiceRequest; what another one's bytes are appended to is one request still.
+def encode(spans: Sequence[RecordedSpan], resource_bytes: bytes) -> bytes:
+    """An ExportTraceServiceRequest. Two of them concatenated are one valid request, since protobuf
+    merges repeated fields.
 
-    The origin is what a ResourceSpans says beside its spans.
+    `resource_bytes` is the part of a ResourceSpans beside its spans.
     """
     name, version = SCOPE
     scope = _part(b"\x0a", _text(b"\x0a", name) + _text(b"\x12", version))
-    sent = _part(b"\x12", scope + b"".join([_part(b"\x12", _span(span)) for span in spans]))
-    return _part(b"\x0a", origin + sent)
+    scope_spans = _part(b"\x12", scope + b"".join([_part(b"\x12", _span(span)) for span in spans]))
+    return _part(b"\x0a", resource_bytes + scope_spans)
 
 
-def _span(span: Recorded) -> bytes:
+def _span(span: RecordedSpan) -> bytes:
     parent = b"" if span.parent_id is None else b"\x22\x08" + span.parent_id.to_bytes(8)
     parts = [
         b"\x0a\x10",
@@ -73,7 +74,7 @@ def _span(span: Recorded) -> bytes:
     return b"".join(parts)
 
 
-def _event(event: Happening) -> bytes:
+def _event(event: SpanEvent) -> bytes:
     return (
         b"\x09"
         + _fixed64(event.at)

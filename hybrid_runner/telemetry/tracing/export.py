@@ -1,4 +1,4 @@
-"""Sends this process's spans where the OTEL_* variables say; imports nothing for it otherwise."""
+"""Exports this process's spans as the OTEL_* variables say. The SDK is imported only then."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from opentelemetry import trace
 
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
-from hybrid_runner.telemetry.variables import NO_GRPC, SPEAK_FOR_BOTH, exporters, protocol, resource
+from hybrid_runner.telemetry.variables import NO_GRPC, SHARED_LOGGERS, exporters, protocol, resource
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from hybrid_runner.telemetry.tracing.span_queue import Outbox, Provider
+    from hybrid_runner.telemetry.tracing.span_queue import Provider, SpanQueue
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
 STOP_PATIENCE = timedelta(seconds=1.5)
-"""What the last spans get at shutdown."""
+"""Time for sending the last spans at shutdown."""
 
-_SPEAK_AT_EVERY_TRY = (
+_TALKATIVE_LOGGERS = (
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
     "opentelemetry.exporter.otlp.common.http",
     "opentelemetry.sdk._shared_internal",
@@ -37,83 +37,78 @@ _SPEAK_AT_EVERY_TRY = (
 
 @asynccontextmanager
 async def exporting(worker_id: str) -> AsyncIterator[None]:
-    """Export the spans that end in here, if that is configured and the application has not set up
-    OpenTelemetry itself.
+    """Export spans if that is configured and the application has not set up OpenTelemetry itself.
 
-    A process has one provider for all its life: it is left open for the next worker.
+    A process can have one provider only: it stays open for the next worker.
     """
     wanted = exporters(os.environ, "TRACES", ("otlp", "console"))
     if wanted and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
             trace.set_tracer_provider(make_provider(worker_id, wanted))
-        except (
-            Exception
-        ) as error:  # whatever the SDK makes of the variables: jobs run without traces too
+        except Exception as error:  # from the SDK, about the variables: jobs run without traces too
             log.warning(
                 "no spans are exported: %s", error, extra=log_event("telemetry.start_failed")
             )
     try:
         yield
     finally:
-        if (outbox := _outbox()) is not None:
-            await _finish(outbox)
+        if (span_queue := _span_queue()) is not None:
+            await _finish(span_queue)
 
 
 def spans_dropped() -> int:
-    """Spans that were never delivered, in this process."""
-    outbox = _outbox()
-    return 0 if outbox is None else outbox.dropped
+    """Spans of this process that were not delivered."""
+    span_queue = _span_queue()
+    return 0 if span_queue is None else span_queue.dropped
 
 
 def spans_sent() -> int:
-    """Spans that were delivered, by this process."""
-    outbox = _outbox()
-    return 0 if outbox is None else outbox.sent
+    """Spans of this process that were delivered."""
+    span_queue = _span_queue()
+    return 0 if span_queue is None else span_queue.sent
 
 
-def _outbox() -> Outbox | None:
-    """Of our own provider, if this process has one."""
-    return getattr(trace.get_tracer_provider(), "outbox", None)
+def _span_queue() -> SpanQueue | None:
+    """The queue of our own provider, if this process has one."""
+    return getattr(trace.get_tracer_provider(), "span_queue", None)
 
 
 def make_provider(worker_id: str, wanted: tuple[str, ...] = ("otlp",)) -> Provider:
-    """A provider whose spans go to these exporters; endpoint, headers, sampler and batches as the
-    OTEL_* variables say.
+    """A provider with these exporters; endpoint, headers, sampler and batch sizes are those of the
+    OTEL_* variables.
     """
-    from hybrid_runner.telemetry.tracing.span_queue import Outbox, Provider  # noqa: PLC0415  # as long as all of us
+    from hybrid_runner.telemetry.tracing.span_queue import Provider, SpanQueue  # noqa: PLC0415  # the SDK is slow to import
 
-    RateLimitedLog.on("exporting spans", _SPEAK_AT_EVERY_TRY)
-    RateLimitedLog.on("exporting", SPEAK_FOR_BOTH)
+    RateLimitedLog.on("exporting spans", _TALKATIVE_LOGGERS)
+    RateLimitedLog.on("exporting", SHARED_LOGGERS)
     return Provider(
-        resource(worker_id), Outbox([_make_exporter(name) for name in wanted], os.environ)
+        resource(worker_id), SpanQueue([_make_exporter(name) for name in wanted], os.environ)
     )
 
 
 def _make_exporter(name: str) -> SpanExporter:
     if name == "console":
-        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.trace.export import ConsoleSpanExporter  # noqa: PLC0415  # slow
 
         return ConsoleSpanExporter()
     if protocol(os.environ, "TRACES") == "grpc":
         try:
-            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
-                OTLPSpanExporter as Grpc,
-            )  # an extra
+            from opentelemetry.exporter.otlp.proto.grpc import trace_exporter  # noqa: PLC0415  # an extra
         except ImportError:
             raise RuntimeError(NO_GRPC) from None
-        return Grpc()
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # the same
+        return trace_exporter.OTLPSpanExporter()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # slow
 
     return OTLPSpanExporter()
 
 
-async def _finish(outbox: Outbox) -> None:
-    """Send what is left; a collector that is away must not hold up the end."""
-    before = outbox.dropped
+async def _finish(span_queue: SpanQueue) -> None:
+    """Send what is left: a collector that is away holds up the end for STOP_PATIENCE at most."""
+    before = span_queue.dropped
     delivered = await asyncio.to_thread(
-        outbox.force_flush, round(STOP_PATIENCE.total_seconds() * 1000)
+        span_queue.force_flush, round(STOP_PATIENCE.total_seconds() * 1000)
     )
-    if not delivered or outbox.dropped > before:
+    if not delivered or span_queue.dropped > before:
         log.warning(
             "the last spans were not delivered: no collector took them within %.1f s",
             STOP_PATIENCE.total_seconds(),

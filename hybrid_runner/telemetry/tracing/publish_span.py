@@ -1,46 +1,47 @@
-"""The producer's side: a span around enqueueing, and its trace for the job to carry on."""
+"""The producer's side: a span around enqueueing, whose trace the job continues."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import Context as ContextVariables
-from contextvars import copy_context
+from contextvars import Context, copy_context
 
 from opentelemetry import trace
 from opentelemetry.context import attach
 from opentelemetry.trace import SpanKind
 
 from hybrid_runner.telemetry.tracing.current import span_context
-from hybrid_runner.telemetry.tracing.trace_ids import Context, parse
+from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, parse
 
 _tracer = trace.get_tracer("hybrid_runner")
 
 
-class Publish:
-    """One call that enqueues."""
+class PublishSpan:
+    """The span of one call that enqueues, and the `traceparent` for the rows."""
 
-    def __init__(self, traceparent: str | None, tell: Callable[[str, int | str], None]) -> None:
+    def __init__(
+        self, traceparent: str | None, set_attribute: Callable[[str, int | str], None]
+    ) -> None:
         self.traceparent = traceparent
-        """For the row; None: the job starts a trace of its own."""
-        self._tell = tell
+        """None: each job starts a trace of its own."""
+        self._set_attribute = set_attribute
 
-    def became(self, ids: Sequence[int], outcome: str = "") -> None:
-        """What Postgres made of it."""
+    def set_result(self, ids: Sequence[int], outcome: str = "") -> None:
+        """Note the ids of the jobs, and whether they are new."""
         if len(ids) == 1:
-            self._tell("messaging.message.id", str(ids[0]))
+            self._set_attribute("messaging.message.id", str(ids[0]))
         if outcome:
-            self._tell("hybrid_runner.enqueued", outcome)
+            self._set_attribute("hybrid_runner.enqueued", outcome)
 
 
 @contextmanager
-def publishing(queue: str, kind: str, count: int | None = None) -> Iterator[Publish]:
-    """The span of one call, `count` jobs at once; many jobs that nobody's trace asked for start one
-    each.
+def publish_span(queue: str, kind: str, count: int | None = None) -> Iterator[PublishSpan]:
+    """A span around one call that enqueues one job, or `count` jobs. Several jobs that are enqueued
+    outside of any trace start a trace each.
     """
     caller = trace.get_current_span().get_span_context()
-    if not traces_go_somewhere():
-        yield Publish(_traceparent(caller), lambda _name, _value: None)
+    if not has_tracer_provider():
+        yield PublishSpan(_traceparent(caller), lambda _name, _value: None)
         return
     attributes: dict[str, str | int] = {
         "messaging.system": "hybrid_runner",
@@ -54,9 +55,9 @@ def publishing(queue: str, kind: str, count: int | None = None) -> Iterator[Publ
     with _tracer.start_as_current_span(
         f"publish {queue}", kind=SpanKind.PRODUCER, attributes=attributes
     ) as span:
-        is_theirs = count is not None and not caller.is_valid
-        yield Publish(
-            None if is_theirs else _traceparent(span.get_span_context()), span.set_attribute
+        start_their_own = count is not None and not caller.is_valid
+        yield PublishSpan(
+            None if start_their_own else _traceparent(span.get_span_context()), span.set_attribute
         )
 
 
@@ -65,8 +66,8 @@ def current_traceparent() -> str | None:
     return _traceparent(trace.get_current_span().get_span_context())
 
 
-def carried_on(traceparent: str | None) -> ContextVariables:
-    """Where this trace is the current one: for what runs in another process."""
+def context_with_trace(traceparent: str | None) -> Context:
+    """A context in which this trace is the current one, for code that runs in another process."""
     variables, context = copy_context(), parse(traceparent)
     if context is not None:
         variables.run(
@@ -75,12 +76,12 @@ def carried_on(traceparent: str | None) -> ContextVariables:
     return variables
 
 
-def traces_go_somewhere() -> bool:
-    """Whether this process has a tracer provider; without one a span is nothing but time."""
+def has_tracer_provider() -> bool:
+    """Whether this process has a tracer provider; without one, spans would only cost time."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _traceparent(context: trace.SpanContext) -> str | None:
     if not context.is_valid:
         return None
-    return str(Context(context.trace_id, context.span_id, sampled=context.trace_flags.sampled))
+    return str(TraceContext(context.trace_id, context.span_id, sampled=context.trace_flags.sampled))

@@ -1,5 +1,5 @@
-"""Which jobs are traced: the configured sampler decides once per job, and so it is decided in every
-worker.
+"""Which jobs are traced: the configured sampler decides once per job, and every worker comes to the
+same decision.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hybrid_runner.telemetry.tracing.current import span_context
 from hybrid_runner.telemetry.tracing.trace_ids import (
     GOLDEN,
     LOW,
-    Context,
+    TraceContext,
+    is_unsampled,
+    job_trace,
     low_half,
     parse,
-    root_of,
-    says_no,
-    trace_of,
+    root_span_id,
 )
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _USUAL_PARENTS = "remoteParentSampled:AlwaysOnSampler,remoteParentNotSampled:Alw
 
 
 class Sampling:
-    """The samplers that the standard variables name are known by their descriptions: a comparison a
-    job, not a call.
+    """Decides by the provider's sampler. Those that the standard variables can name are recognised
+    by their descriptions, so that a decision is a comparison and not a call.
     """
 
     def __init__(self, sampler: Sampler) -> None:
@@ -52,12 +52,12 @@ class Sampling:
             if self._bound is None:
                 self._bound = round(float(root[2]) * _ALL)
 
-    def picks(self, claims: Sequence[Claim]) -> list[Claim]:
-        """Those of a batch that are traced."""
+    def sampled(self, claims: Sequence[Claim]) -> list[Claim]:
+        """The claims of a batch whose jobs are traced."""
         bound = self._bound
         if bound is None:
-            return [claim for claim in claims if self._asked(claim)]
-        # low_half() written out: here it is asked for every job.
+            return [claim for claim in claims if self._ask(claim)]
+        # low_half() written out: a call for every job would cost more.
         return [
             claim
             for claim in claims
@@ -68,12 +68,11 @@ class Sampling:
             )
         ]
 
-    def picked(self, claim: Claim) -> bool:
-        """Whether this one is traced."""
-        return bool(self.picks((claim,)))
+    def is_sampled(self, claim: Claim) -> bool:
+        return bool(self.sampled((claim,)))
 
     def _continues(self, claim: Claim, bound: int) -> bool:
-        if self._follows and says_no(claim.traceparent):
+        if self._follows and is_unsampled(claim.traceparent):
             return False
         context = parse(claim.traceparent)
         if context is None:
@@ -82,9 +81,9 @@ class Sampling:
             return context.sampled
         return context.trace_id & _ALL - 1 < bound
 
-    def _asked(self, claim: Claim) -> bool:
-        """A sampler of the application's own."""
-        context, own = parse(claim.traceparent), trace_of(claim)
+    def _ask(self, claim: Claim) -> bool:
+        """Ask the sampler itself: one of the application's own."""
+        context, own = parse(claim.traceparent), job_trace(claim)
         if context is not None and _is_decided(claim, context):
             return context.sampled
         parent = (
@@ -102,6 +101,8 @@ class Sampling:
         return result.decision.name == "RECORD_AND_SAMPLE"
 
 
-def _is_decided(claim: Claim, context: Context) -> bool:
-    """Whether a worker that put the job back wrote this: the decision of an earlier attempt."""
-    return context.span_id == root_of(context.trace_id, claim.id)
+def _is_decided(claim: Claim, context: TraceContext) -> bool:
+    """Whether the context holds the decision of an earlier attempt, written by a worker that put
+    the job back.
+    """
+    return context.span_id == root_span_id(context.trace_id, claim.id)

@@ -1,6 +1,4 @@
-"""Spans on their way out: a bounded queue, and a thread that sends them without getting in the way
-of jobs.
-"""
+"""The queue of finished spans, and the thread that sends them without slowing down jobs."""
 
 from __future__ import annotations
 
@@ -16,81 +14,84 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.current import be_quiet
-from hybrid_runner.telemetry.tracing.delivery import Batch, Send, complain_of, way_to
-from hybrid_runner.telemetry.tracing.spans import Recorded
+from hybrid_runner.telemetry.tracing.current import suppress_instrumentation
+from hybrid_runner.telemetry.tracing.delivery import Batch, Send, log_failure, sender_for
+from hybrid_runner.telemetry.tracing.spans import RecordedSpan
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 log = logging.getLogger("hybrid_runner.telemetry")
 
-MOST = 16_384
-"""Spans that wait at most; further ones are dropped and counted. OTEL_BSP_MAX_QUEUE_SIZE."""
-BATCH = 512
-"""OTEL_BSP_MAX_EXPORT_BATCH_SIZE."""
+MAX_QUEUE_SIZE = 16_384
+"""Spans that may wait; further ones are dropped and counted. OTEL_BSP_MAX_QUEUE_SIZE."""
+MAX_BATCH_SIZE = 512
+"""Spans of one request. OTEL_BSP_MAX_EXPORT_BATCH_SIZE."""
 PAUSE = 1.0
-"""Seconds that a span waits for company at most. OTEL_BSP_SCHEDULE_DELAY."""
+"""Seconds between two batches that are not full. OTEL_BSP_SCHEDULE_DELAY."""
 SHARE = 0.3
-"""Of the time of one core that turning spans into bytes may take: it holds the interpreter that
-jobs run in.
+"""Share of one core that encoding spans may take: meanwhile it keeps the interpreter from running
+jobs.
 """
 LONGEST_PAUSE = 30.0
-"""Seconds until the next try, after several that failed."""
+"""Longest pause, in seconds, after batches that could not be sent."""
 
 
-class Outbox(SpanProcessor):
-    """Takes spans from any thread. What cannot be sent costs a counter."""
+class SpanQueue(SpanProcessor):
+    """Takes spans from any thread and never waits; spans that cannot be sent are counted."""
 
     def __init__(
         self, exporters: Sequence[SpanExporter], environment: Mapping[str, str] = {}
     ) -> None:
         self._exporters = exporters
-        self._most = _positive(environment, "OTEL_BSP_MAX_QUEUE_SIZE", MOST)
-        self._batch = min(
-            self._most, _positive(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH)
+        self._max_size = _positive(environment, "OTEL_BSP_MAX_QUEUE_SIZE", MAX_QUEUE_SIZE)
+        self._batch_size = min(
+            self._max_size,
+            _positive(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", MAX_BATCH_SIZE),
         )
         self._pause = _positive(environment, "OTEL_BSP_SCHEDULE_DELAY", round(PAUSE * 1000)) / 1000
-        self._waiting: deque[Recorded | ReadableSpan] = deque()
+        self._waiting: deque[RecordedSpan | ReadableSpan] = deque()
         self._enough = threading.Event()
         self._closing = False
         self._hurried = False
         self._failures = 0
-        self._ways: list[Send] = []
-        self._made = 0
+        self._senders: list[Send] = []
+        self._added = 0
         self.sent = 0
-        """Spans that the collector took."""
+        """Spans that all exporters took."""
         self.dropped = 0
-        """Spans that found no room, or that the collector did not take."""
+        """Spans that found no room, or that an exporter did not take."""
         self._thread = threading.Thread(target=self._run, name="spans", daemon=True)
 
     def start(self, resource: Resource) -> None:
-        """Send from now on; our own spans come from this resource."""
-        self._ways = [way_to(exporter, resource) for exporter in self._exporters]
+        """Start the thread; `resource` is that of our own spans."""
+        self._senders = [sender_for(exporter, resource) for exporter in self._exporters]
         self._thread.start()
 
-    def add(self, span: Recorded | ReadableSpan) -> None:
-        """Take one; never waits."""
-        self._made += 1
-        if len(self._waiting) >= self._most or self._closing:
+    def add(self, span: RecordedSpan | ReadableSpan) -> None:
+        self._added += 1
+        if len(self._waiting) >= self._max_size or self._closing:
             self.dropped += 1
             return
         self._waiting.append(span)
-        if len(self._waiting) >= self._batch and not self._enough.is_set() and not self._failures:
+        if (
+            len(self._waiting) >= self._batch_size
+            and not self._enough.is_set()
+            and not self._failures
+        ):
             self._enough.set()
 
-    # --- as a processor of the SDK: spans that instrumentations make
+    # --- the SDK's SpanProcessor: takes the spans that instrumentation makes
 
     def on_start(self, span: object, parent_context: Context | None = None) -> None:
-        """Nothing to do yet."""
+        """A span is added when it ends."""
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take one of the SDK's."""
         if span.context is not None and span.context.trace_flags.sampled:
             self.add(span)
 
     def shutdown(self) -> None:
-        """Send what is left, and end; as long as the exporters take."""
+        """Send what is left, however long the exporters take, and end the thread."""
         self._closing = True
         self._enough.set()
         if self._thread.is_alive():
@@ -99,11 +100,11 @@ class Outbox(SpanProcessor):
             exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until what is there now has been tried, without the pauses that leave room for
+        """Wait until all spans of now have been sent or dropped, without pauses that leave time for
         jobs.
         """
         deadline = time.monotonic() + timeout_millis / 1000
-        until = self._made
+        until = self._added
         self._hurried = True
         while (
             self.sent + self.dropped < until
@@ -118,9 +119,9 @@ class Outbox(SpanProcessor):
     # --- the thread
 
     def _run(self) -> None:
-        be_quiet()  # an instrumented HTTP client must not make spans of sending spans
+        suppress_instrumentation()  # no spans of an instrumented HTTP client about sending
         while not self._closing:
-            self._enough.wait(self._rest())
+            self._enough.wait(self._next_pause())
             self._enough.clear()
             while self._waiting and self._send_some() and not self._closing:
                 pass
@@ -129,7 +130,7 @@ class Outbox(SpanProcessor):
         self.dropped += len(self._waiting)
         self._waiting.clear()
 
-    def _rest(self) -> float:
+    def _next_pause(self) -> float:
         return (
             self._pause
             if not self._failures
@@ -137,42 +138,40 @@ class Outbox(SpanProcessor):
         )
 
     def _send_some(self) -> bool:
-        """One batch; False: the collector did not take all that can be sent."""
+        """Send one batch; False: an exporter did not take all that can be sent."""
         began = time.thread_time()
-        batch = [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
+        batch = [self._waiting.popleft() for _ in range(min(self._batch_size, len(self._waiting)))]
         taken, refused = len(batch), False
-        for send in self._ways:
-            by_one, goes_on = self._send(send, batch)
-            taken, refused = min(taken, by_one), refused or not goes_on
+        for send in self._senders:
+            by_one, takes_more = self._send(send, batch)
+            taken, refused = min(taken, by_one), refused or not takes_more
         lost = len(batch) - taken
         self.sent += taken
-        self.dropped += lost  # in one step: other threads count too
+        self.dropped += lost  # as one addition: other threads add to it too
         self._failures = self._failures + 1 if refused else 0
         if not self._closing and not self._hurried:
             time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
         return not refused
 
     def _send(self, send: Send, batch: Batch) -> tuple[int, bool]:
-        """How many were taken, and whether more would be."""
+        """How many spans were taken, and whether the exporter would take more."""
         try:
             return (len(batch), True) if send(batch) else (0, False)
-        except (
-            Exception
-        ) as error:  # one of them cannot be sent: that is no reason to lose the others
+        except Exception as error:  # one span cannot be sent: halve the batch until it stands alone
             if len(batch) == 1:
-                complain_of("a span", error)
+                log_failure("a span", error)
                 return 0, True
         half = len(batch) // 2
-        taken, goes_on = self._send(send, batch[:half])
-        if goes_on:
-            more, goes_on = self._send(send, batch[half:])
+        taken, takes_more = self._send(send, batch[:half])
+        if takes_more:
+            more, takes_more = self._send(send, batch[half:])
             taken += more
-        return taken, goes_on
+        return taken, takes_more
 
 
-class Origin(Resource):
-    """A resource whose hash is computed once: the SDK's makes JSON of it, and exporters ask for it
-    with each span.
+class HashedResource(Resource):
+    """A resource that keeps its hash. The SDK computes it from JSON, and exporters ask for it with
+    every span.
     """
 
     def __init__(self, resource: Resource) -> None:
@@ -187,16 +186,15 @@ class Origin(Resource):
 
 
 class Provider(TracerProvider):
-    """The one that this package sets up: its own spans take a short way."""
+    """The provider that this package sets up; our own spans go straight into its queue."""
 
-    def __init__(self, resource: Resource, outbox: Outbox) -> None:
-        resource = Origin(resource)
-        super().__init__(
-            resource=resource, shutdown_on_exit=False
-        )  # at exit it would wait for half a minute
-        self.outbox = outbox
-        self.add_span_processor(outbox)
-        outbox.start(resource)
+    def __init__(self, resource: Resource, span_queue: SpanQueue) -> None:
+        resource = HashedResource(resource)
+        # Shutdown at exit would wait for half a minute.
+        super().__init__(resource=resource, shutdown_on_exit=False)
+        self.span_queue = span_queue
+        self.add_span_processor(span_queue)
+        span_queue.start(resource)
 
 
 def _positive(environment: Mapping[str, str], name: str, usual: int) -> int:

@@ -1,4 +1,4 @@
-"""Draws what happens to sampled jobs as spans: each job's in one trace, over all its attempts and
+"""Records what happens to sampled jobs as spans: one trace per job, over all its attempts and
 workers.
 """
 
@@ -37,16 +37,15 @@ from hybrid_runner.telemetry.tracing.sampling import Sampling
 from hybrid_runner.telemetry.tracing.span_queue import Provider
 from hybrid_runner.telemetry.tracing.spans import (
     MOST,
-    Happening,
-    Recorded,
+    RecordedSpan,
     RunSpan,
+    SpanEvent,
     Value,
     new_span_id,
     new_trace_id,
     readable,
 )
-from hybrid_runner.telemetry.tracing.trace_ids import Context as Parsed
-from hybrid_runner.telemetry.tracing.trace_ids import trace_of
+from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, job_trace
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ _LONGEST_TEXT = 1024
 
 
 class SpanTracing(Tracing):
-    """For a provider of the SDK; jobs that are not sampled cost a comparison."""
+    """Tracing with a tracer provider of the SDK. A job that is not sampled costs one comparison."""
 
     on = True
 
@@ -66,22 +65,21 @@ class SpanTracing(Tracing):
         self._sampling = Sampling(tracer.sampler)
         self._send = sender(tracer)
         self._followed = 0
+        """Sampled jobs that run here."""
 
-    # --- as an observer
+    # --- events of the worker
 
     def on_look(self, look: LookMade) -> None:
-        """The wait of each sampled job is over; the claim is one span for all, in a trace of its
-        own.
-        """
+        """Record a wait for each sampled job, and one claim for all, in a trace of its own."""
         if not look.claims:
             return
-        picked = self._sampling.picks(look.claims)
-        if not picked:
+        sampled = self._sampling.sampled(look.claims)
+        if not sampled:
             return
-        self._followed += len(picked)
+        self._followed += len(sampled)
         batch = new_trace_id(), new_span_id()
-        for claim in picked:
-            claim.trace = trace_of(claim)
+        for claim in sampled:
+            claim.trace = job_trace(claim)
             self._send(self._wait(claim, claim.trace, look.way, batch))
         how: dict[str, Value] = {
             "hybrid_runner.way": look.way,
@@ -90,11 +88,11 @@ class SpanTracing(Tracing):
         }
         count = len(look.claims)
         self._send_batch(
-            "claim", "receive", look.queue, picked, count, look.began, look.ended, batch, how
+            "claim", "receive", look.queue, sampled, count, look.began, look.ended, batch, how
         )
 
     def on_settled(self, batch: BatchSettled) -> None:
-        """Delays and ends of sampled jobs; the write is one span for all of a queue."""
+        """Record delays and ends of sampled jobs, and one settle for all of a queue."""
         if not self._followed:
             return
         sampled = [s for s in batch.settled if s.claim.trace is not None]
@@ -102,7 +100,7 @@ class SpanTracing(Tracing):
         if not sampled:
             return
         began, ended = _wall(batch.began), _wall(batch.ended)
-        for settlement in sampled:  # a delay is counted by the database, from between the two
+        for settlement in sampled:  # the database counts a delay from between the two
             self._send_settlement(settlement, began, ended)
         queues = Counter(map(_QUEUE, batch.settled))
         for queue in {s.claim.queue for s in sampled}:
@@ -120,32 +118,37 @@ class SpanTracing(Tracing):
             )
 
     def on_rescued(self, settled: Sequence[Settlement]) -> None:
-        """The same for jobs of lost workers."""
+        """Record delays and ends of sampled jobs whose workers died."""
         for settlement in settled:
-            if self._sampling.picked(settlement.claim):
-                settlement.claim.trace = trace_of(settlement.claim)
+            if self._sampling.is_sampled(settlement.claim):
+                settlement.claim.trace = job_trace(settlement.claim)
                 now = time.time_ns()
                 self._send_settlement(settlement, now, now, rescued=True)
 
-    # --- what else happens to jobs
+    # --- single jobs
 
     @harmless
-    def kept(self, batch: Sequence[Requeued]) -> list[str | None] | None:
-        """What is written down for jobs that go back: their own traces, and what was decided about
-        them.
+    def traceparents_of(self, batch: Sequence[Requeued]) -> list[str | None] | None:
+        """What to write into the rows of jobs that are put back: their own traces, with the
+        sampling decision.
         """
         if all(r.claim.traceparent is not None for r in batch):
             return None
-        return [None if r.claim.traceparent is not None else self._begun(r.claim) for r in batch]
+        return [
+            None if r.claim.traceparent is not None else self._own_traceparent(r.claim)
+            for r in batch
+        ]
 
-    def _begun(self, claim: Claim) -> str:
-        own = claim.trace or trace_of(claim)
-        # What has run here was decided; a sampler that is asked again may say something else.
-        is_sampled = claim.trace is not None or (not claim.began and self._sampling.picked(claim))
-        return str(Parsed(own.trace_id, own.root_id, sampled=is_sampled))
+    def _own_traceparent(self, claim: Claim) -> str:
+        own = claim.trace or job_trace(claim)
+        # For a job that ran here this is decided: a sampler may answer differently a second time.
+        is_sampled = claim.trace is not None or (
+            not claim.began and self._sampling.is_sampled(claim)
+        )
+        return str(TraceContext(own.trace_id, own.root_id, sampled=is_sampled))
 
     @harmless
-    def running(self, claim: Claim) -> RunSpan | None:
+    def start_run(self, claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         assert claim.trace is not None  # noqa: S101  # the caller looks
         attributes = _of_job(claim)
@@ -158,8 +161,8 @@ class SpanTracing(Tracing):
         return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
 
     @harmless
-    def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
-        """What the attempt came to."""
+    def end_run(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
+        """End the span of an attempt with its outcome."""
         span.set_attribute("hybrid_runner.outcome", word_of(settlement))
         match outcome:
             case Raised(kind, message, stack):
@@ -179,21 +182,20 @@ class SpanTracing(Tracing):
                 pass
             case _:
                 assert_never(outcome)
-        self._send(span.over())
+        self._send(span.finish())
 
     @harmless
-    def ended(self, jobs: Iterable[CancelledInQueue]) -> None:
-        """Jobs that ended without a worker: cancelled while they waited."""
+    def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> None:
+        """Record waits and ends of sampled jobs that were cancelled while they waited."""
         for job in jobs:
             claim = job.claim
-            if not self._sampling.picked(claim):
+            if not self._sampling.is_sampled(claim):
                 continue
-            own, until = trace_of(claim), _nanoseconds(job.finished_at)
-            if (
-                not claim.number and claim.run_at < job.finished_at
-            ):  # else a worker had it, and died
+            own, until = job_trace(claim), _nanoseconds(job.finished_at)
+            # With a claim, its worker died: the wait was over before.
+            if not claim.number and claim.run_at < job.finished_at:
                 self._send(
-                    Recorded(
+                    RecordedSpan(
                         f"wait {claim.queue}",
                         SpanKind.INTERNAL,
                         own.trace_id,
@@ -208,14 +210,14 @@ class SpanTracing(Tracing):
 
     # --- spans
 
-    def _wait(self, claim: Claim, own: JobTrace, way: str, batch: tuple[int, int]) -> Recorded:
+    def _wait(self, claim: Claim, own: JobTrace, way: str, batch: tuple[int, int]) -> RecordedSpan:
         until = _nanoseconds(claim.started_at)
-        taken: dict[str, Value] = {
+        about_claim: dict[str, Value] = {
             "hybrid_runner.worker.id": self._worker_id(),
             "hybrid_runner.way": way,
             "hybrid_runner.claim": claim.number,
         }
-        return Recorded(
+        return RecordedSpan(
             f"wait {claim.queue}",
             SpanKind.INTERNAL,
             own.trace_id,
@@ -224,14 +226,14 @@ class SpanTracing(Tracing):
             min(until, _due(claim)),
             until,
             _of_job(claim),
-            (Happening("claimed", until, taken),),
+            (SpanEvent("claimed", until, about_claim),),
             (batch,),
         )
 
     def _send_batch(
         self,
-        word: str,
-        word_type: str,
+        operation: str,
+        operation_type: str,
         queue: str,
         sampled: Sequence[Claim],
         count: int,
@@ -242,8 +244,8 @@ class SpanTracing(Tracing):
     ) -> None:
         attributes: dict[str, Value] = {
             "messaging.system": "hybrid_runner",
-            "messaging.operation.name": word,
-            "messaging.operation.type": word_type,
+            "messaging.operation.name": operation,
+            "messaging.operation.type": operation_type,
             "messaging.destination.name": queue,
             "messaging.batch.message_count": count,
         }
@@ -253,8 +255,8 @@ class SpanTracing(Tracing):
             if claim.trace is not None
         ]
         self._send(
-            Recorded(
-                f"{word} {queue}",
+            RecordedSpan(
+                f"{operation} {queue}",
                 SpanKind.CLIENT,
                 *ids,
                 None,
@@ -281,12 +283,12 @@ class SpanTracing(Tracing):
                 assert_never(settlement)
 
 
-def sender(tracer: Tracer) -> Callable[[Recorded], None]:
-    """How our own spans get to the processors of a provider of the SDK."""
+def sender(tracer: Tracer) -> Callable[[RecordedSpan], None]:
+    """The function that takes our own spans: into our queue, or to the processors of the SDK."""
     processor: SpanProcessor = tracer.span_processor
     provider = trace.get_tracer_provider()
     if isinstance(provider, Provider):
-        return provider.outbox.add
+        return provider.span_queue.add
     resource = tracer.resource
     return lambda span: processor.on_end(readable(span, resource))
 
@@ -299,8 +301,10 @@ def _root(
     error: str | None,
     *,
     rescued: bool = False,
-) -> Recorded:
-    """The whole job, from its creation to its end, which is an event on it and its status."""
+) -> RecordedSpan:
+    """The span of the whole job, from its creation to its end; the final state is an event on it
+    and its status.
+    """
     began = until if claim.created_at is None else _nanoseconds(claim.created_at)
     why = _reason(error)
     terminal: dict[str, Value] = {"hybrid_runner.state": state.value}
@@ -313,7 +317,7 @@ def _root(
     status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(
         state, StatusCode.UNSET
     )
-    return Recorded(
+    return RecordedSpan(
         f"job {claim.kind}",
         SpanKind.INTERNAL,
         own.trace_id,
@@ -322,15 +326,15 @@ def _root(
         began,
         until,
         attributes,
-        (Happening("terminal", until, terminal),),
+        (SpanEvent("terminal", until, terminal),),
         (),
         status,
         why if state is State.FAILED else None,
     )
 
 
-def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> Recorded:
-    """From now until it is due again: what was decided, not what came of it."""
+def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> RecordedSpan:
+    """A delay from now until the job is due again, as decided: it may end earlier."""
     claim, until = (
         settlement.claim,
         now + round(settlement.delay / timedelta(microseconds=1)) * 1000,
@@ -343,7 +347,7 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
     }
     if why := _reason(settlement.error):
         attributes["hybrid_runner.reason"] = why
-    return Recorded(
+    return RecordedSpan(
         f"delay {claim.kind}",
         SpanKind.INTERNAL,
         own.trace_id,
@@ -356,7 +360,7 @@ def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> R
 
 
 def _of_job(claim: Claim) -> dict[str, Value]:
-    return {  # each costs something in every span
+    return {  # few: each costs something in every span
         "messaging.destination.name": claim.queue,
         "messaging.message.id": str(claim.id),
         "hybrid_runner.kind": claim.kind,
@@ -364,7 +368,7 @@ def _of_job(claim: Claim) -> dict[str, Value]:
 
 
 def _due(claim: Claim) -> int:
-    """When its wait began: who inserts a job that is overdue waits from the insert on."""
+    """When the wait of a job began: a job that is inserted overdue waits from the insert on."""
     return _nanoseconds(
         claim.run_at if claim.created_at is None else max(claim.run_at, claim.created_at)
     )

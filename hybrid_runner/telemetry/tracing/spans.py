@@ -1,5 +1,5 @@
-"""Spans of our own: made in a microsecond, and turned into bytes or the SDK's where that holds up
-nobody.
+"""Spans of our own. Making one takes a microsecond; the thread that sends them turns them into
+bytes, or into spans of the SDK.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Value = str | bool | int | float | Sequence[str] | Sequence[bool] | Sequence[int
 Attributes = Mapping[str, Value] | None
 
 SCOPE = "hybrid_runner", VERSION
-"""Who makes these spans."""
+"""Name and version of what makes these spans."""
 MOST = 128
-"""Attributes, events and links of one span, as the specification has it."""
+"""Attributes, events and links of one span, each: the limit of the specification."""
 LONGEST = 16_384
-"""Characters of a text in an attribute; of a stack, the beginning."""
+"""Characters of a text in an attribute; the rest is cut off."""
 _LATEST = 2**63
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
-class Happening(NamedTuple):
+class SpanEvent(NamedTuple):
     """An event on a span."""
 
     name: str
@@ -53,7 +53,7 @@ class Happening(NamedTuple):
     attributes: Mapping[str, Value]
 
 
-class Recorded(NamedTuple):
+class RecordedSpan(NamedTuple):
     """A span that has ended. Times are nanoseconds since 1970."""
 
     name: str
@@ -64,7 +64,7 @@ class Recorded(NamedTuple):
     began: int
     ended: int
     attributes: Mapping[str, Value]
-    events: Sequence[Happening] = ()
+    events: Sequence[SpanEvent] = ()
     links: Sequence[tuple[int, int]] = ()
     """Trace and span ids."""
     status: StatusCode = StatusCode.UNSET
@@ -72,30 +72,28 @@ class Recorded(NamedTuple):
 
 
 def new_span_id() -> int:
-    """A number that no other span has."""
     return random.getrandbits(64) or 1
 
 
 def new_trace_id() -> int:
-    """A number that no other trace has."""
     return random.getrandbits(128) or 1
 
 
 def context_of(trace_id: int, span_id: int, *, is_remote: bool = False) -> SpanContext:
-    """Of a span that is sampled."""
+    """The context of a sampled span."""
     return SpanContext(trace_id, span_id, is_remote, SAMPLED)
 
 
 @cache
 def _scope() -> InstrumentationScope:
-    from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415  # as below
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope  # noqa: PLC0415  # slow, and only for exports
 
     return InstrumentationScope(*SCOPE)
 
 
-def readable(span: Recorded, resource: Resource) -> ReadableSpan:
-    """The same as a span of the SDK, for its processors and exporters."""
-    from opentelemetry.sdk.trace import Event, ReadableSpan  # noqa: PLC0415  # long, and only for who exports
+def readable(span: RecordedSpan, resource: Resource) -> ReadableSpan:
+    """Convert to a span of the SDK, for its processors and exporters."""
+    from opentelemetry.sdk.trace import Event, ReadableSpan  # noqa: PLC0415  # slow, and only for exports
 
     parent = (
         None
@@ -122,15 +120,15 @@ def readable(span: Recorded, resource: Resource) -> ReadableSpan:
 
 
 def clean(value: object) -> Value | None:
-    """What an attribute can have: a text that can be sent, a number, or several of one type; None:
-    it cannot have this.
+    """A value that an attribute can have: text that can be encoded, a number, or several of one
+    type. None for other values.
     """
     if isinstance(value, str):
         return printable(value, LONGEST)
     if isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):
-        number = int(value)  # of an enumeration, what can be calculated with
+        number = int(value)  # of an enumeration its number
         return number if -_LATEST <= number < _LATEST else None
     if not isinstance(value, (list, tuple)) or len({type(each) for each in value}) > 1:
         return None
@@ -138,16 +136,16 @@ def clean(value: object) -> Value | None:
 
 
 def _cleaned(attributes: Attributes) -> dict[str, Value]:
-    told = (
+    items = (
         (printable(str(key), 256), clean(value))
         for key, value in list((attributes or {}).items())[:MOST]
     )
-    return {key: value for key, value in told if value is not None}
+    return {key: value for key, value in items if value is not None}
 
 
 class RunSpan(Span):
-    """The span of an attempt while it runs: what a handler finds as the current one. Whatever it
-    calls here never fails the job.
+    """The span of an attempt while it runs: the current span of its handler. No call on it can fail
+    the job.
     """
 
     __slots__ = (
@@ -171,7 +169,7 @@ class RunSpan(Span):
         self._context = context_of(trace_id, new_span_id())
         self._parent_id = parent_id
         self._attributes = attributes
-        self._events: list[Happening] = []
+        self._events: list[SpanEvent] = []
         self._links: list[tuple[int, int]] = []
         self._status = StatusCode.UNSET
         self._description: str | None = None
@@ -179,8 +177,8 @@ class RunSpan(Span):
         self._is_over = False
 
     def __enter__(self) -> Self:
-        """Current from here on. Nothing is recorded at the exit: what became of the attempt is
-        known later.
+        """Make it the current span. `__exit__` does not end it: the outcome of the attempt is known
+        later.
         """
         self._token = attach(set_span_in_context(self))
         return self
@@ -189,17 +187,15 @@ class RunSpan(Span):
         detach(self._token)
 
     def get_span_context(self) -> SpanContext:
-        """Its ids."""
         return self._context
 
     def is_recording(self) -> bool:
-        """Until it has ended."""
         return not self._is_over
 
     @harmless
     def set_attribute(self, key: str, value: Value) -> None:
-        """One more attribute; what is no value for one is dropped, and what is beyond the limit, or
-        comes after the end.
+        """Set an attribute. Dropped when the value cannot be one, beyond the limit, or after the
+        end.
         """
         name, cleaned = printable(str(key), 256), clean(value)
         if (
@@ -211,7 +207,6 @@ class RunSpan(Span):
 
     @harmless
     def set_attributes(self, attributes: Mapping[str, Value]) -> None:
-        """Several."""
         for key, value in attributes.items():
             self.set_attribute(key, value)
 
@@ -219,30 +214,28 @@ class RunSpan(Span):
     def add_event(
         self, name: str, attributes: Attributes = None, timestamp: int | None = None
     ) -> None:
-        """Something happened; beyond the limit it is dropped."""
+        """Add an event. Dropped beyond the limit, or after the end."""
         if len(self._events) < MOST and not self._is_over:
             at = (
                 timestamp
                 if isinstance(timestamp, int) and 0 < timestamp < _LATEST
                 else time.time_ns()
             )
-            self._events.append(Happening(printable(str(name), 256), at, _cleaned(attributes)))
+            self._events.append(SpanEvent(printable(str(name), 256), at, _cleaned(attributes)))
 
     @harmless
-    def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # ours have none
-        """A span that has to do with it."""
+    def add_link(self, context: SpanContext, attributes: Attributes = None) -> None:  # noqa: ARG002  # our links have none
         if context.is_valid and len(self._links) < MOST and not self._is_over:
             self._links.append((context.trace_id, context.span_id))
 
     @harmless
     def update_name(self, name: str) -> None:
-        """Another name."""
         self._name = printable(str(name), 256)
 
     @harmless
     def set_status(self, status: Status | StatusCode, description: str | None = None) -> None:
-        """How it went; OK is the last word, and nothing unsays an error."""
-        code, said = (
+        """Set the status, by the rules of the specification: OK is final, UNSET changes nothing."""
+        code, text = (
             (status.status_code, status.description)
             if isinstance(status, Status)
             else (status, description)
@@ -250,7 +243,7 @@ class RunSpan(Span):
         if self._status is not StatusCode.OK and code is not StatusCode.UNSET:
             self._status = code
             self._description = (
-                printable(str(said), 1024) if said and code is StatusCode.ERROR else None
+                printable(str(text), 1024) if text and code is StatusCode.ERROR else None
             )
 
     @harmless
@@ -259,24 +252,24 @@ class RunSpan(Span):
         exception: BaseException,
         attributes: Attributes = None,
         timestamp: int | None = None,
-        escaped: bool = False,  # noqa: FBT001, FBT002  # the interface has it so
+        escaped: bool = False,  # noqa: FBT001, FBT002  # the interface of the SDK
     ) -> None:
-        """An event with the type, the message and the stack."""
-        told: dict[str, Value] = {
+        """Add an event with the type, the message and the stack."""
+        described: dict[str, Value] = {
             "exception.type": type(exception).__qualname__,
             "exception.message": str(exception),
             "exception.stacktrace": "".join(traceback.format_exception(exception)),
             "exception.escaped": str(escaped),
         }
-        self.add_event("exception", told | dict(attributes or {}), timestamp)
+        self.add_event("exception", described | dict(attributes or {}), timestamp)
 
-    def end(self, end_time: int | None = None) -> None:  # it ends with the attempt
-        """Handlers have no say in when it ends."""
+    def end(self, end_time: int | None = None) -> None:
+        """Do nothing when a handler calls it: the span ends with the attempt."""
 
-    def over(self) -> Recorded:
-        """It has ended: what becomes of it is up to the caller."""
+    def finish(self) -> RecordedSpan:
+        """End the span now; the caller sends it."""
         self._is_over = True
-        return Recorded(
+        return RecordedSpan(
             self._name,
             SpanKind.CONSUMER,
             self._context.trace_id,

@@ -1,6 +1,4 @@
-"""Which trace a job belongs to, so that every worker that meets it comes to the same answer.
-Pure.
-"""
+"""The trace of a job, computed from its row so that every worker gets the same ids. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ _UNSAMPLED = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-00", re
 _PAIR = struct.Struct(">qq")
 LOW = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio: multiples of it are spread evenly, so that of any run of ids
-the same share is sampled.
+"""2^64 divided by the golden ratio: its multiples are spread evenly, so that the same share is
+sampled of any run of ids.
 """
 
 
-class Context(NamedTuple):
+class TraceContext(NamedTuple):
     """A parsed `traceparent`."""
 
     trace_id: int
@@ -34,57 +32,57 @@ class Context(NamedTuple):
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{'01' if self.sampled else '00'}"
 
 
-def parse(traceparent: str | None) -> Context | None:
-    """What a row says; None if it says nothing, or nothing that can be understood."""
+def parse(traceparent: str | None) -> TraceContext | None:
+    """Parse the `traceparent` of a row; None if there is none, or it is not valid."""
     match = _TRACEPARENT.fullmatch(traceparent or "")
     if match is None:
         return None
     version, trace_id, span_id, flags, more = match.groups()
     if version == "ff" or (version == "00" and more):
         return None
-    context = Context(int(trace_id, 16), int(span_id, 16), sampled=bool(int(flags, 16) & 1))
+    context = TraceContext(int(trace_id, 16), int(span_id, 16), sampled=bool(int(flags, 16) & 1))
     return context if context.trace_id and context.span_id else None
 
 
-def says_no(traceparent: str | None) -> bool:
-    """Whether it is one that says in the usual way that nothing is sampled: quicker than to parse
-    it.
+def is_unsampled(traceparent: str | None) -> bool:
+    """Whether the `traceparent` says, in its usual form, that the trace is not sampled. Quicker
+    than parsing.
     """
     return traceparent is not None and _UNSAMPLED.fullmatch(traceparent) is not None
 
 
-def trace_of(claim: Claim) -> JobTrace:
-    """The trace that the row names; a row that names none starts its own, from what never changes
-    about it.
+def job_trace(claim: Claim) -> JobTrace:
+    """The trace that the row names, or else one of the job's own, computed from columns that never
+    change.
     """
     context = parse(claim.traceparent)
     if context is None:
-        trace_id = own_trace(claim)
-        return JobTrace(trace_id, root_of(trace_id, claim.id), None)
-    root_id = root_of(context.trace_id, claim.id)
+        trace_id = own_trace_id(claim)
+        return JobTrace(trace_id, root_span_id(trace_id, claim.id), None)
+    root_id = root_span_id(context.trace_id, claim.id)
     return JobTrace(
         context.trace_id, root_id, None if context.span_id == root_id else context.span_id
     )
 
 
-def own_trace(claim: Claim) -> int:
-    """The id of a job's own trace; its low half is the job's number in disguise, and that alone
-    decides about sampling.
+def own_trace_id(claim: Claim) -> int:
+    """The id of a job's own trace. Its low half is computed from the job's id and alone decides
+    about sampling.
     """
-    born = claim.run_at if claim.created_at is None else claim.created_at
-    return (_hash(_PAIR.pack(round(born.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(
+    created = claim.run_at if claim.created_at is None else claim.created_at
+    return (_hash(_PAIR.pack(round(created.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(
         claim.id
     )
 
 
 def low_half(job_id: int) -> int:
-    """Evenly spread over all numbers of 64 bits."""
+    """The low half of the id of a job's own trace, spread evenly over 64 bits."""
     return job_id * GOLDEN & LOW
 
 
-def root_of(trace_id: int, job_id: int) -> int:
-    """The id of the job's root span: known to all from the start, although the span is sent at the
-    job's end.
+def root_span_id(trace_id: int, job_id: int) -> int:
+    """The id of the job's root span. Every worker can compute it before the span is sent, at the
+    end of the job.
     """
     return _hash(trace_id.to_bytes(16) + job_id.to_bytes(8, signed=True)) or 1
 

@@ -1,5 +1,5 @@
-"""The worker's side of tracing, as it is without a provider: nothing is drawn, and what came with a
-job is passed on.
+"""Tracing for the worker, as it is without a tracer provider: no spans are recorded, and the trace
+that came with a job is passed on.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from hybrid_runner.model.claims import CancelledInQueue, Claim
 from hybrid_runner.model.events import Observer
 from hybrid_runner.model.outcomes import Outcome, Requeued, Settlement
 from hybrid_runner.telemetry.tracing.current import context_for_jobs
-from hybrid_runner.telemetry.tracing.publish_span import traces_go_somewhere
+from hybrid_runner.telemetry.tracing.publish_span import has_tracer_provider
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 
 
 class Tracing(Observer):
-    """An observer of one worker."""
+    """Observes one worker, and gives each attempt its span."""
 
     on = False
-    """Whether spans go anywhere."""
+    """Whether spans are recorded."""
 
     def __init__(self, worker_id: Callable[[], str]) -> None:
         self._worker_id = worker_id
 
     def context(self) -> Context:
-        """For the tasks of jobs: what is current in there before a span is."""
+        """The context to run handlers in, before their attempt's span is current."""
         return context_for_jobs(decided=self.on)
 
-    def ended(self, jobs: Iterable[CancelledInQueue]) -> None:
-        """Jobs ended without a worker."""
+    def on_cancelled(self, jobs: Iterable[CancelledInQueue]) -> None:
+        """Jobs were cancelled while they waited, so no worker saw their end."""
 
-    def kept(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
-        """What is written down for jobs that go back: their own traces, and what was decided about
-        them.
+    def traceparents_of(self, _batch: Sequence[Requeued]) -> list[str | None] | None:
+        """What to write into the rows of jobs that are put back, so that the next attempt is in the
+        same trace with the same sampling decision; None: nothing.
         """
         return None
 
-    def running(self, _claim: Claim) -> RunSpan | None:
+    def start_run(self, _claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         return None
 
-    def ran(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
-        """What the attempt came to."""
+    def end_run(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
+        """End the span of an attempt with its outcome."""
 
 
 def make_tracing(worker_id: Callable[[], str]) -> Tracing:
-    """For the provider that this process has now."""
-    if not traces_go_somewhere():
+    """Tracing with the tracer provider that this process has now."""
+    if not has_tracer_provider():
         return Tracing(worker_id)
-    from opentelemetry.sdk.trace import Tracer  # noqa: PLC0415  # as long as all of us, and seldom needed
+    from opentelemetry.sdk.trace import Tracer  # noqa: PLC0415  # the SDK is slow to import
 
-    from hybrid_runner.telemetry.tracing.span_tracing import SpanTracing  # noqa: PLC0415  # the same
+    from hybrid_runner.telemetry.tracing.span_tracing import SpanTracing  # noqa: PLC0415  # imports the SDK
 
     tracer = trace.get_tracer_provider().get_tracer("hybrid_runner")
     return SpanTracing(worker_id, tracer) if isinstance(tracer, Tracer) else Tracing(worker_id)

@@ -8,12 +8,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from hybrid_runner.storage.connections.connections import (
-    FOR_UPKEEP,
-    STATEMENT_TIMEOUT,
-    Fetches,
-    named,
-)
+from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT
+from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
+from hybrid_runner.storage.connections.statements import Fetches
 
 
 class Duty(ABC):

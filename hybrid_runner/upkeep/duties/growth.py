@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 

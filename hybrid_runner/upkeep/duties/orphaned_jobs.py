@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.rescuer import Rescuer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _DAYS_AHEAD = 7

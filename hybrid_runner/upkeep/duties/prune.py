@@ -8,7 +8,7 @@ from datetime import timedelta
 from hybrid_runner.display import bytes_text
 from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
 
@@ -36,10 +36,10 @@ class Prune(Duty):
         for _ in range(_CALLS):
             pruned = await worker_calls.prune(connection, _PARTITIONS)
             done += pruned
-            if not pruned or any(one.in_vain for one in pruned):
+            if not pruned or any(one.prevented for one in pruned):
                 break
         for one in done:
-            if not one.in_vain:
+            if not one.prevented:
                 log.info(
                     "archive: %s %s (%s)",
                     one.what,

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from hybrid_runner.model.upkeep import QueueDepth
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, Fetches, named
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.instruments import OTHER
 from hybrid_runner.telemetry.metrics.values import MetricValues

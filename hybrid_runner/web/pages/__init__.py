@@ -1,1 +1,1 @@
-"""The pages: health, readiness, metrics, scale, jobs."""
+"""One module per group of pages, and what their bodies are made of."""

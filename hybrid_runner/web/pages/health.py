@@ -1,4 +1,4 @@
-"""Whether a worker is well, decided from its own snapshot alone: nothing here asks Postgres
+"""The checks of GET /health, decided from the worker's status in memory: nothing here asks Postgres
 (A11).
 """
 
@@ -12,23 +12,23 @@ from hybrid_runner.policy.missed_rings import RECENT
 from hybrid_runner.worker.report.status import WorkerStatus
 
 MOST_ERRORS = 5
-"""So many failed looks in a row, in any queue, are unhealthy."""
+"""Failed looks in a row, in any queue, from which the worker is unhealthy."""
 LATE_POLL = 5.0
 """Seconds by which a fallback poll may be late."""
 HANGS_FROM = 10.0
-"""Seconds after which a claimer that waits for an answer hangs."""
+"""Seconds without an answer to a look from which the claimer counts as hanging."""
 LATE_BEAT = 3.0
-"""Seconds by which a heartbeat may be late; with the default pause of 10 s the page knows of a lost
+"""Seconds by which a heartbeat may be late; with one every 10 s, the default, the page shows a lost
 server within 14 s.
 """
 SPREAD = 1.05
-"""Heartbeats come up to a twentieth later than their pause, so that a fleet spreads."""
+"""Heartbeats come up to a twentieth later than their interval, so that a fleet spreads."""
 AWAY_FROM = 8.0
 """Seconds without any answer, after a first failure, from which Postgres counts as away."""
 DEAF_FROM = 15.0
-"""Seconds of deafness that a reconnect may take before somebody is told."""
+"""Seconds of deafness that a reconnect may take before it is shown as a warning."""
 LAG_FROM = 1.0
-"""Seconds of event-loop lag from which somebody is told; from `stall_after` on it is a stall."""
+"""Seconds of event-loop lag from which there is a warning; from `stall_after` on it is a stall."""
 
 Phase = Literal["starting", "running", "stalled", "stopping"]
 Severity = Literal["ok", "warning", "failed"]
@@ -36,8 +36,8 @@ Severity = Literal["ok", "warning", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question about the worker, its answer, and why. A warning is for people: the worker is
-    well all the same.
+    """One question about the worker, the answer and the reason. A warning is for people to see:
+    the worker stays healthy.
     """
 
     name: str
@@ -46,16 +46,15 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the worker may be called well."""
         return self.severity != "failed"
 
     def body(self) -> dict[str, object]:
-        """As the page shows it."""
+        """The check as /health shows it."""
         return {"name": self.name, "ok": self.ok, "severity": self.severity, "reason": self.reason}
 
 
 def phase_of(status: WorkerStatus | None) -> Phase:
-    """Where the worker is in its life; None: it has not started yet."""
+    """The phase of a worker's life; None: it has not started yet."""
     if status is None:
         return "starting"
     if status.stopping:
@@ -64,7 +63,7 @@ def phase_of(status: WorkerStatus | None) -> Phase:
 
 
 def checks_of(status: WorkerStatus | None) -> tuple[Check, ...]:
-    """All that health depends on; a worker that has not started yet is not ill."""
+    """All checks of a worker. One that has not started yet has none, and so is healthy."""
     return () if status is None else tuple(check(status) for check in CHECKS)
 
 

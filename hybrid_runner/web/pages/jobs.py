@@ -16,12 +16,12 @@ from hybrid_runner.model.jobs import JobSnapshot, JobView, parse_job_id
 from hybrid_runner.storage import client_calls, stream_calls
 from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.database import PageConnection
-from hybrid_runner.web.pages.json_answers import as_json
+from hybrid_runner.web.pages.status import as_json
 
 CARRIED = ("payload", "data", "result", "errors")
-"""What only the token reveals: it may be anything that an application knows."""
+"""Columns that only the token reveals: they may hold anything that an application knows."""
 _ANYTHING = (*CARRIED, "progress")
-"""What SQL may have put anything into that JSON can hold, and Python cannot."""
+"""Columns in which SQL may have put what JSON can hold and Python cannot."""
 _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
     "unknown": 404,
     "finished": 409,
@@ -32,14 +32,13 @@ _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
 
 
 class JobPages:
-    """Each answer is read from the database when it is asked for: it is the source of truth."""
+    """Every answer is read from the database, the source of truth."""
 
-    def __init__(self, questions: PageConnection, access: TokenCheck) -> None:
-        self._questions = questions
+    def __init__(self, connection: PageConnection, access: TokenCheck) -> None:
+        self._connection = connection
         self._access = access
 
     def routes(self) -> list[web.AbstractRouteDef]:
-        """Where they are."""
         return [
             web.get("/jobs/{id}", self.show),
             web.post("/jobs/{id}/cancel", self.cancel),
@@ -47,10 +46,10 @@ class JobPages:
         ]
 
     async def show(self, request: web.Request) -> web.Response:
-        """Every column; what the job carries only for the token."""
+        """Every column of the job; what it carries only for the token."""
         job_id, reveals = job_id_of(request), self._access.is_granted(request)
         try:
-            job = await client_calls.get_job(self._questions, job_id)
+            job = await client_calls.get_job(self._connection, job_id)
         except RunnerError as error:
             raise unavailable(error) from None
         if job is None:
@@ -58,29 +57,28 @@ class JobPages:
         return as_json(orjson.Fragment(_text(_shown(job, reveals=reveals))), 200)
 
     async def cancel(self, request: web.Request) -> web.Response:
-        """A queued job ends, a running one is told; the body may be {"reason": "…"}."""
+        """End a queued job, or ask a running one to stop; the body may be {"reason": "…"}."""
         self._access.require(request)
         job_id, reason = job_id_of(request), await _reason_of(request)
         try:
-            outcome = await client_calls.cancel_job(self._questions, job_id, reason)
+            outcome = await client_calls.cancel_job(self._connection, job_id, reason)
         except RunnerError as error:
             raise unavailable(error) from None
         return _said(job_id, outcome)
 
     async def retry(self, request: web.Request) -> web.Response:
-        """A finished job runs again, a waiting one now."""
+        """Run a finished job again, or a waiting one now."""
         self._access.require(request)
         job_id = job_id_of(request)
         try:
-            outcome = await client_calls.retry_job(self._questions, job_id)
+            outcome = await client_calls.retry_job(self._connection, job_id)
         except RunnerError as error:
             raise unavailable(error) from None
         return _said(job_id, outcome)
 
-    async def standing(self, job_id: int) -> JobSnapshot:
-        """Where it stands now."""
+    async def snapshot(self, job_id: int) -> JobSnapshot:
         try:
-            found = await stream_calls.job_snapshots(self._questions, [job_id])
+            found = await stream_calls.job_snapshots(self._connection, [job_id])
         except RunnerError as error:
             raise unavailable(error) from None
         if not found:
@@ -89,7 +87,7 @@ class JobPages:
 
 
 def job_id_of(request: web.Request) -> int:
-    """The id in the path; what can be none is not found."""
+    """The id in the path; 404 for what cannot be one."""
     job_id = parse_job_id(request.match_info["id"])
     if job_id is None:
         raise web.HTTPNotFound(reason="the id of a job is a number")
@@ -97,12 +95,11 @@ def job_id_of(request: web.Request) -> int:
 
 
 def unknown(job_id: int) -> web.HTTPNotFound:
-    """No such job."""
     return web.HTTPNotFound(reason=f"there is no job {job_id}, live or archived")
 
 
 def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
-    """What went wrong is in the worker's own log and pages; it may name hosts."""
+    """An answer without the error itself: it may name hosts, and is in the worker's log."""
     if error is None or isinstance(error, DatabaseUnavailable):
         reason = "the database does not answer now: try again"
     else:
@@ -153,9 +150,7 @@ def _can_be_written(value: object) -> bool:
 def _text(body: object) -> bytes:
     try:
         return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
-    except (
-        TypeError
-    ):  # a number beyond 64 bits, or nested deeper than it goes: somebody wrote it by SQL
+    except TypeError:  # numbers beyond 64 bits, or nested too deep for orjson: written by SQL
         return json.dumps(body, default=_other, allow_nan=False).encode()
 
 

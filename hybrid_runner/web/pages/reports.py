@@ -1,5 +1,5 @@
-"""What the pages say, as plain values; they are made from snapshots in memory, so no lost database
-can hold them up.
+"""The bodies of /health and /ready and the values of /metrics, made from the worker's status in
+memory: a lost database cannot hold them up.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hybrid_runner.policy.last_minute import QUIET, LastMinute
 from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.version import VERSION
 from hybrid_runner.web.pages.health import Phase, checks_of, phase_of
-from hybrid_runner.web.pages.values import figures_of
+from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.worker.report.status import WorkerStatus
 
 Body = dict[str, Any]
 
 
-class Reports(Protocol):
-    """Who answers the pages."""
+class PageReports(Protocol):
+    """Where pages get their contents: a worker, or a supervisor of several."""
 
     def health(self) -> Body:
         """The body of /health; its `healthy` decides between 200 and 503."""
@@ -28,51 +28,48 @@ class Reports(Protocol):
     def ready(self) -> Body:
         """The body of /ready; its `ready` decides between 200 and 503."""
 
-    def figures(self) -> MetricValues:
-        """What /metrics shows."""
+    def metric_values(self) -> MetricValues:
+        """The values of /metrics."""
 
 
 class WorkerReports:
-    """Answers for one worker; `look` gives None until it has started."""
+    """The reports of one worker; `status` gives None until it has started."""
 
-    def __init__(self, look: Callable[[], WorkerStatus | None]) -> None:
-        self._look = look
+    def __init__(self, status: Callable[[], WorkerStatus | None]) -> None:
+        self._status = status
 
     def health(self) -> Body:
-        """Whether it is well."""
-        return health_of(self._look())
+        return health_of(self._status())
 
     def ready(self) -> Body:
-        """Whether it takes jobs."""
-        return ready_in(phase_of(self._look()))
+        return ready_in(phase_of(self._status()))
 
-    def figures(self) -> MetricValues:
-        """What it counted, and how it stands."""
-        return figures_of(self._look())
+    def metric_values(self) -> MetricValues:
+        return metric_values_of(self._status())
 
 
 def health_of(status: WorkerStatus | None) -> Body:
-    """The checks, and the figures that they were made from."""
+    """The body of /health: the checks, and the numbers that they were made from."""
     checks = checks_of(status)
     return {
         "healthy": all(check.ok for check in checks),
         "phase": phase_of(status),
         "version": VERSION,
         "checks": [check.body() for check in checks],
-        "worker": None if status is None else figures(status),
+        "worker": None if status is None else worker_numbers(status),
     }
 
 
 def ready_in(phase: Phase) -> Body:
-    """Jobs are taken while running; not before, not after, and not while a handler holds up the
-    event loop.
+    """The body of /ready: true while jobs are taken, so not while a handler holds up the event
+    loop.
     """
     return {"ready": phase == "running", "phase": phase}
 
 
-def figures(status: WorkerStatus) -> Body:
-    """The worker's figures: sums over its queues, the worst of what counts in a row, and each queue
-    by itself.
+def worker_numbers(status: WorkerStatus) -> Body:
+    """The worker's numbers: sums over its queues, the highest of what counts in a row, and each
+    queue by itself.
     """
     queues = status.queues
     found = sum((Counter(queue.found) for queue in queues), Counter[str]())
@@ -102,17 +99,17 @@ def figures(status: WorkerStatus) -> Body:
 
 
 def _together(minutes: Sequence[LastMinute]) -> Body:
-    """A10 of all queues: sums, means by the number of polls, and the longest."""
-    polls = sum(minute.looks_per_minute for minute in minutes)
+    """A10 over all queues: sums, means weighted by looks, and the longest claim."""
+    looks = sum(minute.looks_per_minute for minute in minutes)
 
     def mean(of: Callable[[LastMinute], float]) -> float:
-        return sum(of(minute) * minute.looks_per_minute for minute in minutes) / polls
+        return sum(of(minute) * minute.looks_per_minute for minute in minutes) / looks
 
-    if not polls:
+    if not looks:
         return asdict(QUIET)
     return {
-        "polls_per_minute": polls,
-        "jobs_found_per_poll": round(mean(lambda minute: minute.jobs_found_per_look), 3),
+        "looks_per_minute": looks,
+        "jobs_found_per_look": round(mean(lambda minute: minute.jobs_found_per_look), 3),
         "claim_success_rate": round(mean(lambda minute: minute.claim_success_rate), 4),
         "claim_latency_ms": round(mean(lambda minute: minute.claim_latency_ms), 3),
         "longest_claim_ms": max(minute.longest_claim_ms for minute in minutes),

@@ -1,5 +1,5 @@
-"""GET /scale: how many workers the queues could use, for autoscalers. It asks Postgres, once a
-second for however many ask it.
+"""GET /scale: how many workers the queues could use, for autoscalers. It queries Postgres, at most
+once a second however many clients ask.
 """
 
 from __future__ import annotations
@@ -13,51 +13,36 @@ from aiohttp import web
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import FOR_SETTLING, named
-from hybrid_runner.web.database import PageConnection
-from hybrid_runner.web.page_database import PageDatabase
-from hybrid_runner.web.pages.json_answers import as_json
+from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
+from hybrid_runner.web.database import PageConnection, PageDatabase
 from hybrid_runner.web.pages.reports import Body
+from hybrid_runner.web.pages.status import as_json
 
 _FRESH = 1.0
-"""Seconds for which an answer serves those who come after."""
+"""Seconds for which an answer is given again to further requests."""
 _PATIENCE = 3.0
 _LINGER = 60.0
 """Seconds after which a connection that nobody uses is closed."""
 _SESSION = named("scale", FOR_SETTLING | {"statement_timeout": "3s"})
 
 
-def add_scale_page(application: web.Application, jobs: PageDatabase) -> None:
-    """The page, and the end of its connection."""
-    scale = Scale(jobs)
-
-    async def close(_: web.Application) -> None:
-        await scale.close()
-
-    application.add_routes([web.get("/scale", scale.page)])
-    application.on_cleanup.append(close)
-
-
-class Scale:
-    """Lives in the pages' loop."""
-
-    def __init__(self, jobs: PageDatabase) -> None:
-        self._questions = PageConnection(
-            jobs, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER
+class ScalePage:
+    def __init__(self, database: PageDatabase) -> None:
+        self._connection = PageConnection(
+            database, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER
         )
-        self._slots = jobs.settings.work.slots
+        self._slots = database.settings.work.slots
         self._asking: asyncio.Task[Sequence[WorkerDemand]] | None = None
         self._asked_at = 0.0
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
-        await self._questions.close()
+        await self._connection.close()
 
     async def page(self, request: web.Request) -> web.Response:
-        """All queues, or the one that is asked about."""
+        """The demand of all queues, or of the one in `?queue=`."""
         queue = request.query.get("queue")
         try:
             wanted = await self._ask()
@@ -70,17 +55,17 @@ class Scale:
         return as_json(_body(wanted), 200)
 
     async def _ask(self) -> Sequence[WorkerDemand]:
-        """One question at a time; its answer, good or bad, is everybody's for a second."""
+        """Run one query at a time; requests within a second share its answer or its error."""
         now = time.monotonic()
         if self._asking is None or (self._asking.done() and now - self._asked_at >= _FRESH):
             self._asked_at = now
-            asking = worker_calls.scale(self._questions, None, self._slots)
+            asking = worker_calls.scale(self._connection, None, self._slots)
             self._asking = asyncio.get_running_loop().create_task(asking)
         return await asyncio.shield(self._asking)
 
 
 def _body(queues: Sequence[WorkerDemand]) -> Body:
-    """Sums, and the queue that wants most: a worker has slots in each queue of its own."""
+    """Sums over the queues; workers and wanted are the highest, as a worker serves all queues."""
     return {
         "wanted": max((queue.wanted for queue in queues), default=0),
         "backlog": sum(queue.backlog for queue in queues),

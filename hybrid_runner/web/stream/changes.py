@@ -1,5 +1,5 @@
-"""Hears which jobs have changed, and keeps telling workers that somebody reads; on one connection,
-while somebody reads.
+"""Hears which jobs have changed, and keeps announcing to workers that somebody reads. Has a
+connection only while somebody does.
 """
 
 from __future__ import annotations
@@ -14,46 +14,47 @@ from hybrid_runner.storage import stream_calls
 from hybrid_runner.worker.listener import Listener
 
 LEASE = timedelta(seconds=6)
-"""For how long each announcement of readers is good: that long workers speak to nobody after a page
-server has died.
+"""For how long an announcement of readers is good. For so long workers publish changes to nobody
+after a page server has died.
 """
 RENEWAL = 2.0
-"""Seconds between two renewals; a worker that comes new, or missed one, hears the next."""
+"""Seconds between two announcements; a worker that is new, or missed one, hears the next."""
 SPREADING = 1.0
-"""Seconds after the first announcement in which some workers may not have heard of it."""
+"""Seconds after the first announcement in which some workers may not have heard it yet."""
 _PROOF = 2.0
 
 
-class Changes:
-    """`run` for as long as somebody reads; `heard` is told of changes, `turned` when hearing begins
-    or ends.
-    """
+class ChangeListener:
+    """Runs for as long as somebody reads: `run` is a task of the stream."""
 
     def __init__(
-        self, dsn: str, heard: Callable[[JobsChanged], None], turned: Callable[[], None]
+        self,
+        dsn: str,
+        on_change: Callable[[JobsChanged], None],
+        on_hearing_changed: Callable[[], None],
     ) -> None:
-        self._heard = heard
-        self._turned = turned
+        self._on_change = on_change
+        self._on_hearing_changed = on_hearing_changed
         self._listener = Listener(dsn)
         self._listener.hear(CHANGES, self._on_message)
-        self._lit_until = 0.0
+        self._announced_until = 0.0
         self._renew_at = 0.0
         self._spread_at = 0.0
 
     @property
     def complete(self) -> bool:
-        """Whether all that changes is heard of: we hear, and every worker knows that somebody
-        does.
+        """Whether all changes that workers make are heard: we listen, and every worker knows of
+        the readers.
         """
-        return self._listener.hearing and self._lit_until > time.monotonic() > self._spread_at
+        return self._listener.hearing and self._announced_until > time.monotonic() > self._spread_at
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        await self._listener.run(self._on_turn)
+        await self._listener.run(self._on_listener_changed)
 
-    async def keep_lit(self) -> None:
-        """Announce the readers again if it is time; a ring to ourselves shows that we still
-        hear.
+    async def announce(self) -> None:
+        """Announce the readers again if it is time, and test with a ring to ourselves whether we
+        still hear.
         """
         now = time.monotonic()
         if not self._listener.hearing or now < self._renew_at:
@@ -62,15 +63,15 @@ class Changes:
         try:
             await stream_calls.announce_readers(self._listener, LEASE)
         except RunnerError:
-            return  # the listener knows, and connects again
-        if now > self._lit_until:
+            return  # the listener notices too, and connects again
+        if now > self._announced_until:
             self._spread_at = time.monotonic() + SPREADING
-        self._lit_until = now + LEASE.total_seconds() - RENEWAL
+        self._announced_until = now + LEASE.total_seconds() - RENEWAL
         await self._listener.prove(_PROOF)
 
-    def _on_turn(self) -> None:
-        self._renew_at = self._lit_until = 0.0
-        self._turned()
+    def _on_listener_changed(self) -> None:
+        self._renew_at = self._announced_until = 0.0
+        self._on_hearing_changed()
 
     def _on_message(self, change: JobsChanged, _pid: int) -> None:
-        self._heard(change)
+        self._on_change(change)

@@ -1,4 +1,4 @@
-"""GET /jobs/{id}/events and GET /events: server-sent events, as browsers read them."""
+"""GET /jobs/{id}/events and GET /events: the requests that read server-sent events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from aiohttp import web
 from hybrid_runner.handlers.registry import NAME, QUEUE
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
+from hybrid_runner.web.stream.job_stream import STOPPING, JobStream
 from hybrid_runner.web.stream.reader import Reader, Subscription, event
-from hybrid_runner.web.stream.stream import STOPPING, JobStream
 
 KEEP_ALIVE = 15.0
-"""Seconds of silence until a comment is sent: proxies close what says nothing, often after 60."""
+"""Seconds without an event until a comment is sent: proxies close silent connections, often after
+60 s.
+"""
 STUCK = 30.0
-"""Seconds that one write may wait for its reader."""
+"""Seconds that one write may wait for a client that does not read."""
 STOP_PATIENCE = 10.0
-"""Seconds that a reader has to take the last event; one at a stop."""
-_FAREWELL_AT_STOP = 0.5
+"""Seconds that a client has to take the last event."""
+_STOP_PATIENCE_AT_SHUTDOWN = 0.5
 _RETRY = b"retry: 2000\n\n"
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -38,36 +40,35 @@ log = logging.getLogger("hybrid_runner.web")
 
 
 class EventPages:
-    """Each request that reads is one reader of the stream."""
+    """The two pages; each request that reads is one reader of the stream."""
 
     def __init__(self, jobs: JobPages, stream: JobStream) -> None:
         self._jobs = jobs
         self._stream = stream
 
     def routes(self) -> list[web.AbstractRouteDef]:
-        """Where they are."""
         return [web.get("/jobs/{id}/events", self.job_events), web.get("/events", self.all_events)]
 
     async def job_events(self, request: web.Request) -> web.StreamResponse:
-        """Where the job stands, then how it moves, until it has ended; 204 for whoever has seen
-        that.
+        """The state of a job now, then its changes until it has ended; 204 if the client has seen
+        the end.
         """
         job_id, seen = job_id_of(request), _seen_by(request)
         if request.method == "HEAD":
-            await self._jobs.standing(job_id)
+            await self._jobs.snapshot(job_id)
             return _head()
         reader = self._admit(Reader(Subscription(job_id), seen, lambda: _is_there(request)))
         try:
-            standing = await self._jobs.standing(job_id)
-            if standing.state.final and standing.version == seen:
+            snapshot = await self._jobs.snapshot(job_id)
+            if snapshot.state.final and snapshot.version == seen:
                 return web.Response(status=204)
-            self._stream.first(reader, standing)
+            self._stream.put_first(reader, snapshot)
             return await self._send(request, reader)
         finally:
             self._stream.leave(reader)
 
     async def all_events(self, request: web.Request) -> web.StreamResponse:
-        """How the jobs of a queue and of a kind move, from now on."""
+        """The changes of all jobs of a queue and of a kind, from now on."""
         subscription = Subscription(
             queue=_name_in(request, "queue", QUEUE), kind=_name_in(request, "kind", NAME)
         )
@@ -80,7 +81,7 @@ class EventPages:
         reader = self._admit(Reader(subscription, None, lambda: _is_there(request)))
         if "Last-Event-ID" in request.headers:
             reader.skip(0)
-            reader.tell_skipped()
+            reader.put_skipped()
         try:
             await reader.included.wait()
             return await self._send(request, reader)
@@ -119,7 +120,7 @@ class EventPages:
                     extra=log_event("web.reader_dismissed"),
                 )
             async with asyncio.timeout(
-                _FAREWELL_AT_STOP if self._stream.stopping else STOP_PATIENCE
+                _STOP_PATIENCE_AT_SHUTDOWN if self._stream.stopping else STOP_PATIENCE
             ):
                 if reader.reason is not None:
                     await response.write(event("end", {"reason": reader.reason}))
@@ -133,21 +134,21 @@ class EventPages:
 
 
 async def _pass_on(reader: Reader, response: web.StreamResponse) -> None:
-    """Until the reader ends; a write that hangs for too long ends it."""
+    """Write the reader's events until it ends; a write that hangs for too long ends it."""
     while (text := await reader.next(KEEP_ALIVE)) is not None:
         try:
             async with asyncio.timeout(STUCK) as limit:
-                reader.hurry = partial(_give_up, limit)
+                reader.abort_write = partial(_give_up, limit)
                 await response.write(text)
         except TimeoutError:
             reader.end(f"you read too slowly: nothing was taken for {STUCK:.0f} s; connect again")
             return
         finally:
-            reader.hurry = None
+            reader.abort_write = None
 
 
 def _give_up(limit: asyncio.Timeout) -> None:
-    with contextlib.suppress(RuntimeError):  # it runs out in this very turn of the loop
+    with contextlib.suppress(RuntimeError):  # it has just run out
         limit.reschedule(asyncio.get_running_loop().time())
 
 
@@ -156,8 +157,8 @@ def _is_there(request: web.Request) -> bool:
 
 
 def _bound_backlog(request: web.Request) -> None:
-    """What a reader leaves unread waits here, where it is bounded and seen, and not in the kernel,
-    which takes megabytes.
+    """Keep the kernel from taking megabytes that nobody reads: events wait in `Reader`, where they
+    are counted.
     """
     connection = None if request.transport is None else request.transport.get_extra_info("socket")
     if connection is not None:
@@ -169,7 +170,7 @@ def _head() -> web.Response:
 
 
 def _seen_by(request: web.Request) -> int | None:
-    """The version that the client has seen last; None: none yet."""
+    """The job's version that the client has seen last; None: none yet."""
     text = request.headers.get("Last-Event-ID", "")
     if text and not _NUMBER.fullmatch(text):
         raise web.HTTPBadRequest(

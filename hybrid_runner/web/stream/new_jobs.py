@@ -1,5 +1,5 @@
-"""Finds jobs that were put in lately. Inserts do not say that they happen: they would wait for each
-other to say it.
+"""Finds jobs that were inserted a moment ago. Inserts do not publish anything: transactions would
+wait for each other to do so.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections import deque
 from collections.abc import Sequence
 
 from hybrid_runner.storage import stream_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.web.stream.reader import Subscription
 
 MARGIN = 2.0
-"""Seconds from an insert to its commit within which it is found here; what takes longer shows once
-it is claimed.
+"""Seconds between an insert and its commit up to which the job is found here; a job that takes
+longer is shown once it is claimed.
 """
 AT_A_TIME = 100
-"""New jobs of one look; those behind them come with the next."""
+"""New jobs that one round gives out; the rest come with the next."""
 MOST_WAITING = 2500
-"""New jobs that wait for a look, a second's worth; what has no room is left out."""
+"""New jobs that wait for a round, as many as a second gives out; further ones are left out."""
 _DEEPEST = 5000
 
 
 class NewJobs:
-    """Looks behind the newest id of two seconds ago, each time, and gives out what it finds once,
+    """Each time reads the ids behind the newest one of two seconds ago; gives out each job once,
     the oldest first.
     """
 
@@ -38,11 +38,10 @@ class NewJobs:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is more to give out."""
         return bool(self._waiting)
 
     async def find(self, on: Fetches) -> set[int]:
-        """The next ones that somebody wants."""
+        """The next new jobs that somebody wants."""
         now = time.monotonic()
         while len(self._newest) > 1 and self._newest[1][0] < now - MARGIN:
             self._newest.popleft()
@@ -50,13 +49,10 @@ class NewJobs:
             _names([subscription.queue for subscription in self.wanted]),
             _names([subscription.kind for subscription in self.wanted]),
         )
-        behind = (
-            self._newest[0][1] if self._newest else 2**62
-        )  # the first look only learns where we are
+        # The first call finds nothing: it only learns the newest id.
+        behind = self._newest[0][1] if self._newest else 2**62
         newest, ids = await stream_calls.find_new_jobs(on, behind, queues, kinds, _DEEPEST)
-        if (
-            self._newest and newest - _DEEPEST > self._newest[-1][1]
-        ):  # so many in one go: not all were walked
+        if self._newest and newest - _DEEPEST > self._newest[-1][1]:  # not all ids were read
             self._leave_out(0)
         self._newest.append((now, newest))
         self._keep([job_id for job_id in ids if job_id not in self._seen])
@@ -64,8 +60,8 @@ class NewJobs:
         return {self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))}
 
     def left_out(self) -> int | None:
-        """How many at least were left out since the last call, for each reader; 0: nobody counted;
-        None: none.
+        """How many new jobs at least were left out since the last call; 0: some, and nobody counted
+        them; None: none.
         """
         left_out, self._left_out = self._left_out, None
         return left_out
@@ -73,7 +69,7 @@ class NewJobs:
     def _keep(self, found: Sequence[int]) -> None:
         room = MOST_WAITING - len(self._waiting)
         self._waiting.extend(found[:room])
-        if len(found) > room:  # with several wishes nobody knows whose they were
+        if len(found) > room:  # with several subscriptions it is not known whose they were
             self._leave_out(len(found) - room if len(set(self.wanted)) == 1 else 0)
 
     def _leave_out(self, count: int) -> None:
@@ -81,6 +77,6 @@ class NewJobs:
 
 
 def _names(names: Sequence[str | None]) -> list[str] | None:
-    """None: somebody wants all."""
+    """The names to look for; None: somebody wants all."""
     wanted = [name for name in names if name is not None]
     return None if len(wanted) < len(names) else wanted

@@ -1,4 +1,4 @@
-"""One reader of a stream: what it wants, what waits for it, and why it ends."""
+"""One reader of the stream: its subscription, the events that wait for it, and why it ends."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ import orjson
 from hybrid_runner.model.jobs import JobSnapshot
 
 BUFFER = 1000
-"""Events that may wait for one reader; readers share their bytes, so each costs next to nothing."""
+"""Events that may wait for one reader; readers share the bytes, so a waiting event costs little."""
 _MOST_COUNTED = 2**53 - 1
-"""The largest number that browsers read exactly; how many changes there were is a stranger's word.
-"""
+"""The largest number that browsers read exactly; messages from others may hold any number."""
 _AT_A_TIME = 100
-"""Events in one write: what has been handed over can no longer be dropped."""
+"""Events in one write; once written they can no longer be dropped."""
 
 
 def event(name: str, data: object, number: str | None = None) -> bytes:
-    """One event as it is sent."""
+    """One server-sent event as bytes."""
     head = f"event: {name}\n" + (f"id: {number}\n" if number is not None else "")
     return head.encode() + b"data: " + orjson.dumps(data) + b"\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a reader wants to see: one job, or all of a queue and of a kind (None: of any)."""
+    """What a reader wants to see: one job, or all jobs of a queue and of a kind (None: of any)."""
 
     job_id: int | None = None
     queue: str | None = None
     kind: str | None = None
 
     def covers(self, queue: str, kind: str) -> bool:
-        """Whether it wants all jobs of that queue and kind."""
+        """Whether all jobs of this queue and kind are wanted."""
         return self.job_id is None and self.queue in (None, queue) and self.kind in (None, kind)
 
 
@@ -49,30 +48,30 @@ class Reader:
         self.is_there = is_there
         self.ended = False
         self.reason: str | None = None
-        """Why it ends; None: because the job has ended."""
+        """Why it ends, for the client; None: because the job has ended."""
         self.included = asyncio.Event()
-        """Set by the first look that was made for it too, from when on it misses nothing; and by
-        its end.
+        """Set when the first round of reads after joining is done: from then on no change is
+        missed. Also set when the reader ends.
         """
         self._seen = seen
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
-        self.hurry: Callable[[], None] | None = None
-        """Gives up a write that hangs; set by the request while it writes."""
+        self.abort_write: Callable[[], None] | None = None
+        """Aborts a write that hangs; set by the request while it writes."""
         self._skipped: int | None = None
 
-    def offer(self, standing: JobSnapshot, text: bytes) -> None:
-        """An event about a job; the same version of one job is not sent twice, nor an older one,
-        except that an end is an end.
+    def offer(self, snapshot: JobSnapshot, text: bytes) -> None:
+        """Add an event about a job. A reader of one job is not sent the same version twice, nor an
+        older one, unless it is the job's end.
         """
         if self.subscription.job_id is not None:
-            final = standing.state.final
+            final = snapshot.state.final
             if (
                 self._seen is None
-                or standing.version > self._seen
-                or (final and standing.version != self._seen)
+                or snapshot.version > self._seen
+                or (final and snapshot.version != self._seen)
             ):
-                self._seen = standing.version
+                self._seen = snapshot.version
                 self.put(text)
             if final:
                 self.end(None)
@@ -80,21 +79,21 @@ class Reader:
             self.put(text)
 
     def forget(self) -> None:
-        """The database was away: what it says now counts, whatever was said before."""
+        """Forget the version that was sent last: the database was away, what it says now counts."""
         self._seen = None
 
     def skip(self, count: int) -> None:
-        """So many changes at least are not shown; 0: nobody counted them."""
+        """Count changes that are not shown, at least so many; 0: nobody counted them."""
         self._skipped = min((self._skipped or 0) + count, _MOST_COUNTED)
 
-    def tell_skipped(self) -> None:
-        """Say how many."""
+    def put_skipped(self) -> None:
+        """Add an event about the changes that were not shown, if there were any."""
         if self._skipped is not None:
             self.put(event("skipped", {"at_least": self._skipped}))
             self._skipped = None
 
     def put(self, text: bytes) -> None:
-        """Any event; a reader that does not take what waits for it is dropped."""
+        """Add an event; a reader that leaves too many waiting is ended."""
         if self.ended:
             return
         if len(self._waiting) >= BUFFER:
@@ -105,17 +104,17 @@ class Reader:
         self._some.set()
 
     def end(self, reason: str | None) -> None:
-        """No more; a write that hangs is given up if there is a reason."""
+        """Add no more events; with a reason, a write that hangs is aborted."""
         if not self.ended:
             self.ended, self.reason = True, reason
             self._some.set()
-            self.included.set()  # it waits for nothing any more
-            if reason is not None and self.hurry is not None:
-                self.hurry()
+            self.included.set()  # nobody has to wait for it any more
+            if reason is not None and self.abort_write is not None:
+                self.abort_write()
 
     async def next(self, patience: float) -> bytes | None:
-        """What is to be written now: events, a sign of life after so many seconds without any, or
-        None: that was all.
+        """Bytes to write now: events, or a comment after `patience` seconds without any; None: that
+        was all.
         """
         if not self._waiting and not self.ended:
             self._some.clear()

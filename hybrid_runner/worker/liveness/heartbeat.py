@@ -10,7 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.telemetry.tracing.current import be_quiet
+from hybrid_runner.telemetry.tracing.current import suppress_instrumentation
 from hybrid_runner.worker.loops import Outage, keep
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -69,7 +69,7 @@ class Heartbeat:
             await asyncio.to_thread(self._thread.join, 5)
 
     def _run(self) -> None:
-        be_quiet()
+        suppress_instrumentation()
         with (
             asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
             contextlib.suppress(asyncio.CancelledError),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from hybrid_runner.jsontext import encode
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity

@@ -22,7 +22,8 @@ from hybrid_runner.model.news import (
 )
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import FOR_UPKEEP, LazyConnection, named
+from hybrid_runner.storage.connections.lazy import LazyConnection
+from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.upkeep.duties import Duties
 from hybrid_runner.upkeep.duty_runner import DutyRunner
@@ -51,8 +52,8 @@ class UpkeepLoop:
         self._timeout_grace = timeout_grace
         self._worker_loop = worker_loop
         self._connection = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(registry, on_rescued, tracing.kept)
-        self._end_reporter = EndReporter(tracing.ended if tracing.on else None)
+        self._rescuer = Rescuer(registry, on_rescued, tracing.traceparents_of)
+        self._end_reporter = EndReporter(tracing.on_cancelled if tracing.on else None)
         self.duties = Duties(self._rescuer)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()

@@ -42,9 +42,9 @@ from hybrid_runner.policy.last_minute import LookCounter
 from hybrid_runner.policy.look_rate import LookBudget
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Rows
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.job_fields import about, shorten
+from hybrid_runner.telemetry.logs.job_fields import job_fields, shorten
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.poller import Poller
@@ -347,7 +347,7 @@ class Claimer:
                     claim.max_attempts,
                     claim.pickup.total_seconds() * 1000,
                     payload,
-                    extra=about(claim, "job.claimed"),
+                    extra=job_fields(claim, "job.claimed"),
                 )
 
     def _report(self, *, found: bool, swept: bool, now: float) -> Looked:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import LazyConnection
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Kinds, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
@@ -78,7 +78,7 @@ class Claims:
         Needed after a claim whose answer was lost, and on every new connection: after a failover
         the server may not know an outcome that the old one took. Never call it beside a claim.
         """
-        is_new = self._connection.session != self._generation
+        is_new = self._connection.generation != self._generation
         if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
@@ -90,7 +90,7 @@ class Claims:
                 extra=log_event("job.released", job=job_id),
             )
         self._claim_unanswered = False
-        self._generation = self._connection.session
+        self._generation = self._connection.generation
         self._try_again_at = (
             math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE
         )

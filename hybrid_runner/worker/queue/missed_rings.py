@@ -14,7 +14,7 @@ from hybrid_runner.model.events import LookMade
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.missed_rings import SETTLED, Proof, Sleeper, is_suspect, missed
 from hybrid_runner.storage import worker_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue.members import Members
 

@@ -10,14 +10,14 @@ import math
 import time
 
 from hybrid_runner.policy.doorbell import Reason
-from hybrid_runner.policy.pace import Pace
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.worker.queue.wake import Wake
 
 
 class Poller:
     """Causes a sweep whenever its pause has passed. A change of the pause starts it anew."""
 
-    def __init__(self, wake: Wake, *, deaf: Pace, hearing: Pace) -> None:
+    def __init__(self, wake: Wake, *, deaf: GrowingPause, hearing: GrowingPause) -> None:
         self._wake = wake
         self._deaf = deaf
         self._hearing = hearing
@@ -31,7 +31,7 @@ class Poller:
     @property
     def pause(self) -> float:
         """Seconds between two polls."""
-        return self._pace.poll(self.empty_polls).total_seconds()
+        return self._pace.after(self.empty_polls).total_seconds()
 
     @property
     def overdue(self) -> float:

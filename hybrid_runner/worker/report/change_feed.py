@@ -18,7 +18,7 @@ from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import stream_calls
-from hybrid_runner.storage.connections.connections import Fetches
+from hybrid_runner.storage.connections.statements import Fetches
 
 PAUSE = 0.04
 """Seconds between two rounds of messages: changes in between are sent together."""

@@ -21,7 +21,7 @@ from hybrid_runner.model.events import BatchSettled, Observer
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
-from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -178,7 +178,7 @@ def _log(settlement: Settlement, line: _Line) -> None:
         line.text,
         _reason(settlement.error),
         exc_info=exception,
-        extra=about(claim, line.event),
+        extra=job_fields(claim, line.event),
     )
 
 

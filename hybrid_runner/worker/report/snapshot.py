@@ -44,7 +44,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        figures={**metric_values, **depths.metric_values()},
+        metric_values={**metric_values, **depths.metric_values()},
     )
 
 

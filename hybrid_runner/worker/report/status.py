@@ -84,7 +84,7 @@ class WorkerStatus:
     queues: tuple[QueueStatus, ...]
     listeners_lost: int = 0
     """How many connections were lost after they had listened."""
-    figures: MetricValues = field(default_factory=dict)
+    metric_values: MetricValues = field(default_factory=dict)
     """The values of all metrics, those included that this worker measures for the whole fleet: see
     telemetry/metrics/instruments.py.
     """

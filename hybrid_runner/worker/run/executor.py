@@ -31,7 +31,7 @@ from hybrid_runner.model.outcomes import (
 )
 from hybrid_runner.policy.settlement import decide, error_text
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.job_fields import about
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 from hybrid_runner.telemetry.tracing.tracing import Tracing
@@ -175,7 +175,7 @@ class Executor:
             if attempt.stop is None:
                 log.info(
                     "the job's row was deleted or taken away: its handler is stopped",
-                    extra=about(attempt.claim, "job.row_gone"),
+                    extra=job_fields(attempt.claim, "job.row_gone"),
                 )
             attempt.stop = attempt.stop or Stopped.ROW_GONE
             attempt.wind_down()
@@ -232,7 +232,7 @@ class Executor:
                 claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()
             )
             if attempt.span is not None:
-                self._tracing.ran(attempt.span, outcome, settlement)
+                self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
         except (
             Exception
@@ -250,7 +250,7 @@ class Executor:
                 error=error_text(claim, datetime.now(UTC), raised.kind, raised.message),
             )
             if attempt.span is not None:
-                self._tracing.ran(attempt.span, raised, unusable)
+                self._tracing.end_run(attempt.span, raised, unusable)
             self._settle(unusable)
         finally:
             self._leave(attempt)
@@ -331,7 +331,7 @@ class Executor:
             attempt.limited = True
             attempt.due_at = time.monotonic() + seconds
             self._deadlines.add(seconds, attempt)
-        if claim.trace is None or (span := self._tracing.running(claim)) is None:
+        if claim.trace is None or (span := self._tracing.start_run(claim)) is None:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)
         with span as attempt.span:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)

@@ -24,7 +24,7 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import Fail, Outcome, Raised, outcome_of_exception
 from hybrid_runner.telemetry.logs.setup import Logs, configure_logs, configured_logs
 from hybrid_runner.telemetry.tracing.current import current_claim
-from hybrid_runner.telemetry.tracing.publish_span import carried_on, current_traceparent
+from hybrid_runner.telemetry.tracing.publish_span import context_with_trace, current_traceparent
 from hybrid_runner.worker.run.progress import stored_elsewhere
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -196,7 +196,7 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
         except (EOFError, OSError):
             return
         try:
-            outcome = carried_on(traceparent).run(_run, module, name, claim, report)
+            outcome = context_with_trace(traceparent).run(_run, module, name, claim, report)
             pipe.send(("outcome", (outcome, claim.completed_by_handler)))
         except OSError:
             return

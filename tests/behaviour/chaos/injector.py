@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from hybrid_runner.storage.connections.connections import Connection
+from hybrid_runner.storage.connections.connection import Connection
 from tests.behaviour.chaos.faults import Fault, What
 from tests.behaviour.chaos.fleet import Member
 from tests.behaviour.chaos.postgres import AWAY, PRODUCER, WORKER, Postgres

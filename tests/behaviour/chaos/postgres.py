@@ -17,7 +17,7 @@ import asyncpg
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
 from hybrid_runner.embedded.probe import NAME
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"

@@ -19,7 +19,7 @@ import asyncpg
 import orjson
 
 from hybrid_runner.embedded.account import die_with_parent
-from hybrid_runner.storage.connections.connections import Connection, connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.behaviour.chaos.journal import PRODUCER, Journal
 from tests.behaviour.chaos.orders import Order, order
 from tests.behaviour.chaos.postgres import AWAY

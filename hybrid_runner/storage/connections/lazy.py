@@ -1,0 +1,141 @@
+"""A connection that is opened when it is needed, and again after it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import asyncpg
+
+from hybrid_runner.errors import DatabaseUnavailable, RowLocked
+from hybrid_runner.storage.connections import pooler
+from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT, Connection, connect
+from hybrid_runner.storage.connections.reachability import Reachability
+from hybrid_runner.storage.connections.statements import Rows
+from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.queries import query
+
+CLOSE_TIMEOUT = 1.0
+
+
+class LazyConnection:
+    """Opened at first use and again after it was lost; runs one statement at a time."""
+
+    def __init__(
+        self,
+        dsn: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        timeout: float = STATEMENT_TIMEOUT,
+        reachability: Reachability | None = None,
+    ) -> None:
+        self._dsn = dsn
+        self._settings = settings
+        self._timeout = timeout
+        self._reachability = reachability or Reachability()
+        self._connection: Connection | None = None
+        self._busy = asyncio.Lock()
+        self._asked_at = math.inf
+        self._orphan: int | None = None
+        """The server process of a session that was given up while a statement ran."""
+        self._opened = 0
+
+    @property
+    def generation(self) -> int:
+        """The number of the open connection, counted from 1; 0 while none is open."""
+        return 0 if self._connection is None or self._connection.is_closed() else self._opened
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one statement. When the connection is lost, it raises DatabaseUnavailable, and the
+        next call opens a new one.
+        """
+        async with self._busy:
+            connection = self._connection
+            if connection is None or connection.is_closed():
+                connection = self._connection = await self._reopen()
+            try:
+                self._asked_at = time.monotonic()
+                rows = await connection.fetch(query, *args, timeout=self._timeout)
+            except asyncio.CancelledError:
+                self._leave(connection)  # the next statement must not wait for this answer
+                raise
+            except Exception as error:  # all of them: the loops of a worker know RunnerError alone
+                failure = translate(error)
+                if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
+                    self._reachability.failed(failure)
+                    self._leave(connection)
+                # Only the server's errors have a severity: what the driver refuses is not sent.
+                elif getattr(error, "severity", None):
+                    self._reachability.answered()
+                raise failure from error
+            finally:
+                self._asked_at = math.inf
+            self._reachability.answered()
+            return rows
+
+    def suspect(self, patience: float) -> None:
+        """The network may have dropped packets: reconnect before the next statement.
+
+        A statement that runs has until `patience` seconds after its start to answer.
+        """
+        connection, asked_at = self._connection, self._asked_at
+        if connection is None:
+            return
+        if asked_at == math.inf:
+            self._drop()
+            return
+        left = asked_at + patience - time.monotonic()
+        asyncio.get_running_loop().call_later(max(0.0, left), self._give_up, connection, asked_at)
+
+    async def close(self) -> None:
+        """Close the connection, within a second."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            try:
+                await connection.close(timeout=CLOSE_TIMEOUT)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                connection.terminate()
+
+    async def _reopen(self) -> Connection:
+        try:
+            connection = await self._open()
+        except DatabaseUnavailable as error:
+            self._reachability.failed(error)
+            raise
+        self._opened += 1
+        return connection
+
+    async def _open(self) -> Connection:
+        """A new connection. The session that was given up is ended first, so that its statement
+        cannot take effect after later ones.
+        """
+        connection = await connect(self._dsn, self._settings)
+        if self._orphan is not None:
+            try:
+                await connection.fetch(query("end_session"), self._orphan, timeout=self._timeout)
+            except BaseException as error:
+                connection.terminate()
+                if isinstance(error, Exception):
+                    raise translate(error) from error
+                raise
+            self._orphan = None
+        return connection
+
+    def _give_up(self, connection: Connection, asked_at: float) -> None:
+        if self._connection is connection and self._asked_at == asked_at:
+            self._leave(connection)
+
+    def _leave(self, connection: Connection) -> None:
+        """Give the connection up while a statement may still run."""
+        if not connection.is_closed() and not pooler.is_pooled(connection):
+            self._orphan = connection.get_server_pid()
+        self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            connection.terminate()

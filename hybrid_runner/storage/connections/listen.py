@@ -1,0 +1,103 @@
+"""A connection that listens for notifications."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from hybrid_runner.model.messages import Channel, M, Proof
+from hybrid_runner.storage.connections import pooler
+from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.session_settings import FOR_LISTENING
+from hybrid_runner.storage.connections.statements import Rows
+from hybrid_runner.storage.failures import translate
+
+T = TypeVar("T")
+
+BELL_TIMEOUT = 5.0
+
+
+async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
+    """Send a proof from a new session, which ends with it."""
+    connection = await connect(dsn)
+    try:
+        await _translated(
+            connection.execute(
+                "SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT
+            )
+        )
+    finally:
+        connection.terminate()
+
+
+class ListenConnection:
+    """A connection that listens, and moves doorbells; messages arrive until `lost` is set."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._busy = asyncio.Lock()
+        self.lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: self.lost.set())
+
+    @classmethod
+    async def open(cls, dsn: str) -> ListenConnection:
+        """Connect; no channel is listened to yet."""
+        return cls(await connect(dsn, FOR_LISTENING))
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it goes through a pooler, which may give each statement another session."""
+        return pooler.is_pooled(self._connection)
+
+    async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
+        """Subscribe to one channel; `heard` gets each message and its sender's server process."""
+
+        def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
+            if (message := channel.read(str(payload))) is not None:
+                heard(message, pid)
+
+        async def subscribe() -> None:
+            async with asyncio.timeout(BELL_TIMEOUT):
+                await self._connection.add_listener(channel.name, on_ring)
+
+        async with self._busy:
+            await _translated(subscribe())
+
+    async def send(self, channel: Channel[M], message: M) -> None:
+        """Send a message from this connection."""
+        await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
+
+    async def fetch(self, query: str, /, *args: Any) -> Rows:
+        """Run one short statement; when it fails the connection is ended, so that its locks are
+        certainly released.
+        """
+        async with self._busy:
+            try:
+                return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
+            except Exception:
+                await self.close()
+                raise
+
+    @property
+    def busy(self) -> bool:
+        """Whether a statement waits for its answer."""
+        return self._busy.locked()
+
+    async def close(self) -> None:
+        """`hang_up`, for callers that await."""
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection at once."""
+        # Always: when a connection dies during a statement, the driver may know it as closed and
+        # never call the termination listener.
+        self._connection.terminate()
+        self.lost.set()
+
+
+async def _translated(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except Exception as error:
+        raise translate(error) from error

@@ -1,0 +1,53 @@
+"""What a session is set to, by what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hybrid_runner.storage.connections import pooler
+
+# A plan that was made while a table was empty is ruinous once it is full: plan each time.
+FOR_ALL = {
+    "application_name": "hybrid-runner",
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+    # The server notices within a minute that this end vanished, and releases its locks; and routers
+    # do not forget an idle connection.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+} | pooler.MARK
+"""Settings of every session."""
+
+FOR_CLAIMS = {
+    # The claim has one good plan whatever the table holds; planning costs more than running it.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+}
+"""Settings of the session that claims."""
+
+
+def for_claims(*, flushed: bool) -> dict[str, str]:
+    """Settings of the session that claims.
+
+    `flushed`: each claim waits until it is on disk; without, a crash of Postgres may lose a claim,
+    and its job is queued again.
+    """
+    return FOR_CLAIMS | ({} if flushed else {"synchronous_commit": "off"})
+
+
+FOR_SETTLING = {"lock_timeout": "1s"}
+"""Settings of the session that settles: a row that is locked must not hold up the others."""
+
+FOR_UPKEEP = FOR_SETTLING
+"""Settings of the heartbeat's session."""
+
+FOR_LISTENING = {"application_name": "hybrid-runner listener", "synchronous_commit": "off"}
+"""Settings of the session that listens and moves doorbells: none of that must survive a crash."""
+
+
+def named(purpose: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings, and what the session is for, as pg_stat_activity shows it."""
+    return {**settings, "application_name": f"hybrid-runner {purpose}"}

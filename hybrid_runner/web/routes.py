@@ -1,0 +1,55 @@
+"""All pages put together: which exist, what each needs, and what is closed at the end."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from hybrid_runner.web.access import TokenCheck
+from hybrid_runner.web.database import PageConnection, PageDatabase
+from hybrid_runner.web.pages.jobs import JobPages
+from hybrid_runner.web.pages.reports import PageReports
+from hybrid_runner.web.pages.scale import ScalePage
+from hybrid_runner.web.pages.status import StatusPages, errors_as_json
+from hybrid_runner.web.stream.events import EventPages
+from hybrid_runner.web.stream.job_stream import JobStream
+
+
+def make_application(reports: PageReports, database: PageDatabase | None) -> web.Application:
+    """The pages of one worker, or of several processes as one; without a database only the pages
+    about the process itself.
+    """
+    application = web.Application(middlewares=[errors_as_json])
+    application.add_routes(StatusPages(reports).routes())
+    if database is not None:
+        _add_job_pages(application, database, reports)
+        _add_scale_page(application, database)
+    return application
+
+
+def _add_job_pages(
+    application: web.Application, database: PageDatabase, reports: PageReports
+) -> None:
+    connection = PageConnection(database)
+    stream = JobStream(database, lambda: reports.ready()["phase"] == "stopping")
+    jobs = JobPages(connection, TokenCheck(database.settings.pages.http_token))
+    application.add_routes([*jobs.routes(), *EventPages(jobs, stream).routes()])
+
+    async def end_streams(_: web.Application) -> None:
+        await stream.close()
+
+    async def close(_: web.Application) -> None:
+        await connection.close()
+
+    # Streams end on their own only with their reader: before open requests are waited for.
+    application.on_shutdown.append(end_streams)
+    application.on_cleanup.append(close)
+
+
+def _add_scale_page(application: web.Application, database: PageDatabase) -> None:
+    scale = ScalePage(database)
+
+    async def close(_: web.Application) -> None:
+        await scale.close()
+
+    application.add_routes([web.get("/scale", scale.page)])
+    application.on_cleanup.append(close)

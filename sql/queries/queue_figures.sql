@@ -1,3 +1,0 @@
--- queue_figures: how each queue stands, counted up to a limit and estimated beyond.
-SELECT f.queue, f.due, f.scheduled, f.running, f.oldest_due, f.paused, f.workers
-FROM hybrid_runner.queue_figures() AS f

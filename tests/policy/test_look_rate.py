@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hybrid_runner.model.claims import Claim
+from hybrid_runner.policy.look_rate import (
+    HEALTHY,
+    LONGEST_BLOCK,
+    TOGETHER,
+    DecayingRate,
+    Sweeps,
+    count_unexpected,
+    is_brisk,
+    pause_after_find,
+    pause_after_none,
+    pause_for_expected,
+)
+
+LONGEST = 0.005
+SHARE = 0.25
+
+
+@pytest.mark.parametrize(
+    ("rate", "awake", "brisk"),
+    [
+        (0, False, False),
+        (0, True, False),
+        (149, False, False),
+        (150, False, True),
+        (150, True, True),
+        (149, True, True),  # no flutter: what woke it may fall to a third
+        (50, True, True),
+        (50, False, False),
+        (49, True, False),
+    ],
+)
+def test_once_awake_a_third_of_the_rate_keeps_a_worker_so(
+    rate: float, awake: bool, brisk: bool
+) -> None:
+    assert is_brisk(rate, 150, awake=awake) is brisk
+
+
+@pytest.mark.parametrize(("rate", "pause"), [(0, 0), (1999, 0), (2000, 0.001), (50_000, 0.001)])
+def test_only_when_jobs_come_fast_a_look_that_found_some_is_followed_by_a_pause(
+    rate: float, pause: float
+) -> None:
+    assert pause_after_find(rate, 2000, 0.001) == pause
+
+
+@pytest.mark.parametrize(
+    ("rate", "pause"),
+    [
+        (0, LONGEST),
+        (-1, LONGEST),
+        (10, LONGEST),
+        (50, LONGEST),
+        (100, 0.0025),
+        (250, 0.001),
+        (500, 0.0005),
+        (501, 0),  # not worth a timer
+        (100_000, 0),
+        (math.inf, 0),
+    ],
+)
+def test_within_its_share_a_worker_pauses_for_a_quarter_of_the_time_to_the_next_job(
+    rate: float, pause: float
+) -> None:
+    for spent in (0, 0.1, 0.249):
+        assert pause_after_none(rate, 0.001, spent, SHARE, LONGEST) == pytest.approx(pause)
+
+
+@pytest.mark.parametrize(
+    ("rate", "look", "pause"),
+    [
+        (100_000, 0.0001, 0),  # so cheap that the pause would be shorter than a timer can be
+        (100_000, 0.0004, 0.0012),
+        (100_000, 0.001, 0.003),
+        (250, 0.001, 0.003),
+        (250, 0.0002, 0.001),  # what the rate asks for is longer
+        (100_000, 0.1, 0.3),  # whatever a look costs
+        (0, 0.1, 0.3),
+    ],
+)
+def test_once_its_share_is_spent_a_worker_pauses_for_what_a_look_costs_beside_it(
+    rate: float, look: float, pause: float
+) -> None:
+    for spent in (SHARE, 0.9):
+        assert pause_after_none(rate, look, spent, SHARE, LONGEST) == pytest.approx(pause)
+
+
+@pytest.mark.parametrize("look", [0.0005, 0.001, 0.0015])
+def test_looks_that_find_nothing_take_their_share_of_the_time_and_no_more(look: float) -> None:
+    """At a rate at which it would otherwise never pause."""
+    now, looking, in_vain = 0.0, 0.0, DecayingRate(0.1)
+    while now < 10:
+        now, looking = now + look, looking + look
+        in_vain.add(look, now)
+        now += pause_after_none(10_000, look, in_vain.rate(now), SHARE, LONGEST)
+    assert looking / now == pytest.approx(SHARE, rel=0.1)
+
+
+def test_a_worker_whose_share_may_be_everything_never_pauses() -> None:
+    assert pause_after_none(10_000, 0.1, 1.0, 1.0, LONGEST) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "unexpected", "pause"),
+    [
+        (333, 0, TOGETHER),
+        (333, 49, TOGETHER),  # without the others it would sleep
+        (333, 50, 0),
+        (333, 333, 0),
+        (50, 0, TOGETHER),
+        (49, 0, 0),  # it is about to fall asleep
+        (0, 0, 0),
+    ],
+)
+def test_looks_are_apart_while_only_jobs_whose_time_was_known_keep_a_worker_awake(
+    rate: float, unexpected: float, pause: float
+) -> None:
+    assert pause_for_expected(rate, unexpected, 150) == pause
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [(0, 1), (-3600, 1), (0.09, 1), (0.1, 0), (1, 0), (86400, 0)],
+)
+def test_a_job_that_was_put_in_well_before_it_was_due_is_not_unexpected(
+    before: float, count: int
+) -> None:
+    assert count_unexpected([claim_put_in(before)]) == count
+
+
+def test_in_a_large_find_all_count_as_unexpected_so_that_their_times_need_not_be_compared() -> None:
+    assert count_unexpected([claim_put_in(1)] * 20) == 0
+    assert count_unexpected([claim_put_in(1)] * 21) == 21
+
+
+def claim_put_in(seconds_before: float) -> Claim:
+    due = datetime(2030, 1, 1, tzinfo=UTC)
+    return Claim(
+        id=1,
+        queue="default",
+        kind="noop",
+        priority=5,
+        payload="{}",
+        data=None,
+        key=None,
+        run_at=due,
+        max_attempts=5,
+        timeout_seconds=None,
+        finish_by=None,
+        traceparent=None,
+        attempt=1,
+        number=1,
+        started_at=due,
+        created_at=due - timedelta(seconds=seconds_before),
+    )
+
+
+def test_what_was_never_seen_has_no_rate() -> None:
+    recent = DecayingRate(0.1)
+    assert recent.rate(-math.inf) == recent.rate(0) == recent.rate(1e9) == 0
+    recent.add(0, 5)
+    assert recent.rate(5) == recent.rate(6) == 0
+
+
+@pytest.mark.parametrize(
+    ("later", "left"), [(0, 1.0), (0.1, 1 / math.e), (0.2, 1 / math.e**2), (1, 4.54e-5), (1e9, 0)]
+)
+def test_what_was_seen_counts_less_the_older_it_is(later: float, left: float) -> None:
+    recent = DecayingRate(0.1)
+    recent.add(20, now=7)
+    assert recent.rate(7 + later) == pytest.approx(200 * left, rel=1e-3, abs=1e-9)
+
+
+def test_asking_for_the_rate_changes_nothing() -> None:
+    often, once = DecayingRate(0.1), DecayingRate(0.1)
+    for recent in (often, once):
+        recent.add(3, 0)
+    for step in range(10):
+        often.rate(step / 10)
+    assert often.rate(1) == once.rate(1)
+
+
+@pytest.mark.parametrize(("count", "every"), [(1, 0.001), (1, 0.01), (20, 0.02)])
+def test_a_steady_stream_comes_to_its_own_rate(count: float, every: float) -> None:
+    recent = DecayingRate(0.1)
+    for step in range(2000):
+        recent.add(count, step * every)
+    assert recent.rate(2000 * every) == pytest.approx(count / every, rel=0.12)
+
+
+def test_the_first_sweep_is_allowed_at_any_time() -> None:
+    assert Sweeps(20).allowed(-1e9)
+
+
+@pytest.mark.parametrize("cost", [0, 0.0003, HEALTHY])
+def test_a_cheap_sweep_is_always_allowed_again(cost: float) -> None:
+    sweeps = Sweeps(20)
+    sweeps.took(100, 100 + cost)
+    assert sweeps.allowed(100 + cost)
+
+
+@pytest.mark.parametrize(
+    ("cost", "factor", "blocked"), [(0.05, 20, 0.9), (0.05, 1, 0.045), (0.05, 0, 0), (2, 20, 39.9)]
+)
+def test_one_that_costs_more_blocks_the_next_for_a_multiple_of_what_it_cost_beyond_health(
+    cost: float, factor: float, blocked: float
+) -> None:
+    sweeps = Sweeps(factor)
+    sweeps.took(100, 100 + cost)
+    assert sweeps.last_at == 100 + cost
+    assert sweeps.ready_at == pytest.approx(100 + cost + blocked)
+    assert not blocked or not sweeps.allowed(100 + cost + blocked * 0.99)
+    assert sweeps.allowed(100 + cost + blocked * 1.01)
+
+
+def test_no_cost_blocks_sweeps_for_longer_than_minutes() -> None:
+    """A stalled network looks like a sweep that costs a minute."""
+    sweeps = Sweeps(20)
+    sweeps.took(0, 60)
+    assert sweeps.allowed(60 + LONGEST_BLOCK)
+
+
+def test_a_sweep_that_is_cheap_again_ends_the_blocking() -> None:
+    sweeps = Sweeps(20)
+    sweeps.took(0, 1)
+    sweeps.took(30, 30.001)
+    assert sweeps.allowed(30.001)
+
+
+@pytest.mark.parametrize("cost", [0.01, 0.1, 1])
+def test_sweeps_take_a_small_share_of_the_time_however_often_one_is_wanted(cost: float) -> None:
+    now, sweeping, sweeps = 0.0, 0.0, Sweeps(20)
+    while now < 1000:
+        if sweeps.allowed(now):
+            sweeps.took(now, now + cost)
+            now, sweeping = now + cost, sweeping + cost
+        now += cost / 10
+    assert sweeping / now < 1 / 10
