@@ -37,7 +37,8 @@ class OpenInAnotherLoop(ConfigurationError):
     def __init__(self) -> None:
         super().__init__(
             "this Runner is open in another event loop: use it there, close it there first, or make"
-            " a Runner for each loop"
+            " a Runner for each loop (in a plain `def` handler: `async with Runner(app.dsn) as"
+            " own`)"
         )
 
     def __reduce__(self) -> tuple[type[OpenInAnotherLoop], tuple[()]]:

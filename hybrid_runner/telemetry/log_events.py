@@ -54,6 +54,8 @@ LogEvent = Literal[
     "process.unraisable",
     "queue.looked",
     "queue.unnamed",
+    "schema.functions_newer",
+    "schema.functions_older",
     "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",

@@ -7,6 +7,7 @@ import operator
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.ring_order import place
@@ -155,6 +156,11 @@ MUTED_OFTEN = {"mute_lease": "1m", "mute_renewal": "20ms"}
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
 
+ALWAYS_ASLEEP: dict[str, Any] = {"doorbell_rate": 1e6, "sweep_cost_factor": 0}
+"""No worker looks by itself instead of waiting for rings: neither because jobs come fast, nor
+because a look on a busy machine took so long that the next may not sweep and another must follow.
+"""
+
 
 async def test_a_ring_is_for_all_while_they_know_different_kinds(
     dsn: str, database: Connection
@@ -162,8 +168,8 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(
     """B17: those whom it would be for might not know the kind; a deploy that adds one has such a
     fleet.
     """
-    common = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(5)]
-    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
+    common = [Handlers(dsn, **FAR_HEARTBEATS, **ALWAYS_ASLEEP) for _ in range(5)]
+    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS, **ALWAYS_ASLEEP)
     special.let_go.set()
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]
