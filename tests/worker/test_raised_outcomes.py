@@ -135,7 +135,7 @@ async def test_an_outcome_that_was_annotated_on_its_way_is_still_that_outcome(ds
     @app.job("annotated")
     async def annotated(_: Any) -> None:
         try:
-            raise Fail("no card")
+            handlers.refuse()
         except Fail as error:
             error.seen_by = "middleware"  # type: ignore[attr-defined]  # as applications do
             error.add_note("at the till")
