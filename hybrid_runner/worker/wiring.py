@@ -149,8 +149,8 @@ def wire(
             Slots(
                 slots,
                 on_free=partial(wake.up, Reason.SLOT),
-                room=lambda: min(settler.room(), claimable.most()),
-                is_short=lambda: claimable.is_short,
+                room=settler.room,
+                claimable=claimable,
             ),
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(

@@ -95,7 +95,7 @@ def free(worker: Worker, slots: int = 1) -> None:
 
 def make_short(worker: Worker) -> None:
     """Make the worker believe that its looks leave jobs to others, for lack of threads."""
-    _queue(worker).slots.is_short = lambda: True
+    _queue(worker).slots.is_short = lambda: True  # type: ignore[method-assign]
     _queue(worker).on_shortage()
 
 
