@@ -37,8 +37,12 @@ class OpenInAnotherLoop(ConfigurationError):
     def __init__(self) -> None:
         super().__init__(
             "this Runner is open in another event loop: use it there, close it there first, or make"
-            " a Runner for each loop"
+            " a Runner for each loop (in a plain `def` handler: `async with Runner(app.dsn) as"
+            " own`)"
         )
+
+    def __reduce__(self) -> tuple[type[OpenInAnotherLoop], tuple[()]]:
+        return type(self), ()
 
 
 class DatabaseError(RunnerError):
@@ -95,7 +99,10 @@ class JobFailed(RunnerError):
         self.job_id = job_id
         self.kind = kind
         self.error_type = error_type
-        """The name of the exception's class; `Fail` or `Retry` when the handler returned that."""
+        """The name of the exception's class; `Fail` or `Retry` when the handler said that;
+        `PayloadRefused`, `ResultRefused`, `OutcomeRefused`, `FinishByPassed` or `HandlerNotFound`
+        when the job failed without a word of its handler; `WorkerLost` when its worker died.
+        """
         self.message = message
         self.attempts = attempts
 

@@ -26,11 +26,16 @@ def encode(value: Any, what: str) -> str:
         text = orjson.dumps(value, default=_other, option=orjson.OPT_NON_STR_KEYS)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(f"{what} cannot be written as JSON: {error}") from None
+    refuse_nan(value, text, what)
+    return check(text, what)
+
+
+def refuse_nan(value: Any, text: bytes, what: str) -> None:
+    """NotStorable when plain containers hold NaN or infinity, which became null in the text."""
     if b"null" in text and _holds_no_number(value):
         raise NotStorable(
             f"{what} contains NaN or infinity, which JSON cannot hold: use None or a string"
         )
-    return check(text, what)
 
 
 def check(text: bytes, what: str) -> str:

@@ -32,7 +32,7 @@ from hybrid_runner.settings import SettingOptions, Settings
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.pool import Pool, open_pool
-from hybrid_runner.storage.migrations import migrate, require_schema
+from hybrid_runner.storage.migrations import migrate, refuse_unreleased, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.export import exporting_metrics
@@ -280,9 +280,13 @@ class Runner:
             await connection.close()
 
     async def close(self) -> None:
-        """Close the connections, and end the embedded Postgres if this runner started it."""
+        """Close the connections, and end the embedded Postgres if this runner started it.
+        OpenInAnotherLoop, and nothing is closed, while another event loop has it open.
+        """
+        session = self._sessions.release()
         try:
-            await self._sessions.close()
+            if session is not None:
+                await session.close()
         finally:
             embedded, self.embedded = self.embedded, None
             if embedded is not None:
@@ -372,7 +376,10 @@ class Runner:
 
     async def _new_pool(self, wait: Duration | None) -> Pool:
         connection = await self.connect(wait)  # the server answers, and what is wrong is said now
-        await connection.close()
+        try:
+            await refuse_unreleased(connection)
+        finally:
+            await connection.close()
         return await open_pool(self.dsn, largest=_CLIENT_CONNECTIONS)
 
     async def _start_embedded(self) -> None:

@@ -33,6 +33,8 @@ QUICK = {
 """Settings of a server that is deleted afterwards."""
 
 _DATED_PARTITION = re.compile(r"\barchive_(completed|failed)_\d{10}")
+_RECORD = re.compile(r"COMMENT ON TABLE hybrid_runner\.migrations IS ")
+"""What `migrate` records of a release and of the roles there."""
 _OWNER = re.compile(r"^(ALTER DEFAULT PRIVILEGES) FOR ROLE \S+")
 _NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\(un)?restrict .*|)$")
 
@@ -50,7 +52,9 @@ def dump(dsn: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Only statements, each after an empty line, and no partition that is named after a day."""
+    """Only statements, each after an empty line, no partition that is named after a day, and no
+    record of a release.
+    """
     kept: list[str] = []
     statement: list[str] = []
     inside_body = False
@@ -61,7 +65,7 @@ def normalised(text: str) -> str:
         inside_body ^= line.count("$$") % 2 == 1
         if line.endswith(";") and not inside_body:
             whole = "\n".join(statement)
-            if not _DATED_PARTITION.search(whole):
+            if not (_DATED_PARTITION.search(whole) or _RECORD.match(whole)):
                 kept.append(_OWNER.sub(r"\1", whole))
             statement = []
     return TITLE + "".join(f"\n{whole}\n" for whole in [*kept, *statement])

@@ -47,7 +47,7 @@ class Complaint(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a query file says of itself: `-- name: what`, `-- $1 type name, …`, `-- odd: …`.
+    """The first lines of a query file: `-- name: what`, `-- $1 type name, …`, `-- odd: …`.
 
     A line that is indented by two more spaces continues the one before.
     """

@@ -100,20 +100,22 @@ class Sessions:
                 if session.pool is None:
                     await self._open(session, wait)
 
-    async def close(self) -> None:
-        """Close what is open; afterwards any loop may open connections."""
+    def release(self) -> Session | None:
+        """What the caller has to close, if anything; then any loop may open connections.
+        OpenInAnotherLoop leaves everything as it is.
+        """
         with self._guard:
             session = self._session
             if session is None:
-                return
+                return None
             elsewhere = session.loop is not asyncio.get_running_loop()
             if elsewhere and session.loop.is_running():
                 raise OpenInAnotherLoop
             self._session = None
-            if elsewhere:
-                session.abandon()
-        if not elsewhere:
-            await session.close()
+            if not elsewhere:
+                return session
+            session.abandon()
+            return None
 
     def drop_if_unused(self, session: Session) -> None:
         """Forget a session without connections and waits, so that another loop may open one."""

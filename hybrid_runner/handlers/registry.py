@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import sys
 import typing
@@ -10,17 +11,20 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import UnionType
-from typing import Any, Generic, Literal, Protocol, TypeVar, Union, overload
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, Union, overload
 
 import orjson
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.job import Job
-from hybrid_runner.jsontext import NotStorable, check, decode, encode
+from hybrid_runner.jsontext import NotStorable, check, decode, encode, refuse_nan
 from hybrid_runner.model.jobs import Keep, State
-from hybrid_runner.model.outcomes import Completed, Fail, HandlerOutcome
+from hybrid_runner.model.outcomes import Completed, HandlerOutcome, Refused
 from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.telemetry.log_events import log_event
+
+log = logging.getLogger("hybrid_runner.worker")
 
 Executor = Literal["async", "thread", "process"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
@@ -56,6 +60,8 @@ class JobKind(Generic[P, R]):
     """Results of these types fit the return annotation, whatever they contain."""
     returns: str = "Any"
     """The return annotation, without outcomes."""
+    warned: set[str] = field(default_factory=set, compare=False, repr=False)
+    """Written here: what has been warned of, once for each kind."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the handler directly, as in a unit test."""
@@ -76,7 +82,20 @@ class JobKind(Generic[P, R]):
                 return [encode(value, "the payload") for value in values]
             # The methods of TypeAdapter do the same and take several times as long.
             validate, dump = self.payload.validator.validate_python, self.payload.serializer.to_json
-            return [check(dump(validate(value)), "the payload") for value in values]
+            fitted = [validate(value) for value in values]
+            if not fitted:
+                return []
+            written = _write(self.payload, fitted[0])  # the others are written as the first one
+            if written.unreadable is not None:
+                raise ConfigurationError(
+                    f"the payload of {self.name}, written as JSON, does not read back:"
+                    f" {explain(written.unreadable)}"
+                )
+            texts = [
+                written.text,
+                *(dump(v, by_alias=written.by_alias, round_trip=True) for v in fitted[1:]),
+            ]
+            return [check(text, "the payload") for text in texts]
         except ValidationError as error:
             raise ConfigurationError(
                 f"the payload does not fit {self.name}: {explain(error)}"
@@ -84,7 +103,7 @@ class JobKind(Generic[P, R]):
         except (NotStorable, ValueError, TypeError) as error:
             raise ConfigurationError(f"{self.name}: {error}") from None
 
-    def as_outcome(self, returned: object) -> Completed | HandlerOutcome:
+    def as_outcome(self, returned: object) -> Completed | HandlerOutcome | Refused:
         """What the handler returned, as an outcome."""
         if returned is None and (
             self.result is None or type(None) in self.fitting
@@ -97,17 +116,40 @@ class JobKind(Generic[P, R]):
         try:
             return Completed(self.encode_result(returned))
         except NotStorable as error:  # another attempt would end the same way
-            return Fail(str(error))
+            return Refused("ResultRefused", str(error))
 
     def encode_result(self, value: Any) -> str:
         """A result as JSON text; NotStorable when it is no JSON or does not fit the return
         annotation.
         """
-        text = "null" if value is None else encode(value, "the result")
         if self.result is None or type(value) in self.fitting:
-            return text
+            return "null" if value is None else encode(value, "the result")
         try:
-            self.result.validator.validate_json(text)  # as whoever waits for the job will read it
+            fitted = self.result.validator.validate_python(value)
+        except ValidationError:
+            return self._encode_by_its_json(self.result, value)
+        try:
+            written = _write(self.result, fitted)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise NotStorable(f"the result cannot be written as JSON: {error}") from None
+        refuse_nan(fitted, written.text, "the result")
+        if written.unreadable is not None and not self.warned:
+            self.warned.add("result")
+            log.warning(
+                "results of %s cannot be read back as its return annotation -> %s, and wait() will"
+                " say so; its jobs complete: %s",
+                self.name,
+                self.returns,
+                explain(written.unreadable, ""),
+                extra=log_event("job.result_unreadable", kind=self.name),
+            )
+        return check(written.text, "the result")
+
+    def _encode_by_its_json(self, result: TypeAdapter[Any], value: Any) -> str:
+        """A value that is none of the annotation, but whose JSON may be: a dataclass for a dict."""
+        text = "null" if value is None else encode(value, "the result")
+        try:
+            result.validator.validate_json(text)
         except ValidationError as error:
             raise NotStorable(
                 f"the result of {self.name} does not fit its return annotation -> {self.returns}:"
@@ -126,6 +168,33 @@ class JobKind(Generic[P, R]):
                 f"the stored result does not fit the return annotation of {self.name} ->"
                 f" {self.returns}: {explain(error, '')}"
             ) from None
+
+
+class _Written(NamedTuple):
+    text: bytes
+    by_alias: bool
+    unreadable: ValidationError | None
+    """Why it does not read back."""
+
+
+def _write(adapter: TypeAdapter[Any], value: Any) -> _Written:
+    """The JSON of a value that fits: by alias, as the JSON schema says, unless only field names
+    read back.
+    """
+    tried = list[_Written]()
+    for by_alias in (True, False):
+        text = adapter.serializer.to_json(value, by_alias=by_alias, round_trip=True, warnings=False)
+        if tried and tried[0].text == text:
+            break
+        try:
+            read = adapter.validator.validate_json(text)
+        except ValidationError as error:
+            tried.append(_Written(text, by_alias, error))
+            continue
+        tried.append(_Written(text, by_alias, None))
+        if read == value:
+            return tried[-1]
+    return next((written for written in tried if written.unreadable is None), tried[0])
 
 
 class JobDecorator(Protocol):

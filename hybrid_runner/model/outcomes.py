@@ -7,18 +7,18 @@ it. The classes that every job needs are named tuples, which are made in a third
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import FrozenInstanceError, dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import (
     Any,
-    ClassVar,
     Literal,
     NamedTuple,
     TypeVar,
     assert_never,
     dataclass_transform,
+    get_args,
     overload,
 )
 
@@ -35,34 +35,56 @@ T = TypeVar("T")
 class _Raisable(Exception):
     """An outcome that a handler can also raise, from within any function that it calls."""
 
-    _set_by_python: ClassVar = frozenset(
-        {"__cause__", "__context__", "__notes__", "__suppress_context__", "__traceback__"}
-    )
-
     def __str__(self) -> str:
         return repr(self)
 
-    def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
-        # By default, exceptions are copied and pickled without their keyword arguments.
-        return type(self), tuple(getattr(self, each.name) for each in fields(self))  # type: ignore[arg-type]  # each is one
+    @property
+    def cause_traceback(self) -> str:
+        """The traceback of `error` in `raise Fail("…") from error`; empty without one."""
+        if self.__cause__ is not None:
+            return "".join(traceback.format_exception(self.__cause__))
+        return str(vars(self).get(_CAUSE, ""))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        # Exceptions are copied and pickled by their positional arguments, which leave out named
+        # ones; and a subclass may take others than its fields. A cause is sent as text.
+        state = {**vars(self), **({_CAUSE: text} if (text := self.cause_traceback) else {})}
+        return _restore, (type(self), self.args, state)
+
+
+_CAUSE = "_cause_traceback"
+
+
+def _restore(cls: type[T], args: tuple[Any, ...], state: dict[str, Any]) -> T:
+    restored = cls.__new__(cls, *args)
+    vars(restored).update(state)
+    return restored
 
 
 @dataclass_transform(frozen_default=True)
 def _outcome(cls: type[T]) -> type[T]:
-    """A frozen dataclass that can be raised: Python and contextlib assign `__traceback__` and the
-    like.
-    """
+    """A dataclass with frozen fields. Whatever else may be noted on it, as on any exception."""
     made: Any = dataclass(frozen=True)(cls)
-    refuse = made.__setattr__
+    frozen = frozenset(each.name for each in fields(made))
 
     def set_attribute(self: _Raisable, name: str, value: object) -> None:
-        if name in _Raisable._set_by_python:  # noqa: SLF001  # of this module
-            Exception.__setattr__(self, name, value)
-        else:
-            refuse(self, name, value)
+        if name in frozen:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        Exception.__setattr__(self, name, value)
+
+    def delete_attribute(self: _Raisable, name: str) -> None:
+        if name in frozen:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+        Exception.__delattr__(self, name)
 
     made.__setattr__ = set_attribute
+    made.__delattr__ = delete_attribute
+    made.__hash__ = _hash_by_type
     return cls
+
+
+def _hash_by_type(outcome: object) -> int:
+    return hash(type(outcome))  # the fields may hold what has no hash
 
 
 @_outcome
@@ -167,17 +189,53 @@ class Raised:
         )  # without the exception: not all can be pickled
 
 
+RefusalType = Literal[
+    "PayloadRefused",
+    "ResultRefused",
+    "OutcomeRefused",
+    "FinishByPassed",
+    "HandlerNotFound",
+]
+"""Why a job fails without a word of its handler: `errors[].type`, and `JobFailed.error_type`.
+
+The payload does not fit; the result does not fit, or JSON or Postgres cannot hold it; the same of
+what else the handler said; `finish_by` passed; a process cannot import the handler.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The job fails, although its handler did not say so: another attempt would end the same
+    way.
+    """
+
+    type: RefusalType
+    reason: str
+
+
 class Stopped(Enum):
     """Why the attempt was stopped from outside: the worker stops (the job goes back uncharged), the
     job was cancelled, or its row is gone.
     """
 
     SHUTDOWN = "shutdown"
+    NO_PLACE = "no place"  # it waited in vain for a thread or a process, and has not begun
     CANCEL = "cancel"
     ROW_GONE = "row gone"
 
 
-Outcome = HandlerOutcome | Completed | Raised | Stopped
+Outcome = HandlerOutcome | Completed | Raised | Refused | Stopped
+
+
+def as_declared(said: HandlerOutcome) -> HandlerOutcome:
+    """An outcome of a class of the application's as the outcome of ours that it is, which can be
+    sent between processes.
+    """
+    [ours] = (cls for cls in type(said).__mro__ if cls in get_args(HandlerOutcome))
+    state = {each.name: getattr(said, each.name) for each in fields(said)}
+    cause = said.cause_traceback
+    plain: HandlerOutcome = _restore(ours, (), {**state, **({_CAUSE: cause} if cause else {})})
+    return plain
 
 
 def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:

@@ -15,9 +15,12 @@ from hybrid_runner.model.outcomes import (
     Cancel,
     Completed,
     Fail,
+    FinalState,
     Finished,
     Outcome,
     Raised,
+    RefusalType,
+    Refused,
     Requeued,
     Retry,
     Settlement,
@@ -37,14 +40,16 @@ def decide(
         case Completed(result):
             return Finished(claim, State.COMPLETED, result=result)
         case Fail(reason):
-            return Finished(claim, State.FAILED, error=error_text(claim, now, "Fail", reason))
+            return _ended_by_handler(claim, outcome, State.FAILED, "Fail", reason, now)
         case Cancel(reason):
-            return Finished(claim, State.CANCELLED, error=error_text(claim, now, "Cancel", reason))
+            return _ended_by_handler(claim, outcome, State.CANCELLED, "Cancel", reason, now)
+        case Refused(error_type, reason):
+            return Finished(claim, State.FAILED, error=error_text(claim, now, error_type, reason))
         case Snooze():
             return _snoozed(claim, outcome, now)
         case Retry(after, reason):
             pause = None if after is None else parse_duration(after)
-            failed = Finished(claim, State.FAILED, error=error_text(claim, now, "Retry", reason))
+            failed = _ended_by_handler(claim, outcome, State.FAILED, "Retry", reason, now)
             return _again(failed, pause, policy, now, chance)
         case Raised(kind, message, traceback, exception):
             error = error_text(claim, now, kind, message, traceback)
@@ -55,7 +60,7 @@ def decide(
                 now,
                 chance,
             )
-        case Stopped.SHUTDOWN:
+        case Stopped.SHUTDOWN | Stopped.NO_PLACE:
             return Requeued(claim, timedelta(0), charged=False, why="release")
         case Stopped.CANCEL | Stopped.ROW_GONE:
             # cancel() has written the reason; without a row, nothing is written.
@@ -64,12 +69,24 @@ def decide(
             assert_never(outcome)
 
 
+def _ended_by_handler(
+    claim: Claim,
+    said: Fail | Cancel | Retry,
+    state: FinalState,
+    error_type: str,
+    reason: str,
+    now: datetime,
+) -> Finished:
+    error = error_text(claim, now, error_type, reason, said.cause_traceback)
+    return Finished(claim, state, error=error, exception=said.__cause__)
+
+
 def _snoozed(claim: Claim, snooze: Snooze, now: datetime) -> Settlement:
     try:
         memory = None if snooze.data is None else encode(snooze.data, "the data of Snooze")
     except NotStorable as error:
         return Finished(
-            claim, State.FAILED, error=error_text(claim, now, "NotStorable", str(error))
+            claim, State.FAILED, error=_refusal(claim, now, "OutcomeRefused", str(error))
         )
     if snooze.until is not None:
         delay = max(timedelta(0), snooze.until - now)
@@ -95,7 +112,11 @@ def _later(requeued: Requeued, now: datetime) -> Settlement:
     if claim.finish_by is None or now + requeued.delay <= claim.finish_by:
         return requeued
     message = f"finish_by ({claim.finish_by.isoformat()}) passes before the next attempt"
-    return Finished(claim, State.FAILED, error=error_text(claim, now, "finish_by", message))
+    return Finished(claim, State.FAILED, error=_refusal(claim, now, "FinishByPassed", message))
+
+
+def _refusal(claim: Claim, now: datetime, error_type: RefusalType, message: str) -> str:
+    return error_text(claim, now, error_type, message)
 
 
 def error_text(

@@ -80,10 +80,8 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "3D000":
         return DatabaseError(f"{line}: create it, or correct the DSN")
     if state == "42501":
-        return DatabaseError(
-            f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use"
-            " another"
-        )
+        is_of_owner = line.startswith("must be owner")
+        return needs_owner(error) if is_of_owner else _forbidden(line)
     if state in _MISSING_STATES and "hybrid_runner" in line:
         return SchemaMissing(
             f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner"
@@ -95,6 +93,21 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
     return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
+
+
+def needs_owner(error: BaseException) -> DatabaseError:
+    """What only the owner may do: granted rights would not help."""
+    return DatabaseError(
+        f"{_line(error)}: migrate as the role that owns the schema hybrid_runner (CREATE SCHEMA"
+        " hybrid_runner AUTHORIZATION … makes one that does), or as a superuser"
+    )
+
+
+def _forbidden(line: str) -> DatabaseError:
+    return DatabaseError(
+        f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use"
+        " another"
+    )
 
 
 def _line(error: BaseException) -> str:

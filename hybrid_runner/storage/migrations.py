@@ -11,7 +11,8 @@ import asyncpg
 from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches
-from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.failures import needs_owner, translate
+from hybrid_runner.storage.installed import needs_functions, record, warn_of_older_functions
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 
 # Everyone who migrates waits here; the number only has to be the same everywhere.
@@ -23,6 +24,7 @@ RECORD = (
 UNCHECKED = "SET LOCAL check_function_bodies = off"
 """Functions come in the order of their names, so one may name another that comes after it."""
 _UNDEFINED = ("3F000", "42P01")
+_FORBIDDEN = "42501"
 
 
 class Applied(NamedTuple):
@@ -34,7 +36,8 @@ class Applied(NamedTuple):
 
 
 async def migrate(connection: Connection) -> list[Migration]:
-    """Apply the migrations that are missing, then all functions and grants.
+    """Apply the migrations that are missing, then all functions and grants unless those of this
+    release are there.
 
     The answer is the migrations that were missing.
     """
@@ -44,8 +47,11 @@ async def migrate(connection: Connection) -> list[Migration]:
             await connection.execute(script("bootstrap"))
             at = _version_of(await _applied(connection))
             refuse_newer(at)
-            for _, sql in _steps(at):
-                await connection.execute(sql)
+            if _missing(at) or await needs_functions(connection):
+                for _, sql in _steps(at):
+                    await connection.execute(sql)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise needs_owner(error) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
         raise translate(error) from error
     return _missing(at)
@@ -82,6 +88,23 @@ async def require_schema(on: Fetches) -> None:
             f"the database's schema is version {at}, this version needs {needed}: run"
             " `hybrid-runner migrate` with the same DSN"
         )
+    try:
+        await warn_of_older_functions(on)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise translate(error) from error
+
+
+async def refuse_unreleased(on: Fetches) -> None:
+    """SchemaUnreleased for a database of an unreleased checkout, whose tables are others. A role
+    that may not read the list of migrations, such as a producer's, is not refused.
+    """
+    try:
+        _version_of(await _applied(on))
+    except asyncpg.PostgresError as error:
+        if getattr(error, "sqlstate", "") not in (*_UNDEFINED, _FORBIDDEN):
+            raise translate(error) from error
+    except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise translate(error) from error
 
 
 def _version_of(applied: list[Applied]) -> int:
@@ -129,7 +152,12 @@ def _steps(at: int) -> list[tuple[str, str]]:
         steps += [(title, step.sql), (f"{title}, recorded", _record(step))]
     steps.append(("functions", UNCHECKED))
     steps += [(f"function {name}", sql) for name, sql in functions()]
-    return [*steps, ("partitions", script("partitions")), ("grants", script("grants"))]
+    return [
+        *steps,
+        ("partitions", script("partitions")),
+        ("grants", script("grants")),
+        ("installed", record()),
+    ]
 
 
 def _missing(at: int) -> list[Migration]:

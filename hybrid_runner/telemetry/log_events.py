@@ -33,6 +33,7 @@ LogEvent = Literal[
     "job.released",
     "job.rescue_failed",
     "job.rescued",
+    "job.result_unreadable",
     "job.retried",
     "job.row_gone",
     "job.snoozed",
@@ -53,6 +54,8 @@ LogEvent = Literal[
     "process.unraisable",
     "queue.looked",
     "queue.unnamed",
+    "schema.functions_newer",
+    "schema.functions_older",
     "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",
@@ -80,6 +83,7 @@ LogEvent = Literal[
     "worker.stopping",
     "worker.thread_abandoned",
     "worker.threads",
+    "worker.threads_lost",
 ]
 
 

@@ -68,10 +68,13 @@ class Shutdown:
         await self._6_sign_off()
 
     async def _1_end_claims(self, deadline: float) -> None:
-        """Stop looking, and wait for answers that are on their way: they may bring jobs."""
+        """Stop looking, release what has not begun, and wait for answers that are on their way:
+        they may bring jobs.
+        """
         for queue in self._station.queues.values():
             queue.claimer.stop()
         self._station.identity.end_claims()
+        self._station.executor.stop_waiting()
         claimers = self._tasks.named("claimer")
         if claimers:  # none, if they ended by themselves
             await asyncio.wait(claimers, timeout=max(0.0, deadline - time.monotonic()))

@@ -20,7 +20,7 @@ from hybrid_runner.worker.liveness.membership import Membership
 from hybrid_runner.worker.loops import within
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run.executor import Executor
-from hybrid_runner.worker.settler import Settler
+from hybrid_runner.worker.settle.settler import Settler
 
 log = logging.getLogger("hybrid_runner.worker")
 

@@ -27,7 +27,7 @@ from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_ti
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
-from hybrid_runner.worker.outcome_port import Outcomes
+from hybrid_runner.worker.queue.claimable import Claimable
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.claims import Claims
 from hybrid_runner.worker.queue.members import Members
@@ -44,7 +44,8 @@ from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
-from hybrid_runner.worker.settler import Gathering, Settler
+from hybrid_runner.worker.settle.outcome_port import Outcomes
+from hybrid_runner.worker.settle.settler import Gathering, Settler
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
 
@@ -142,9 +143,15 @@ def wire(
 
     def wire_queue(queue: str, slots: int) -> QueueStation:
         wake = Wake()
+        claimable = Claimable(registry, pools.places)
         reasons = Reasons(
             wake,
-            Slots(slots, on_free=partial(wake.up, Reason.SLOT), room=settler.room),
+            Slots(
+                slots,
+                on_free=partial(wake.up, Reason.SLOT),
+                room=settler.room,
+                claimable=claimable,
+            ),
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
             Poller(
                 wake,
@@ -172,7 +179,7 @@ def wire(
         claims = Claims(
             queue,
             connections.claims,
-            kinds,
+            claimable,
             identity,
             settings.tuning.frontier_margin,
             membership.soon,
@@ -183,7 +190,7 @@ def wire(
         claimer = Claimer(
             queue, settings, reasons, claims, listener, members, executor.start, on_look
         )
-        return QueueStation(
+        station = QueueStation(
             claimer,
             reasons,
             members,
@@ -193,6 +200,8 @@ def wire(
             membership.soon,
             tasks.soon,
         )
+        claimable.watch(station.on_shortage, on_free=partial(wake.up, Reason.SLOT))
+        return station
 
     queues = {queue: wire_queue(queue, count) for queue, count in slots.items()}
     for name, queue in queues.items():

@@ -15,7 +15,7 @@ from hybrid_runner.settings import Tuning
 RUNS = "RUNS_FILE"
 DOORBELL_RATE = "DOORBELL_RATE"
 
-app = Runner(tuning=Tuning(doorbell_rate=float(os.environ.get(DOORBELL_RATE, 150))))
+app = Runner(tuning=Tuning(doorbell_rate=float(os.environ.get(DOORBELL_RATE, "150"))))
 
 
 def write_down(job: Job, what: str) -> None:

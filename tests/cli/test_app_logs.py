@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
-from tests.cli.running import COMMAND, environment
+from tests.cli.running import COMMAND, environment, hybrid_runner
 
 TASKS = """
 import logging, sys, warnings
@@ -138,3 +138,51 @@ async def test_without_any_logging_of_its_own_its_lines_are_ours_from_the_import
         assert all(line.startswith("{") for line in said)
         assert "of Python" in said[0]
         assert '"event":"worker.started"' in "".join(said)
+
+
+STRAY = 'logging.warning("a library logs at the root while it is imported")'
+WHOSE = (
+    "hybrid-runner: logging is as the application set it up; --log-format console for"
+    " hybrid-runner's own"
+)
+
+
+async def test_a_level_that_was_given_is_that_of_our_lines_in_the_applications_logs(
+    dsn: str, tmp_path: Path
+) -> None:
+    async with working(tmp_path, STRAY, "--dsn", dsn, "--log-level", "info") as lines:
+        said = await until(lines, "listening on")
+        assert said[0].startswith("WARNING:root:")
+        assert all(line.startswith("INFO:hybrid_runner.") for line in said[2:]), said
+
+
+async def test_where_the_applications_logs_show_nothing_of_ours_one_line_says_so(
+    dsn: str, database: Connection, tmp_path: Path
+) -> None:
+    async with working(tmp_path, STRAY, "--dsn", dsn) as lines:
+        said = await until(lines, "hybrid-runner's own")
+        assert said[2:] == [WHOSE]
+        await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('break')")
+        assert len(await until(lines, "failed for good")) == 1
+
+
+async def test_no_password_is_in_our_lines_in_the_applications_logs(tmp_path: Path) -> None:
+    secret = "correct-horse-battery"
+    setup = f"""
+{STRAY}
+def leak():
+    ours = logging.getLogger("hybrid_runner.worker")
+    try:
+        raise ValueError("cannot read {secret}")
+    except ValueError:
+        ours.error("no login with %s", "{secret}", exc_info=True)
+import threading; threading.Timer(0.5, leak).start()
+"""
+    dsn = f"postgresql://nobody:{secret}@127.0.0.1:1/nothing"
+    (tmp_path / "tasks.py").write_text(TASKS.replace("{setup}", setup))
+    ended = hybrid_runner(
+        "worker", "tasks:app", "--dsn", dsn, cwd=tmp_path, HYBRID_RUNNER_START_TIMEOUT="4"
+    )
+    assert "ERROR:hybrid_runner.worker:no login with ***" in ended.stderr
+    assert "ValueError: cannot read ***" in ended.stderr
+    assert secret not in ended.stderr

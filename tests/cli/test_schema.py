@@ -67,7 +67,17 @@ def test_newer_schema_is_refused_in_one_line(dsn: str) -> None:
 def test_the_schema_of_an_unreleased_checkout_is_refused_in_one_line(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         connection.execute("UPDATE hybrid_runner.migrations SET name = 'jobs'")
-    for command in (("migrate",), ("sql",), ("worker", "hybrid_runner.cli.demo.app:app")):
+    for command in (
+        ("migrate",),
+        ("sql",),
+        ("worker", "hybrid_runner.cli.demo.app:app"),
+        ("worker", "hybrid_runner.cli.demo.app:app", "--processes", "2"),
+        ("enqueue", "kind"),
+        ("jobs", "list"),
+        ("jobs", "show", "1"),
+        ("queues", "pause", "default"),
+        ("demo", "--json"),
+    ):
         assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in fails(*command, "--dsn", dsn)
 
 
@@ -91,6 +101,7 @@ def test_sql_goes_on_from_the_databases_version(dsn: str, empty_dsn: str) -> Non
         *(f"function {name}" for name, _ in functions()),
         "partitions",
         "grants",
+        "installed",
     ]
     assert succeeds("sql", "--dsn", empty_dsn) == succeeds("sql")
 

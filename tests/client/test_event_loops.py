@@ -14,7 +14,7 @@ import pytest
 from hybrid_runner import OpenInAnotherLoop, Runner, RunnerError
 from tests.support.proxy import Proxy
 from tests.support.waiting import until
-from tests.support.working import runner
+from tests.support.working import runner, working
 
 OF_THE_CLIENT = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hybrid-runner' AND datname ="
@@ -152,6 +152,29 @@ async def test_use_from_another_living_loop_is_refused_in_one_line(name: str, ds
             await asyncio.to_thread(asyncio.run, CALLS[name](app))
         assert "\n" not in str(refusal.value)
         assert (await app.enqueue("hello", "x")).enqueued == "inserted"  # and here it goes on
+
+
+async def test_a_plain_handler_enqueues_with_a_runner_of_its_own_and_the_error_names_it(
+    dsn: str,
+) -> None:
+    app = app_with_hello(dsn)
+
+    @app.job("plain")
+    def plain(payload: dict[str, int]) -> list[str]:
+        async def own() -> str:
+            async with Runner(app.dsn) as own:
+                return (await own.enqueue("hello", "x")).enqueued
+
+        try:
+            asyncio.run(app.enqueue("hello", "x"))
+        except OpenInAnotherLoop as error:
+            return [asyncio.run(own()), str(error)]
+        return []
+
+    async with working(app):
+        enqueued, refusal = await (await app.enqueue(plain, {})).wait(20)
+    assert enqueued == "inserted"
+    assert "in a plain `def` handler: `async with Runner(app.dsn) as own`" in refusal
 
 
 def test_of_two_threads_that_begin_at_once_one_is_served_and_the_other_refused(dsn: str) -> None:

@@ -27,9 +27,10 @@ _EXIT_CODES = """
 |---|---|
 {}
 
-There is never a traceback; `--log-level debug` logs where an error came from. `worker` ends with 0 after a first SIGTERM or
-Ctrl-C, whatever its jobs did, and with 128 and the signal's number after a second one. With `--processes` a process that did
-not stop in order shows too, with the code that a shell would give: 137 if it was killed. `demo` ends with 0 after Ctrl-C too.
+No command ends with a traceback, once Python itself has started: Ctrl-C in its first 30 ms or so may show one of Python's own.
+`--log-level debug` logs where an error came from. `worker` ends with 0 after a first SIGTERM or Ctrl-C, whatever its jobs did, and
+with 128 and the signal's number after a second one. With `--processes` a process that did not stop in order shows too, with the code
+that a shell would give: 137 if it was killed. `demo` ends with 0 after Ctrl-C too.
 
 ## JSON
 

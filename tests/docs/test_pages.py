@@ -98,6 +98,7 @@ def test_the_handlers_page_is_a_module(tmp_path: Path) -> None:
         "report": ("thread", False),
         "anything": ("async", False),
         "poll": ("async", True),
+        "split": ("thread", False),
         "shrink": ("process", True),
         "transfer": ("async", True),
         "remind": ("async", False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from hybrid_runner import OpenInAnotherLoop, Runner
 from hybrid_runner.embedded import use_embedded
 from tests.embedded.users import OtherProcess, Use, ask, keeper, postmaster, wait_until_stopped
 
@@ -72,3 +74,15 @@ def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(
         second.close()
         wait_until_stopped(directory)
         shutil.rmtree(unquote(first.dsn.partition("?host=")[2].partition("&")[0]))
+
+
+async def test_a_runner_that_another_loop_may_not_close_keeps_its_postgres(empty: Path) -> None:
+    async with Runner(data_dir=empty) as app:
+        dsn, embedded = app.dsn, app.embedded
+        assert embedded is not None
+        with pytest.raises(OpenInAnotherLoop):
+            await asyncio.to_thread(asyncio.run, app.close())
+        assert (app.dsn, app.embedded) == (dsn, embedded)
+        assert (await app.enqueue("hello")).enqueued == "inserted"
+    assert app.embedded is None
+    wait_until_stopped(empty / "postgres")

@@ -3,17 +3,27 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import asyncpg
 import pytest
 
+from hybrid_runner import Runner
 from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.model.news import CancelRequested
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage import migrations as migrating
 from hybrid_runner.storage.connections.connection import Connection, connect
-from hybrid_runner.storage.migrations import as_script, migrate, require_schema, schema_version
+from hybrid_runner.storage.installed import digest, record
+from hybrid_runner.storage.migrations import (
+    as_script,
+    migrate,
+    refuse_unreleased,
+    require_schema,
+    schema_version,
+)
 from hybrid_runner.storage.queries import Migration, functions, migrations
+from hybrid_runner.version import VERSION
 from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
 from tools.schema_dump import dump
@@ -204,6 +214,19 @@ async def test_a_database_of_a_checkout_with_another_baseline_is_refused(
             await refused(database)
 
 
+async def test_a_runner_is_not_opened_on_such_a_database_and_callers_own_connections_are_theirs(
+    dsn: str, database: Connection
+) -> None:
+    app = Runner(dsn)
+    await database.execute("UPDATE hybrid_runner.migrations SET checksum = 'of an earlier text'")
+    for refused in (app.open, partial(app.enqueue, "hello"), app.list_jobs, app.prune):
+        with pytest.raises(SchemaUnreleased, match="start anew with DROP SCHEMA"):
+            await refused()
+    assert (await app.enqueue("hello", connection=database)).enqueued == "inserted"
+    await database.execute("SET ROLE hybrid_runner_producer")
+    await refuse_unreleased(database)  # a producer may not read the list
+
+
 @pytest.fixture
 def owner(databases: Databases) -> Iterator[str]:
     """A role that may do nothing in particular."""
@@ -265,6 +288,76 @@ async def test_without_createrole_the_roles_are_left_out_and_made_by_a_later_run
             "SET ROLE hybrid_runner_producer; INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
         )
         await connection.close()
+
+
+PAUSE = "SELECT prosrc FROM pg_proc WHERE oid = 'hybrid_runner.pause'::regproc"
+OTHER_PAUSE = """
+CREATE OR REPLACE FUNCTION hybrid_runner.pause(queue text) RETURNS boolean
+LANGUAGE sql AS 'SELECT true'
+"""
+
+
+def recorded(release: str) -> str:
+    """The statement after which functions and grants are of that release, and of another text."""
+    return record().replace(VERSION, release).replace(digest(), "another")
+
+
+async def test_a_role_that_owns_nothing_migrates_while_there_is_nothing_to_do(
+    owner: str, database: Connection
+) -> None:
+    await database.execute(f"GRANT hybrid_runner_reader TO {owner}; SET ROLE {owner}")
+    assert await migrate(database) == []
+    await database.execute("RESET ROLE")
+    await database.execute(recorded(VERSION))
+    await database.execute(f"SET ROLE {owner}")
+    with pytest.raises(DatabaseError, match="migrate as the role that owns the schema"):
+        await migrate(database)
+    await database.execute("RESET ROLE")
+    await database.execute(f"GRANT CREATE ON SCHEMA hybrid_runner TO {owner}; SET ROLE {owner}")
+    with pytest.raises(DatabaseError, match=r"must be owner of function \w+: migrate as the role"):
+        await migrate(database)
+    await database.execute(f"RESET ROLE; DROP OWNED BY {owner}")
+
+
+async def test_what_is_not_of_this_release_is_made_anew(database: Connection) -> None:
+    before = await database.fetchval(PAUSE)
+    for statement in (
+        recorded(VERSION),
+        recorded("0.0.9"),
+        "COMMENT ON TABLE hybrid_runner.migrations IS 'what somebody else has to say'",
+        "COMMENT ON TABLE hybrid_runner.migrations IS '[7]'",
+        "COMMENT ON TABLE hybrid_runner.migrations IS NULL",
+    ):
+        await database.execute(OTHER_PAUSE)
+        await database.execute(statement)
+        assert await migrate(database) == []
+        assert await database.fetchval(PAUSE) == before
+    await database.execute(OTHER_PAUSE)
+    assert await migrate(database) == []  # what was recorded is not compared with what is there
+    assert await database.fetchval(PAUSE) == "SELECT true"
+
+
+async def test_an_older_release_does_not_put_its_functions_in_place_of_newer_ones(
+    database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await database.execute(OTHER_PAUSE)
+    await database.execute(recorded("10.0.0"))
+    assert await migrate(database) == []
+    assert await database.fetchval(PAUSE) == "SELECT true"
+    assert "functions are those of hybrid-runner 10.0.0: they stay" in caplog.text
+
+
+async def test_a_worker_is_told_of_functions_of_an_older_release_and_not_of_newer_ones(
+    database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    for release in (VERSION, "10.0.0"):
+        await database.execute(record() if release == VERSION else recorded(release))
+        await require_schema(database)
+    assert caplog.text == ""
+    await database.execute(recorded("0.0.9"))
+    await database.execute("SET ROLE hybrid_runner_worker")
+    await require_schema(database)
+    assert "they are of 0.0.9): run `hybrid-runner migrate`" in caplog.text
 
 
 async def test_every_right_a_worker_needs_is_the_worker_roles(database: Connection) -> None:

@@ -93,6 +93,12 @@ def free(worker: Worker, slots: int = 1) -> None:
         _queue(worker).slots.release()
 
 
+def make_short(worker: Worker) -> None:
+    """Make the worker believe that its looks leave jobs to others, for lack of threads."""
+    _queue(worker).slots.is_short = lambda: True  # type: ignore[method-assign]
+    _queue(worker).on_shortage()
+
+
 def wake(worker: Worker, reason: Reason) -> None:
     _queue(worker).wake.up(reason)
 

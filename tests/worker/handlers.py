@@ -30,6 +30,20 @@ class Triple:
     right: int
 
 
+class NoCard(Fail):
+    """An outcome of an application's own, made of something else than a reason."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"there is no card {number}")
+
+
+class CannotBeRead(Exception):
+    """Can be pickled; reading that fails."""
+
+    def __init__(self, left: int, right: int) -> None:
+        super().__init__(f"{left} {right}")
+
+
 app = Runner("postgresql://nobody@localhost/never-opened")
 
 
@@ -95,6 +109,10 @@ async def decide(payload: dict[str, str], job: Job) -> str:
     return decide_deep_down(payload["what"], job)
 
 
+def refuse() -> None:
+    raise Fail("no card")
+
+
 @contextlib.contextmanager
 def note_where() -> Iterator[None]:
     """Sets the traceback of what passes through, as contextlib does."""
@@ -115,7 +133,24 @@ def decide_deep_down(what: str, job: Job) -> str:
             case "snooze" if job.data is None:
                 raise Snooze("10ms", data={"seen": [1, 2]})
             case _:
+                say_oddly(what)
                 return f"{job.attempt} {job.data}"
 
     with note_where():
         return deeper()
+
+
+def say_oddly(what: str) -> None:
+    """Say what is harder to bring home."""
+    match what:
+        case "fail from":
+            try:
+                dict[str, int]()["card"]
+            except KeyError as error:
+                raise Fail("no such card") from error
+        case "fail in own words":
+            raise NoCard(7)
+        case "unsendable":
+            raise Snooze("1s", data=threading.Lock())
+        case "unreadable":
+            raise Snooze("1s", data=CannotBeRead(1, 2))

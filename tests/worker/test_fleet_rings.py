@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from hybrid_runner import Worker
 from hybrid_runner.policy.ring_order import place
@@ -109,8 +111,55 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
         found_without_poll(*workers.workers)
 
 
+async def test_those_whose_threads_are_short_look_and_pass_the_ring_on(
+    dsn: str, database: Connection
+) -> None:
+    async with fleet(dsn, database, 8, slots=1) as workers, listening(dsn) as rings:
+        ringer = database.get_server_pid()
+        first, second, *_ = workers.ranked(ringer)
+        looks = [seen(worker).looks for worker in (first, second)]
+        for worker in (first, second):
+            inside.make_short(worker)
+        job_id = await database.fetchval(INSERT, "note")
+        assert await workers.next() == job_id
+        await until(
+            lambda: all(
+                seen(worker).looks > before
+                for worker, before in zip((first, second), looks, strict=True)
+            )
+        )
+        for worker in (first, second):
+            await listeners_pid(worker)  # behind what it rang
+        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
+
+
+async def test_whoever_leaves_jobs_to_others_keeps_nobody_asleep(
+    dsn: str, database: Connection
+) -> None:
+    jobs = Handlers(dsn, **EASILY_AWAKE, **MUTED_OFTEN, **FAR_HEARTBEATS)
+    async with one_of(jobs) as worker, listening(dsn) as rings:
+        await database.fetchval(INSERT, "note")
+        await until_bell(database, bool)
+        async with busy(database, jobs):
+            inside.make_short(worker)
+            await until_bell(database, lambda bell: bell == 0)
+            for _ in range(5):
+                looks = seen(worker).looks
+                await until(lambda: seen(worker).looks, partial(operator.lt, looks + 5))
+                assert await database.fetchval(BELL) == 0
+            assert seen(worker).mode == "awake"
+        assert "help" in await rings.so_far()
+
+
+MUTED_OFTEN = {"mute_lease": "1m", "mute_renewal": "20ms"}
+
 FAR_HEARTBEATS = {"heartbeat": "5m", "lease": "15m"}
 """So that none of them finds what a ring should have brought."""
+
+ALWAYS_ASLEEP: dict[str, Any] = {"doorbell_rate": 1e6, "sweep_cost_factor": 0}
+"""No worker looks by itself instead of waiting for rings: neither because jobs come fast, nor
+because a look on a busy machine took so long that the next may not sweep and another must follow.
+"""
 
 
 async def test_a_ring_is_for_all_while_they_know_different_kinds(
@@ -119,8 +168,8 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(
     """B17: those whom it would be for might not know the kind; a deploy that adds one has such a
     fleet.
     """
-    common = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(5)]
-    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS)
+    common = [Handlers(dsn, **FAR_HEARTBEATS, **ALWAYS_ASLEEP) for _ in range(5)]
+    special = Handlers(dsn, hold="rare", **FAR_HEARTBEATS, **ALWAYS_ASLEEP)
     special.let_go.set()
     async with AsyncExitStack() as stack:
         workers = [await stack.enter_async_context(one_of(jobs)) for jobs in (*common, special)]

@@ -204,6 +204,7 @@ async def test_a_result_that_cannot_be_stored_fails_the_job_at_once(dsn: str, re
         job = await outcome(app, "odd")
     assert (job.state, job.attempt) == (State.FAILED, 1)
     assert "the result" in job.errors[0]["message"]
+    assert job.errors[0]["type"] == "ResultRefused"
 
 
 async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason(
@@ -221,6 +222,7 @@ async def test_a_payload_that_does_not_fit_fails_the_job_at_once_with_the_reason
     assert (job.state, job.attempt) == (State.FAILED, 1)
     assert "left: " in job.errors[0]["message"]
     assert "right: Field required" in job.errors[0]["message"]
+    assert job.errors[0]["type"] == "PayloadRefused"
 
 
 async def test_an_attempt_past_its_time_out_is_an_error_like_any_other(dsn: str) -> None:
@@ -257,7 +259,7 @@ async def test_a_job_past_its_finish_by_fails_without_running(dsn: str) -> None:
 
     async with working(app):
         job = await outcome(app, "late", finish_by=datetime.now(UTC) - timedelta(seconds=1))
-    assert (job.state, ran) == (State.FAILED, [])
+    assert (job.state, ran, job.errors[0]["type"]) == (State.FAILED, [], "FinishByPassed")
     assert "finish_by" in job.errors[0]["message"]
 
 
@@ -278,6 +280,7 @@ async def test_a_job_whose_finish_by_passes_while_it_runs_fails(
         job = await outcome(app, "endless", finish_by=datetime.now(UTC) + timedelta(seconds=0.5))
     assert (job.state, job.attempt, stopped.is_set()) == (State.FAILED, 1, True)
     assert "passed while it ran" in job.errors[-1]["message"]
+    assert job.errors[-1]["type"] == "FinishByPassed"
 
 
 async def test_a_late_outcome_changes_nothing_and_is_counted(

@@ -10,11 +10,14 @@ from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
+import orjson
 import pytest
 from opentelemetry.trace import StatusCode
 
 from hybrid_runner import Cancel, ConfigurationError, Fail, JobView, Retry, Snooze, State
+from hybrid_runner.errors import OpenInAnotherLoop
 from hybrid_runner.model.outcomes import HandlerOutcome, Raised, _Raisable, outcome_of_exception
+from hybrid_runner.storage.connections.connection import Connection
 from tests.support.recorded import recording
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
@@ -62,6 +65,85 @@ async def test_a_raised_snooze_keeps_its_data_and_is_not_charged(dsn: str, kind:
     job = await said(dsn, kind, "snooze")
     assert (job.state, job.result) == (State.COMPLETED, "1 {'seen': [1, 2]}")
     assert not job.errors
+
+
+@EVERYWHERE
+async def test_a_fail_raised_from_an_error_keeps_its_cause(
+    dsn: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "hybrid_runner")
+    job = await said(dsn, kind, "fail from")
+    assert (job.state, job.errors[0]["type"]) == (State.FAILED, "Fail")
+    assert "KeyError: 'card'" in job.errors[0]["traceback"]
+    [line] = [r for r in caplog.records if getattr(r, "event", "") == "job.failed"]
+    if kind != "decide_in_process":  # from there errors come as text alone
+        assert line.exc_info is not None
+        assert line.exc_info[0] is KeyError
+
+
+@EVERYWHERE
+async def test_an_outcome_class_of_the_applications_own_is_the_outcome_it_is(
+    dsn: str, kind: str
+) -> None:
+    job = await said(dsn, kind, "fail in own words")
+    assert (job.state, job.errors[0]["message"]) == (State.FAILED, "there is no card 7")
+
+
+@pytest.mark.parametrize("what", ["unsendable", "unreadable"])
+@EVERYWHERE
+async def test_what_cannot_be_sent_or_stored_fails_the_job_in_one_line(
+    dsn: str, kind: str, what: str
+) -> None:
+    job = await said(dsn, kind, what)
+    assert (job.state, job.attempt, job.errors[0]["type"]) == (State.FAILED, 1, "OutcomeRefused")
+    assert "cannot be" in job.errors[0]["message"]
+    assert "\n" not in job.errors[0]["message"]
+
+
+@pytest.mark.parametrize("returned", [True, False])
+async def test_a_snooze_said_while_the_attempt_is_stopped_counts_raised_as_returned(
+    dsn: str, database: Connection, *, returned: bool
+) -> None:
+    app = runner(dsn, grace=0.05)
+    began = asyncio.Event()
+
+    @app.job("stopped")
+    async def stopped(_: Any) -> Snooze:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            snooze = Snooze("1h", data={"done": 3})
+            if returned:
+                return snooze
+            raise snooze from None
+        raise AssertionError
+
+    async with working(app):
+        handle = await app.enqueue(stopped, {})
+        await began.wait()
+    row = await database.fetchrow(
+        "SELECT data, snoozes FROM hybrid_runner.jobs WHERE id = $1", handle.id
+    )
+    assert row is not None
+    assert (orjson.loads(row["data"] or "null"), row["snoozes"]) == ({"done": 3}, 1)
+
+
+async def test_an_outcome_that_was_annotated_on_its_way_is_still_that_outcome(dsn: str) -> None:
+    app = runner(dsn)
+
+    @app.job("annotated")
+    async def annotated(_: Any) -> None:
+        try:
+            handlers.refuse()
+        except Fail as error:
+            error.seen_by = "middleware"  # type: ignore[attr-defined]  # as applications do
+            error.add_note("at the till")
+            raise
+
+    async with working(app):
+        job = await outcome(app, "annotated")
+    assert (job.state, job.errors[0]["message"]) == (State.FAILED, "no card")
 
 
 async def test_an_outcome_raised_in_a_task_group_is_that_outcome(dsn: str) -> None:
@@ -116,6 +198,23 @@ def test_outcomes_are_frozen_values_that_can_be_copied_and_pickled(value: Handle
     for change in (setattr, lambda one, name, _: delattr(one, name)):
         with pytest.raises(FrozenInstanceError):
             change(value, value.__match_args__[0], "another")
+
+
+@pytest.mark.parametrize("value", ALL, ids=repr)
+def test_outcomes_have_a_hash_whatever_they_carry(value: HandlerOutcome) -> None:
+    assert {value: 1}[copy.deepcopy(value)] == 1
+
+
+def test_an_outcome_class_with_arguments_of_its_own_can_be_pickled_with_what_was_noted() -> None:
+    value: Any = handlers.NoCard(7)
+    value.add_note("at the till")
+    read = pickle.loads(pickle.dumps(value))  # noqa: S301  # our own
+    assert (read, type(read), read.__notes__) == (value, handlers.NoCard, ["at the till"])
+
+
+def test_the_error_of_a_runner_open_elsewhere_can_be_pickled() -> None:
+    read = pickle.loads(pickle.dumps(OpenInAnotherLoop()))  # noqa: S301  # our own
+    assert str(read) == str(OpenInAnotherLoop())
 
 
 def test_whatever_a_handler_may_raise_on_purpose_is_among_its_outcomes() -> None:

@@ -123,7 +123,7 @@ async def test_a_result_that_does_not_fit_fails_the_job_at_its_first_attempt(
 
     async with working(app):
         job = await outcome(app, kind)
-    assert (job.state, job.attempt) == (State.FAILED, 1)
+    assert (job.state, job.attempt, job.errors[0]["type"]) == (State.FAILED, 1, "ResultRefused")
     expected = f"the result of {kind} does not fit its return annotation -> int: Input should be"
     assert expected in job.errors[0]["message"]
 

@@ -15,7 +15,7 @@ from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
-from hybrid_runner.worker.settler import Settler
+from hybrid_runner.worker.settle.settler import Settler
 from tests.support import inside
 from tests.support.waiting import has, until
 

@@ -27,7 +27,12 @@ from hybrid_runner.supervisor.fleet import Fleet
 from hybrid_runner.supervisor.process import Command
 from hybrid_runner.supervisor.supervised import Supervised
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.logs.setup import has_logs_of_its_own, logs_of_import
+from hybrid_runner.telemetry.logs.setup import (
+    has_logs_of_its_own,
+    is_shown,
+    logs_of_import,
+    use_logs_of_application,
+)
 from hybrid_runner.web.server import PageServer
 from hybrid_runner.worker.interpreter import collect_garbage_less_often, fastest_loop
 
@@ -85,6 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return _run_as_child(arguments, supervised)
     folder = Path.cwd()  # before the module is imported: it may go elsewhere
     app, queues = _prepare(arguments)
+    _tell_whose_logs_these_are(app)
     warn_of_unknown_variables()
     _warn_of_unnamed_queues(app, queues)
     if arguments.processes == 1:
@@ -100,18 +106,37 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
     with logs_of_import(
-        arguments.log_level or "info", layout_of(arguments.log_format or ""), [arguments.dsn]
+        arguments.log_level, layout_of(arguments.log_format or ""), [arguments.dsn]
     ):
         app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
-    if not _leaves_logs_alone(app.settings.logs.log_format):
-        start_logs(arguments, app.settings)
+    settings = app.settings
+    if not _leaves_logs_alone(settings.logs.log_format):
+        start_logs(arguments, settings)
+    else:
+        use_logs_of_application(
+            settings.logs.log_level if settings.is_given("log_level") else None,
+            [settings.database.dsn, settings.database.listen_dsn],
+        )
     return app, {queue: count or app.usual_slots(queue) for queue, count in queues.items()}
 
 
 def _leaves_logs_alone(log_format: str) -> bool:
     """Whether log lines are left to the logging that the application has set up."""
     return log_format == "app" or (log_format == "auto" and has_logs_of_its_own())
+
+
+def _tell_whose_logs_these_are(app: Runner) -> None:
+    """A library that logs something while it is imported sets up logging, too: a worker that then
+    says nothing at all would be a riddle.
+    """
+    logs = app.settings.logs
+    if logs.log_format == "auto" and has_logs_of_its_own() and not is_shown(logs.log_level):
+        print(
+            "hybrid-runner: logging is as the application set it up; --log-format console for"
+            " hybrid-runner's own",
+            file=sys.stderr,
+        )
 
 
 # --- one process

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -57,33 +58,84 @@ def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> 
 
 
 @contextlib.contextmanager
-def logs_of_import(level: str, layout: str, dsns: Iterable[str | None] = ()) -> Iterator[None]:
+def logs_of_import(
+    level: str | None, layout: str, dsns: Iterable[str | None] = ()
+) -> Iterator[None]:
     """Write the log lines of an application while it is imported, without touching the root logger.
+    What the application sets up stays. A level is set only if one is given.
 
     With a handler there the application's own `logging.basicConfig()` would do nothing. If the
     import fails, our own logs report it.
     """
-    logs = Logs(level, layout, tuple(dsns))
-    handler, warnings, last_resort = (
-        _Stderr(logs),
-        logging.getLogger("py.warnings"),
-        logging.lastResort,
-    )
+    logs = Logs(level or "info", layout, tuple(dsns))
+    handler, last_resort = _Stderr(logs), logging.lastResort
     logging.lastResort = handler
-    log.setLevel(level.upper())
-    warnings.addHandler(handler)
-    logging.captureWarnings(capture=True)
+    if level is not None:
+        log.setLevel(level.upper())
     try:
-        yield
+        with _warnings_logged():
+            yield
     except BaseException:
-        configure_logs(level, layout, logs.dsns)
+        configure_logs(logs.level, layout, logs.dsns)
         raise
     finally:
-        logging.lastResort = last_resort
-        warnings.removeHandler(handler)
-        if configured_logs() is None:
-            logging.captureWarnings(capture=False)
-            log.setLevel(logging.NOTSET)
+        if logging.lastResort is handler:
+            logging.lastResort = last_resort
+
+
+@contextlib.contextmanager
+def _warnings_logged() -> Iterator[None]:
+    """`logging.captureWarnings` would do, but could not be told from the application's own call."""
+    before, over = warnings.showwarning, False
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if over or file is not None:
+            before(message, category, filename, lineno, file, line)
+        else:
+            text = warnings.formatwarning(message, category, filename, lineno, line)
+            logging.getLogger("py.warnings").warning("%s", text)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        over = True  # captureWarnings(False) puts back what it found: perhaps this function
+        if warnings.showwarning is show:
+            warnings.showwarning = before
+
+
+def use_logs_of_application(level: str | None, dsns: Iterable[str | None] = ()) -> None:
+    """Leave handlers, formats and all other loggers to the application. Our records come to its
+    handlers without passwords, from a level on if one is given.
+    """
+    if level is not None:
+        log.setLevel(level.upper())
+    log.handlers[:] = [each for each in log.handlers if not isinstance(each, _Redacting)]
+    log.handlers.insert(0, _Redacting(_redaction(dsns)))  # before all others, here and above
+
+
+def is_shown(level: str) -> bool:
+    """Whether some handler takes our lines of that level."""
+    number = logging.getLevelName(level.upper())
+    return log.isEnabledFor(number) and any(each.level <= number for each in _takers())
+
+
+def _takers() -> list[logging.Handler]:
+    """The application's handlers to which our lines come."""
+    logger: logging.Logger | None = log
+    found: list[logging.Handler] = []
+    while logger is not None:
+        found += [each for each in logger.handlers if not isinstance(each, _Redacting)]
+        logger = logger.parent if logger.propagate else None
+    last = logging.lastResort
+    return found if found or last is None else [last]
 
 
 def has_logs_of_its_own() -> bool:
@@ -124,15 +176,42 @@ def add_ids(record: logging.LogRecord) -> bool:
     return True
 
 
+def _redaction(dsns: Iterable[str | None]) -> Redaction:
+    """Knows the passwords of these DSNs, and what is secret in the environment."""
+    headers = (
+        value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, ""))
+    )
+    secrets = (*map(os.environ.get, _SECRET_VARIABLES), *headers)
+    return Redaction([*dsns, *map(os.environ.get, _DSN_VARIABLES)], secrets)
+
+
+class _Redacting(logging.Handler):
+    """Writes nothing: takes passwords out of a record before the application's handlers see it."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        super().__init__()
+        self._redaction = redaction
+        self._formatter = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):  # what does not fit its arguments is left as it is
+            record.msg, record.args = self._redaction.clean(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self._formatter.formatException(record.exc_info)
+        if record.exc_text:  # what formatters print in place of the exception
+            record.exc_text = self._redaction.clean(record.exc_text)
+        last = logging.lastResort
+        if (
+            last is not None and last in _takers() and record.levelno >= last.level
+        ):  # with a handler here, nobody asks it
+            last.handle(record)
+
+
 class _Stderr(logging.StreamHandler[TextIO]):
     def __init__(self, logs: Logs) -> None:
         super().__init__(sys.stderr)
         self.logs = logs
-        headers = (
-            value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, ""))
-        )
-        secrets = (*map(os.environ.get, _SECRET_VARIABLES), *headers)
-        redaction = Redaction([*logs.dsns, *map(os.environ.get, _DSN_VARIABLES)], secrets)
+        redaction = _redaction(logs.dsns)
         self._lines: Lines
         self._lines = (
             JsonLines(redaction)

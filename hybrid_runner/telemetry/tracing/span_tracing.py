@@ -26,6 +26,7 @@ from hybrid_runner.model.outcomes import (
     Finished,
     Outcome,
     Raised,
+    Refused,
     Requeued,
     Retry,
     Settlement,
@@ -179,7 +180,7 @@ class SpanTracing(Tracing):
                     },
                 )
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
-            case Fail(reason) | Retry(_, reason):
+            case Fail(reason) | Retry(_, reason) | Refused(_, reason):
                 span.set_status(StatusCode.ERROR, str(reason))
             case Completed() | Snooze() | Cancel() | Stopped():
                 pass

@@ -159,6 +159,11 @@ class Claimer:
         return 0.0 if since is None else time.monotonic() - since
 
     @property
+    def _looks_for_all(self) -> bool:
+        """Whether it finds whatever others could: only then it may let them sleep."""
+        return not (self._members.kinds_differ or self._reasons.slots.is_short())
+
+    @property
     def is_muting(self) -> bool:
         """Whether it may have muted the doorbell, so that inserts do not ring."""
         return self.mode in (Mode.AWAKE, Mode.FULL)
@@ -244,7 +249,7 @@ class Claimer:
             drop_sleep_lock=drop_sleep_lock,
         )
         self._renew_at = began + self._settings.tuning.mute_renewal.total_seconds()
-        if self._members.kinds_differ and mute_mode is not MuteMode.FULL:
+        if not self._looks_for_all and mute_mode is not MuteMode.FULL:
             # Meanwhile a heartbeat showed that workers which know other kinds are asleep.
             await unmute(self._bell, self.queue)
         return undone
@@ -367,7 +372,7 @@ class Claimer:
             full=is_full,
             swept=swept,
             brisk=self.budget.is_brisk(now, awake=self.is_muting),
-            renew=now >= self._renew_at and not self._members.kinds_differ,
+            renew=now >= self._renew_at and self._looks_for_all,
             # Others are asked for help once in that time: each call makes them fall asleep anew.
             saturated=self._full_since is not None
             and now - max(self._full_since, self._helped_at) >= help_after,

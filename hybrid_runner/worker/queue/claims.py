@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -12,9 +13,10 @@ from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
-from hybrid_runner.storage.worker_calls import WHOLE_LANES, Kinds, Lanes
+from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
+from hybrid_runner.worker.queue.claimable import Claimable, Executors
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -30,7 +32,7 @@ class Claims:
         self,
         queue: str,
         connection: LazyConnection,
-        kinds: Kinds,
+        claimable: Claimable,
         identity: Identity,
         margin: timedelta,
         ask_for_heartbeat: Callable[[], None],
@@ -39,9 +41,10 @@ class Claims:
     ) -> None:
         self._queue = queue
         self._connection = connection
-        self._kinds = kinds
+        self._claimable = claimable
         self._identity = identity
-        self._frontier = Frontier(margin)
+        # One for each choice of kinds: an empty lane says nothing of kinds that were left out.
+        self._frontiers = defaultdict[Executors, Frontier](lambda: Frontier(margin))
         self._ask_for_heartbeat = ask_for_heartbeat
         self._in_hand = in_hand
         self._settle = settle
@@ -58,17 +61,21 @@ class Claims:
         if given is None:
             return None
         worker_id, number = given
-        lanes = self._frontier.lanes(sweep=sweep)
+        excluded = self._claimable.excluded()
+        kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
+        lanes = frontier.lanes(sweep=sweep)
         self._claim_unanswered = True
         result = await worker_calls.claim_jobs(
-            self._connection, self._queue, self._kinds, slots, worker_id, number, lanes
+            self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
         self._claim_unanswered = False
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
             result = ClaimResult([], result.looked_at)
-        self._frontier.moved_by(result, slots)
+        frontier.moved_by(result, slots)
+        if result.looked_at is not None and len(result.claims) < slots:
+            self._claimable.found_all(excluded)
         return result.claims
 
     async def next_due(self) -> timedelta | None:

@@ -130,11 +130,21 @@ class QueueStation:
         """Look; a full worker passes the ring on to the next in order instead, if one is left that
         does not act on it anyway.
         """
-        if self.claimer.mode is not Mode.FULL or not self.members.share_rings:
+        is_full, is_shared = self.claimer.mode is Mode.FULL, self.members.share_rings
+        if not (is_full and is_shared):
             self.wake.up(reason)
-        elif (place := self.members.next_place(ringer)) is not None:
+        if not (is_shared and (is_full or self.slots.is_short())):
+            return
+        if (place := self.members.next_place(ringer)) is not None:
             passed_on = RingPassedOn(reason is Reason.LATER, ringer, place)
             self._soon(self._bell.send(channel_of(self.queue), passed_on))
+
+    def on_shortage(self) -> None:
+        """Looks leave jobs to others from now on, who may be asleep because this worker said that
+        it looks for all.
+        """
+        if self.claimer.is_muting:
+            self._soon(unmute(self._bell, self.queue))
 
     def status(self) -> QueueStatus:
         seen, missed = self.claimer.seen, self.missed

@@ -21,10 +21,10 @@ from hybrid_runner.handlers.registry import JobKind, Registry, explain
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import (
-    Fail,
     Finished,
     Outcome,
     Raised,
+    Refused,
     Settlement,
     Stopped,
     outcome_of_exception,
@@ -38,6 +38,7 @@ from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.liveness.watchdog import Stall
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.places import NoPlace
 from hybrid_runner.worker.run.pools import HandlerPools
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -145,6 +146,8 @@ class Executor:
             job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
             attempt = Attempt(claim, kind, job, slots)
             self._running[claim.id, claim.number] = attempt
+            if kind.executor != "async":
+                self._pools.places[kind.executor].claimed += 1
             attempt.task = create_task(self._run(attempt), context=self._context.copy())
 
     def stop(self, job_id: int, why: Stopped) -> bool:
@@ -178,6 +181,14 @@ class Executor:
             )
             attempt.stop = Stopped.ROW_GONE
             if not attempt.expired:
+                attempt.wind_down()
+
+    def stop_waiting(self) -> None:
+        """Release what waits for a thread or a process, and whatever would have to from now on."""
+        self._pools.close_waits()
+        for attempt in list(self._running.values()):
+            if attempt.waits:
+                attempt.stop = attempt.stop or Stopped.SHUTDOWN
                 attempt.wind_down()
 
     def stop_all(self) -> None:
@@ -262,15 +273,38 @@ class Executor:
             self._deadlines.ended()
         surviving_thread = self._pools.surviving_thread(attempt.claim.id)
         if surviving_thread is None:
-            attempt.slots.release()
+            self._free_place(attempt)
         else:  # a thread cannot be ended: its slot stays taken until it ends by itself
             log.warning(
                 "the attempt has ended, its thread goes on: the slot stays taken until it returns",
                 extra=log_event("job.thread_goes_on"),
             )
-            surviving_thread.add_done_callback(lambda _: attempt.slots.release())
+            self._count_lost_thread(surviving_thread)
+            surviving_thread.add_done_callback(lambda _: self._free_place(attempt))
         if not self._running:
             self._idle.set()
+
+    def _free_place(self, attempt: Attempt) -> None:
+        if attempt.kind.executor != "async":
+            self._pools.places[attempt.kind.executor].leave()
+        attempt.slots.release()
+
+    def _count_lost_thread(self, thread: asyncio.Future[Any]) -> None:
+        threads = self._pools.places["thread"]
+        threads.surviving += 1
+
+        def returned(_: object) -> None:
+            threads.surviving -= 1
+
+        thread.add_done_callback(returned)
+        if threads.surviving == threads.total:
+            log.warning(
+                "all %d threads are held by sync handlers that went on after their attempts had"
+                " ended: sync jobs are left to other workers until one returns; start this worker"
+                " anew if none does",
+                threads.total,
+                extra=log_event("worker.threads_lost", threads=threads.total),
+            )
 
     async def _attempt(self, attempt: Attempt) -> Outcome:
         claim, kind = attempt.claim, attempt.kind
@@ -281,9 +315,11 @@ class Executor:
         try:
             payload = kind.decode(claim.payload)
         except ValidationError as error:
-            return Fail(f"the payload does not fit {kind.name}: {explain(error)}")
+            reason = f"the payload does not fit {kind.name}: {explain(error)}"
+            return Refused("PayloadRefused", reason)
         except Exception as error:  # a validator of the user's may raise anything
-            return Fail(f"the payload of {kind.name} cannot be read: {error}")
+            reason = f"the payload of {kind.name} cannot be read: {error}"
+            return Refused("PayloadRefused", reason)
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
         return await self._call(attempt, payload)
@@ -303,8 +339,10 @@ class Executor:
             _uncancel(asyncio.current_task())
             return _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
-            # A handler that was stopped and raised while it cleaned up was stopped all the same.
-            return _outcome_of(error) if attempt.stop is None else attempt.stop
+            outcome = _outcome_of(error)
+            # A handler that was stopped and raised while it cleaned up was stopped all the same;
+            # what it says on purpose counts, as it does when it is returned.
+            return attempt.stop if attempt.stop and isinstance(outcome, Raised) else outcome
         finally:
             attempt.entered = False
 
@@ -312,12 +350,16 @@ class Executor:
         """The attempt's time begins when a thread or a process is free."""
         kind, claim = attempt.kind, attempt.claim
         attempt.waits = True
-        async with self._pools.reserve(kind, claim):
-            attempt.waits = False
-            claim.began = time.monotonic()
-            if (late := _too_late(claim)) is not None:
-                return late
-            answer = await self._call_in_time(attempt, payload)
+        try:
+            async with self._pools.reserve(kind, claim):
+                attempt.waits = False
+                claim.began = time.monotonic()
+                if (late := _too_late(claim)) is not None:
+                    return late
+                answer = await self._call_in_time(attempt, payload)
+        except NoPlace:
+            claim.began = 0.0
+            return attempt.stop or Stopped.NO_PLACE
         outcome: Outcome = answer if kind.executor == "process" else kind.as_outcome(answer)
         return outcome
 
@@ -342,15 +384,17 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
         task.uncancel()
 
 
-def _too_late(claim: Claim) -> Fail | None:
+def _too_late(claim: Claim) -> Refused | None:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
-        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed before it could run")
+        reason = f"finish_by ({claim.finish_by.isoformat()}) passed before it could run"
+        return Refused("FinishByPassed", reason)
     return None
 
 
-def _out_of_time(claim: Claim) -> Raised | Fail:
+def _out_of_time(claim: Claim) -> Raised | Refused:
     if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
-        return Fail(f"finish_by ({claim.finish_by.isoformat()}) passed while it ran")
+        reason = f"finish_by ({claim.finish_by.isoformat()}) passed while it ran"
+        return Refused("FinishByPassed", reason)
     return Raised(
         "TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s"
     )

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.handlers.registry import Executor, JobKind
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.worker.run.places import Places
 from hybrid_runner.worker.run.processes import ProcessPool
 
 
@@ -20,28 +21,30 @@ class HandlerPools:
 
     def __init__(self, *, threads: int, processes: int, report: Report) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
-        self._free_threads = asyncio.Semaphore(threads)
-        self._processes = ProcessPool(processes, report)
+        self._processes = ProcessPool(report)
+        self.places: dict[Executor, Places] = {
+            "thread": Places(threads),
+            "process": Places(processes),
+        }
         self._surviving: dict[int, asyncio.Future[Any]] = {}
 
     @asynccontextmanager
     async def reserve(self, kind: JobKind[Any, Any], claim: Claim) -> AsyncIterator[None]:
-        """Within the context a thread or a process is free for the handler; entering waits for
-        it.
+        """Within the context a thread or a process is free for the handler; entering waits for it
+        a moment, then raises NoPlace.
         """
-        if kind.executor == "process":
-            async with self._processes.reserve(kind):
-                yield
-            return
-        await self._free_threads.acquire()
+        places = self.places[kind.executor]
+        await places.take()
         try:
+            if kind.executor == "process":
+                await self._processes.prepare(kind)
             yield
         finally:
             surviving_thread = self._surviving.get(claim.id)
             if surviving_thread is None:
-                self._free_threads.release()
+                places.give_back()
             else:
-                surviving_thread.add_done_callback(lambda _: self._free_threads.release())
+                surviving_thread.add_done_callback(lambda _: places.give_back())
 
     async def call(
         self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim
@@ -59,6 +62,11 @@ class HandlerPools:
     def surviving_thread(self, job_id: int) -> asyncio.Future[Any] | None:
         """The future of the thread that outlived this job's attempt, if one did."""
         return self._surviving.pop(job_id, None) if self._surviving else None
+
+    def close_waits(self) -> None:
+        """Let nobody begin to wait for a thread or a process."""
+        for places in self.places.values():
+            places.is_closing = True
 
     async def close(self) -> None:
         """Kill the processes. Threads that still run cannot be ended."""

@@ -12,8 +12,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -21,7 +20,14 @@ from typing import Any
 from hybrid_runner.handlers.job import Job, Report
 from hybrid_runner.handlers.registry import JobKind
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Fail, Outcome, Raised, outcome_of_exception
+from hybrid_runner.model.outcomes import (
+    HandlerOutcome,
+    Outcome,
+    Raised,
+    Refused,
+    as_declared,
+    outcome_of_exception,
+)
 from hybrid_runner.telemetry.logs.setup import Logs, configure_logs, configured_logs
 from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.tracing.publish_span import context_with_trace, current_traceparent
@@ -36,32 +42,28 @@ START = 60.0
 
 
 class ProcessPool:
-    """Up to `size` child processes, started when needed and kept."""
+    """Child processes, started when needed and kept."""
 
-    def __init__(self, size: int, report: Report) -> None:
-        self._room = asyncio.Semaphore(size)
+    def __init__(self, report: Report) -> None:
         self._report = report
         self._free: list[_Child] = []
         self._all: set[_Child] = set()
 
-    @asynccontextmanager
-    async def reserve(self, kind: JobKind[Any, Any]) -> AsyncIterator[None]:
-        """Within the context a child that has imported the handler's module is free."""
-        async with self._room:
-            while self._free and not self._free[-1].process.is_alive():
-                self._end(self._free.pop())
-            if not self._free:
-                child = self._new(kind.function.__module__)
-                try:
-                    await child.ready()
-                except BaseException:
-                    self._end(child)
-                    raise
-                self._free.append(child)
-            yield
+    async def prepare(self, kind: JobKind[Any, Any]) -> None:
+        """Make sure that a child that has imported the handler's module is free."""
+        while self._free and not self._free[-1].process.is_alive():
+            self._end(self._free.pop())
+        if not self._free:
+            child = self._new(kind.function.__module__)
+            try:
+                await child.ready()
+            except BaseException:
+                self._end(child)
+                raise
+            self._free.append(child)
 
     async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
-        """Run one attempt in a child, right after `reserve` was entered. Cancelling it kills the
+        """Run one attempt in a child, right after `prepare`. Cancelling it kills the
         child.
         """
         child = self._free.pop()
@@ -143,6 +145,8 @@ class _Child:
                     "ProcessDied",
                     f"the process of this attempt ended with exit code {self.process.exitcode}",
                 )
+            except Exception as error:  # whatever the class of what was sent raises here
+                return _unsendable(error)
             if word == "outcome":
                 outcome: Outcome
                 outcome, claim.completed_by_handler = message
@@ -197,9 +201,25 @@ def serve(pipe: Connection, logs: Logs | None, module: str) -> None:
             return
         try:
             outcome = context_with_trace(traceparent).run(_run, module, name, claim, report)
-            pipe.send(("outcome", (outcome, claim.completed_by_handler)))
+            if isinstance(outcome, HandlerOutcome):
+                outcome = as_declared(outcome)
+            _send(pipe, outcome, claim)
         except OSError:
             return
+
+
+def _send(pipe: Connection, outcome: Outcome, claim: Claim) -> None:
+    try:
+        pipe.send(("outcome", (outcome, claim.completed_by_handler)))
+    except OSError:
+        raise
+    except Exception as error:  # pickle raises whatever what it is given raises
+        pipe.send(("outcome", (_unsendable(error), claim.completed_by_handler)))
+
+
+def _unsendable(error: Exception) -> Refused:
+    reason = f"what the handler said cannot be sent from its process: {error}"
+    return Refused("OutcomeRefused", reason)
 
 
 def _end_with_parent() -> None:
@@ -217,14 +237,16 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
         for part in name.split("."):
             kind = getattr(kind, part)
     except Exception as error:
-        return Fail(
+        return Refused(
+            "HandlerNotFound",
             f"{module}.{name} cannot be imported in a process: {error}; define the handler at the"
-            " top of its module"
+            " top of its module",
         )
     if not isinstance(kind, JobKind):
-        return Fail(
+        return Refused(
+            "HandlerNotFound",
             f"{module}.{name} is not a job handler: define it at the top of its module, under its"
-            " own name"
+            " own name",
         )
     try:
         payload = kind.decode(claim.payload)

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar, assert_never
 from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, split
+from hybrid_runner.model.outcomes import Finished, RefusalType, Requeued, Settlement, split
 from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.settlement import error_text
 from hybrid_runner.telemetry.log_events import log_event
@@ -309,7 +309,7 @@ class Settler:
         reason = error_text(
             refused.claim,
             datetime.now(UTC),
-            "NotStorable",
+            _refusal_type(refused),
             f"Postgres refused the outcome: {error}",
         )
         batch[0] = Finished(refused.claim, State.FAILED, error=reason)
@@ -367,6 +367,10 @@ def _is_smallest(settlement: Settlement) -> bool:
             return False
         case _:
             assert_never(settlement)
+
+
+def _refusal_type(settlement: Settlement) -> RefusalType:
+    return "ResultRefused" if isinstance(settlement, Finished) else "OutcomeRefused"
 
 
 def _partition(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:

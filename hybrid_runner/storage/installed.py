@@ -1,0 +1,105 @@
+"""Which functions and grants a database has, recorded with its schema: where they are those of this
+release, `migrate` has nothing to do, and needs no right to do it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from hybrid_runner.storage.connections.statements import Fetches
+from hybrid_runner.storage.queries import functions, query, script
+from hybrid_runner.telemetry.log_events import log_event
+
+log = logging.getLogger("hybrid_runner.storage")
+
+_ROLES = 4
+_SCRIPTS = ("partitions", "grants")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What a database has. Empty where nothing was recorded, or somebody wrote something else."""
+
+    release: str
+    digest: str
+    granted: tuple[str, ...]
+    """The roles that were there when rights were granted."""
+    roles: tuple[str, ...]
+    """The roles that are there now."""
+    may_make_roles: bool
+
+    @property
+    def is_of_newer_release(self) -> bool:
+        """Functions of a newer release do for this one as well, and are not replaced by it."""
+        return _numbers(self.release) > _numbers(_version())
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its functions and grants need not be made."""
+        if self.is_of_newer_release:
+            return True
+        roles_are_missing = len(self.roles) < _ROLES and self.may_make_roles
+        return self.digest == digest() and self.granted == self.roles and not roles_are_missing
+
+
+async def read_installed(on: Fetches) -> Installed:
+    """What this database has."""
+    [(recorded, roles, may_make_roles)] = await on.fetch(query("installed"))
+    try:
+        found = json.loads(recorded or "{}")
+        said = str(found["release"]), str(found["digest"]), tuple(map(str, found["roles"]))
+    except (ValueError, LookupError, TypeError):
+        said = "", "", ()
+    return Installed(*said, tuple(roles), bool(may_make_roles))
+
+
+def digest() -> str:
+    """Of the SQL of all functions, partitions and grants of this release."""
+    parts = [*(sql for _, sql in functions()), *map(script, _SCRIPTS)]
+    return sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def record() -> str:
+    """The statement that records those of this release."""
+    return script("installed").replace("{release}", _version()).replace("{digest}", digest())
+
+
+async def needs_functions(on: Fetches) -> bool:
+    """Whether `migrate` has to make functions and grants although no migration is missing."""
+    installed = await read_installed(on)
+    if installed.is_of_newer_release:
+        log.warning(
+            "the database's functions are those of hybrid-runner %s: they stay, this is %s",
+            installed.release,
+            _version(),
+            extra=log_event("schema.functions_newer"),
+        )
+    return not installed.is_current
+
+
+async def warn_of_older_functions(on: Fetches) -> None:
+    """Say that `migrate` of this release has not run. Newer functions are as good."""
+    installed = await read_installed(on)
+    if installed.digest != digest() and not installed.is_of_newer_release:
+        log.warning(
+            "the database's functions are not those of this hybrid-runner (%s, they are of %s): run"
+            " `hybrid-runner migrate` with the same DSN",
+            _version(),
+            installed.release or "an earlier one",
+            extra=log_event("schema.functions_older"),
+        )
+
+
+def _version() -> str:
+    from hybrid_runner.version import VERSION  # noqa: PLC0415  # it takes 20 ms to know
+
+    return VERSION
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """Comparable; what comes behind the first letter or plus does not count."""
+    return tuple(map(int, re.findall(r"\d+", re.split(r"[^\d.]", release)[0])))

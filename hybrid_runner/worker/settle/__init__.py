@@ -1,0 +1,1 @@
+"""Writing down what became of claimed jobs, in batches."""
