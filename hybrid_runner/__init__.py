@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from hybrid_runner.handlers.job import Job
-    from hybrid_runner.handlers.registry import JobKind
+    from hybrid_runner.handlers.kind import JobKind
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
     from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
@@ -106,7 +106,7 @@ _MODULES = {
         "Snooze",
     ),
     "hybrid_runner.policy.retry": ("RetryPolicy",),
-    "hybrid_runner.handlers.registry": ("JobKind",),
+    "hybrid_runner.handlers.kind": ("JobKind",),
     "hybrid_runner.runner": ("Runner",),
     "hybrid_runner.settings": (
         "SettingOptions",

@@ -16,13 +16,9 @@ from hybrid_runner.client.outage import outlast
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_optional
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.handlers.registry import (
-    Executor,
-    JobDecorator,
-    JobKind,
-    Registry,
-    make_kind,
-)
+from hybrid_runner.handlers.declaration import JobDecorator, make_kind
+from hybrid_runner.handlers.kind import Executor, JobKind
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State

@@ -15,7 +15,8 @@ from hybrid_runner.client.session import Sessions
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
-from hybrid_runner.handlers.registry import JobKind, Registry, check_queue
+from hybrid_runner.handlers.kind import JobKind, check_queue
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import NotStorable, encode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State

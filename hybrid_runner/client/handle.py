@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, JobCancelled, JobFailed, JobNotFound
-from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import CancelAnswer, EnqueueAnswer
 from hybrid_runner.model.jobs import JobView, State

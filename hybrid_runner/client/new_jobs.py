@@ -14,7 +14,8 @@ import orjson
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, KeyTaken, RunnerError
-from hybrid_runner.handlers.registry import NAME, JobKind, Registry, check_queue
+from hybrid_runner.handlers.kind import NAME, JobKind, check_queue
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import NotStorable, check, encode
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.storage.alike import Alike, alike

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.handlers.registry import Registry, check_queue
+from hybrid_runner.handlers.kind import check_queue
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.settings import Work
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from hybrid_runner import JobView, RetryPolicy, Runner, State, Worker
-from hybrid_runner.handlers.registry import Executor, Registry, make_kind
+from hybrid_runner.handlers.declaration import make_kind
+from hybrid_runner.handlers.kind import Executor
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.worker.queue.claimable import Claimable
 from hybrid_runner.worker.run import places as places_module
 from hybrid_runner.worker.run.places import NoPlace, Places

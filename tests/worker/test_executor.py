@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Fail
-from hybrid_runner.handlers.registry import Registry, make_kind
+from hybrid_runner.handlers.declaration import make_kind
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Settlement, Stopped

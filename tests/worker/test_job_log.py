@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.handlers.registry import Registry, make_kind
+from hybrid_runner.handlers.declaration import make_kind
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State

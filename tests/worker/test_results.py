@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from hybrid_runner import ConfigurationError, Fail, Job, RetryPolicy, Snooze, State
-from hybrid_runner.handlers.registry import JobKind, make_kind
+from hybrid_runner.handlers.declaration import make_kind
+from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.jsontext import NotStorable
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.working import outcome, runner, working

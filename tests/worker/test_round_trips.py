@@ -15,7 +15,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, Json, computed_field
 
 from hybrid_runner import ConfigurationError, RetryPolicy, State
-from hybrid_runner.handlers.registry import JobKind, make_kind
+from hybrid_runner.handlers.declaration import make_kind
+from hybrid_runner.handlers.kind import JobKind
 from tests.support.working import runner, working
 
 

@@ -24,7 +24,7 @@ from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.options import EnqueueOptions, option_texts
 from hybrid_runner.errors import KeyTaken, RunnerError
-from hybrid_runner.handlers.registry import NAME
+from hybrid_runner.handlers.kind import NAME
 from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.runner import Runner
 

@@ -7,7 +7,7 @@ import argparse
 from hybrid_runner.cli.output import print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked
 from hybrid_runner.cli.session import opened, run
-from hybrid_runner.handlers.registry import check_queue
+from hybrid_runner.handlers.kind import check_queue
 
 
 def configure(parser: Parser) -> None:

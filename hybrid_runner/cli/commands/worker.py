@@ -20,7 +20,7 @@ from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common,
 from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
 from hybrid_runner.cli.target import load_app, split_target
 from hybrid_runner.errors import ConfigurationError, RunnerError
-from hybrid_runner.handlers.registry import check_queue
+from hybrid_runner.handlers.kind import check_queue
 from hybrid_runner.runner import Runner
 from hybrid_runner.storage.migrations import require_schema
 from hybrid_runner.supervisor.fleet import Fleet

@@ -11,7 +11,7 @@ from functools import partial
 
 from aiohttp import web
 
-from hybrid_runner.handlers.registry import NAME, QUEUE
+from hybrid_runner.handlers.kind import NAME, QUEUE
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
 from hybrid_runner.web.stream.job_stream import STOPPING, JobStream

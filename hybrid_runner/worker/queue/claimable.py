@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from hybrid_runner.handlers.registry import Executor, Registry
+from hybrid_runner.handlers.kind import Executor
+from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.storage.worker_calls import Kinds
 from hybrid_runner.worker.run.places import Places
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.registry import Executor, JobKind
+from hybrid_runner.handlers.kind import Executor, JobKind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.worker.run.places import Places
 from hybrid_runner.worker.run.processes import ProcessPool

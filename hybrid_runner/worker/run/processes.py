@@ -18,7 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.registry import JobKind
+from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import (
     HandlerOutcome,

@@ -1,0 +1,200 @@
+"""What `@app.job(…)` makes of a function: its kind, or one line that says why it cannot be one."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from types import UnionType
+from typing import Any, Protocol, Union, overload
+
+from pydantic import PydanticUserError, TypeAdapter
+
+from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.handlers.job import Job
+from hybrid_runner.handlers.kind import (
+    HANDLER_OUTCOMES,
+    NAME,
+    PLAIN_TYPES,
+    Executor,
+    JobKind,
+    P,
+    R,
+    check_queue,
+)
+from hybrid_runner.model.jobs import Keep
+from hybrid_runner.model.outcomes import HandlerOutcome
+from hybrid_runner.policy.retry import RetryPolicy
+
+
+class JobDecorator(Protocol):
+    """What `Runner.job(...)` returns: decorates handlers of (payload) or (payload, job).
+
+    R is the type of their results, without outcomes.
+    """
+
+    @overload
+    def __call__(
+        self, function: Callable[[P], Coroutine[Any, Any, R | HandlerOutcome]], /
+    ) -> JobKind[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[P, Job], Coroutine[Any, Any, R | HandlerOutcome]], /
+    ) -> JobKind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], R | HandlerOutcome], /) -> JobKind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P, Job], R | HandlerOutcome], /) -> JobKind[P, R]: ...
+
+
+def make_kind(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    queue: str,
+    executor: Executor | None,
+    max_attempts: int,
+    timeout: timedelta | None,
+    retry: RetryPolicy,
+    keep: Keep = Keep(),  # noqa: B008  # frozen
+) -> JobKind[Any, Any]:
+    """Make a kind of a handler, and check all that can be checked before a job arrives."""
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
+        )
+    check_queue(queue)
+    if not 1 <= max_attempts <= 1000:
+        raise ConfigurationError(
+            f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}"
+        )
+    if timeout is not None and timeout <= timedelta(0):
+        raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
+    for state, _, how_long in keep.rules(name):
+        if how_long <= timedelta(0):
+            raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
+    is_async = inspect.iscoroutinefunction(function)
+    executor = executor or ("async" if is_async else "thread")
+    if executor not in ("async", "thread", "process"):
+        raise ConfigurationError(
+            f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}"
+        )
+    _check_importable(function, name, executor)
+    if is_async != (executor == "async"):
+        wanted = "async def" if executor == "async" else "plain def"
+        raise ConfigurationError(
+            f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}"
+        )
+    payload, result, wants_job = _signature(function, name)
+    return JobKind(
+        name=name,
+        function=function,
+        queue=queue,
+        executor=executor,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        retry=retry,
+        keep=keep,
+        wants_job=wants_job,
+        payload=_adapter(payload, name, "payload"),
+        result=None if result is Any or result is object else _adapter(result, name, "result"),
+        plain=payload is Any or payload is object,
+        fitting=_fitting(result),
+        returns="None" if result is type(None) else inspect.formatannotation(result),
+    )
+
+
+def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]:
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise ConfigurationError(
+            f"kind {name!r}: its annotations cannot be read: {error}"
+        ) from error
+    signature = inspect.signature(function).parameters.values()
+    parameters = [
+        p
+        for p in signature
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        and (p.default is p.empty or p.name == "job")
+    ]
+    named = [p.name for p in signature if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not 1 <= len(parameters) <= 2 or named:
+        raise ConfigurationError(f"kind {name!r}: a handler takes (payload) or (payload, job)")
+    return (
+        hints.get(parameters[0].name, Any),
+        _without_outcomes(hints.get("return", Any)),
+        len(parameters) == 2,
+    )
+
+
+def _check_importable(function: Callable[..., Any], name: str, executor: Executor) -> None:
+    """ConfigurationError for a method, and for what a process cannot import."""
+    path = getattr(function, "__qualname__", "").split(".")
+    first = next(iter(inspect.signature(function).parameters), "")
+    if len(path) > 1 and path[-2] != "<locals>" and first in ("self", "cls"):
+        raise ConfigurationError(
+            f"kind {name!r}: {'.'.join(path[-2:])} is a method, and a worker has no {first} to call"
+            " it with: use a function outside the class, or a staticmethod"
+        )
+    if executor != "process":
+        return
+    what = (
+        "has no name"
+        if not path[-1]
+        else (
+            "is a lambda"
+            if path[-1] == "<lambda>"
+            else (
+                "is defined inside a function"
+                if "<locals>" in path
+                else "is in a program without a file"
+                if _is_without_file(function)
+                else ""
+            )
+        )
+    )
+    if what:
+        raise ConfigurationError(
+            f'kind {name!r}: its handler {what}, and executor="process" imports handlers by name: '
+            "define it with def at the top of a module"
+        )
+
+
+def _is_without_file(function: Callable[..., Any]) -> bool:
+    return function.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
+
+
+def _fitting(result: Any) -> frozenset[type]:
+    """The types of a return annotation whose values need no validation."""
+    parts = (
+        typing.get_args(result) if typing.get_origin(result) in (Union, UnionType) else (result,)
+    )
+    known = {part for part in parts if isinstance(part, type) and part in PLAIN_TYPES}
+    known |= {
+        typing.get_origin(part)
+        for part in parts
+        if part in (list[Any], dict[Any, Any], dict[str, Any])
+    }
+    return frozenset(known)
+
+
+def _without_outcomes(result: Any) -> Any:
+    if result in HANDLER_OUTCOMES:
+        return Any
+    if typing.get_origin(result) in (Union, UnionType):
+        kept = tuple(part for part in typing.get_args(result) if part not in HANDLER_OUTCOMES)
+        return Union[kept] if kept else Any  # noqa: UP007  # built at run time
+    return result
+
+
+def _adapter(annotation: Any, name: str, what: str) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(annotation)
+    except PydanticUserError as error:
+        raise ConfigurationError(
+            f"kind {name!r}: its {what} type {annotation!r} is none that JSON can be read into: "
+            "use a pydantic model, a dataclass, a dict or Any"
+        ) from error
