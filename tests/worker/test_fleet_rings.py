@@ -305,11 +305,12 @@ async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
 @asynccontextmanager
 async def busy(database: Connection, jobs: Handlers) -> AsyncIterator[None]:
     """Insert so many jobs that the worker stays awake."""
+    enough = asyncio.Event()
 
     async def insert() -> None:
         connection = await connect(jobs.app.dsn)
         try:
-            while True:
+            while not enough.is_set():  # wait_for may swallow that it is cancelled, on Python 3.11
                 await connection.execute(INSERT, "note")
                 await jobs.next()
         finally:
@@ -319,5 +320,6 @@ async def busy(database: Connection, jobs: Handlers) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        enough.set()
         inserting.cancel()
         await asyncio.gather(inserting, return_exceptions=True)
