@@ -35,7 +35,8 @@ class Login(Enum):
         """Whose member it is."""
         if self is Login.NOBODY:
             return None
-        return "hybrid_runner_" + self.value.removeprefix("other_")
+        name: str = self.value
+        return "hybrid_runner_" + name.removeprefix("other_")
 
 
 PASSWORD = "only-for-tests"
