@@ -147,13 +147,13 @@ BEGIN
     )
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-        traceparent, state, attempt, snoozes, claim, worker_id, started_at, progress,
+        traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt,
-        g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result
@@ -184,6 +184,7 @@ $$;
 CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -192,6 +193,7 @@ DECLARE
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
+    may_replace boolean := false;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -229,9 +231,15 @@ BEGIN
         -- Locked only to replace it: a lock held until the caller commits hides a queued job from
         -- claims without a ring afterwards, and on a running one it holds up its settling and all
         -- that settle with it.
+        -- One's own alone: else any producer could hide the jobs of others from workers.
+        -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+                AND (j.enqueued_by = session_user OR has_column_privilege(
+                    session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
+            FOR UPDATE;
+            may_replace := FOUND;
         END IF;
         IF holder.id IS NULL THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
@@ -243,9 +251,17 @@ BEGIN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
                 USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
         END IF;
+        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued'
+            AND holder.enqueued_by <> session_user AND NOT has_column_privilege(
+                session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
+            RAISE EXCEPTION 'key % is held by job %, which % enqueued: to replace jobs of other '
+                'logins takes the right UPDATE (payload) on hybrid_runner.jobs',
+                quote_literal(enqueue_job.key), holder.id, quote_ident(holder.enqueued_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
         enqueue_job.id := holder.id;
         enqueue_job.outcome := 'exists';
-        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
+        IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
                 queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
@@ -1003,9 +1019,9 @@ BEGIN
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        errors, version, created_at)
+        enqueued_by, errors, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
         done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
@@ -1187,6 +1203,7 @@ CREATE TABLE hybrid_runner.archive (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
@@ -1217,6 +1234,7 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
     snoozes integer DEFAULT 0 NOT NULL,
@@ -1257,6 +1275,7 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.timeout,
     j.finish_by,
     j.traceparent,
+    j.enqueued_by,
     j.state,
     j.attempt,
     j.snoozes,
@@ -1284,6 +1303,7 @@ UNION ALL
     a.timeout,
     a.finish_by,
     a.traceparent,
+    a.enqueued_by,
     a.state,
     a.attempt,
     a.snoozes,
@@ -1312,6 +1332,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1342,6 +1363,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1371,6 +1393,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1401,6 +1424,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,

@@ -44,9 +44,9 @@ BEGIN
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        errors, version, created_at)
+        enqueued_by, errors, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
         done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN

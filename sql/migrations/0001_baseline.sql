@@ -23,6 +23,8 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamptz,
     traceparent text DEFAULT nullif(current_setting('hybrid_runner.traceparent', true), ''),
+    -- the login that put it in, which a producer cannot choose
+    enqueued_by text NOT NULL DEFAULT session_user,
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
@@ -96,6 +98,7 @@ CREATE TABLE hybrid_runner.archive (
     timeout interval,
     finish_by timestamptz,
     traceparent text,
+    enqueued_by text NOT NULL DEFAULT session_user,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
