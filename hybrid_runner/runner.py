@@ -93,8 +93,9 @@ class Runner:
         keep_failed: Duration | None = None,
         keep_cancelled: Duration | None = None,
     ) -> JobDecorator:
-        """Make a function the handler of a kind. `timeout=None` lets it run for ever; `limits="default"` lets a job ask for more than
-        `max_attempts` and `timeout`; `keep_…` says how long ended jobs are kept.
+        """Make a function the handler of a kind. `timeout=None` lets it run for ever;
+        `limits="default"` lets a job ask for more than `max_attempts` and `timeout`; `keep_…` says
+        how long ended jobs are kept.
         """
         if not isinstance(name, str):
             raise ConfigurationError(

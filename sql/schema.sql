@@ -842,7 +842,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true, one_queue text DEFAULT NULL::text, of_known_kinds boolean DEFAULT false) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint, opened boolean, due_of_known_kinds bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -854,45 +854,91 @@ CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_sche
 DECLARE
     one record;
     names text[];
+    kinds text[];
     enough integer;
+    sampled bigint;
     -- Between two counts time passes, and between two calls too: what lies on the border is in one
     -- of them.
     border timestamptz := clock_timestamp();
 BEGIN
-    WITH RECURSIVE seen (name) AS (
-        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
-            ORDER BY j.queue LIMIT 1)
-        UNION ALL
-        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
-            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
-        FROM seen AS s
-        WHERE s.name IS NOT NULL
-    ),
-    known (name) AS (
-        -- Nobody opened those of the table of jobs alone: then nobody works on them.
-        SELECT q.name FROM hybrid_runner.queues AS q
-        UNION
-        (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
-    )
-    SELECT array_agg(k.name ORDER BY k.name) INTO names
-    FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    IF queue_depths.one_queue IS NOT NULL THEN
+        names := ARRAY[queue_depths.one_queue];
+        IF NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = queue_depths.one_queue)
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = queue_depths.one_queue) THEN
+            RETURN;
+        END IF;
+    ELSE
+        WITH RECURSIVE seen (name) AS (
+            (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+                ORDER BY j.queue LIMIT 1)
+            UNION ALL
+            SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+            FROM seen AS s
+            WHERE s.name IS NOT NULL
+        ),
+        served AS MATERIALIZED (
+            SELECT DISTINCT k.name
+            FROM hybrid_runner.workers AS w
+            CROSS JOIN LATERAL jsonb_object_keys(w.queues) AS k (name)
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        opened AS (
+            SELECT q.name, s.name IS NULL AS unserved
+            FROM hybrid_runner.queues AS q
+            LEFT JOIN served AS s ON s.name = q.name
+            ORDER BY s.name IS NULL, q.name LIMIT 10000
+        ),
+        invented AS (
+            -- Nobody has opened them, so nobody works on them; any producer can make them up.
+            SELECT s.name
+            FROM (SELECT seen.name FROM seen WHERE seen.name IS NOT NULL LIMIT 10000) AS s
+            WHERE NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = s.name)
+            LIMIT 100
+        )
+        SELECT array_agg(n.name ORDER BY n.rank, n.name) INTO names
+        FROM (
+            SELECT o.name, o.unserved::int AS rank FROM opened AS o
+            UNION ALL
+            SELECT i.name, 2 FROM invented AS i
+        ) AS n;
+    END IF;
     enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
+    IF queue_depths.of_known_kinds THEN
+        SELECT array_agg(DISTINCT k.name) INTO kinds
+        FROM hybrid_runner.workers AS w
+        CROSS JOIN LATERAL unnest(w.kinds) AS k (name)
+        WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp();
+    END IF;
 
     FOR one IN
-        SELECT n.name, q.paused_at IS NOT NULL AS paused, w.workers, w.slots, w.running
-        FROM unnest(names) AS n (name)
+        WITH alive AS MATERIALIZED (
+            SELECT w.queues, w.running FROM hybrid_runner.workers AS w
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        served AS (
+            SELECT e.key AS name, count(*) AS workers, sum(e.value::bigint)::bigint AS slots
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.queues) AS e
+            GROUP BY e.key
+        ),
+        busy AS (
+            SELECT e.key AS name, sum(e.value::bigint)::bigint AS running
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.running) AS e
+            GROUP BY e.key
+        )
+        SELECT
+            n.name, q.paused_at IS NOT NULL AS paused, q.name IS NOT NULL AS opened,
+            coalesce(s.workers, 0) AS workers, coalesce(s.slots, 0) AS slots,
+            coalesce(b.running, 0) AS running
+        FROM unnest(names) WITH ORDINALITY AS n (name, place)
         LEFT JOIN hybrid_runner.queues AS q ON q.name = n.name
-        CROSS JOIN LATERAL (
-            SELECT
-                count(*) FILTER (WHERE a.queues ? n.name) AS workers,
-                coalesce(sum((a.queues ->> n.name)::bigint), 0)::bigint AS slots,
-                coalesce(sum((a.running ->> n.name)::bigint), 0)::bigint AS running
-            FROM hybrid_runner.workers AS a
-            WHERE a.dead_at IS NULL AND a.heartbeat_at + a.lease > clock_timestamp()
-        ) AS w
-        ORDER BY n.name
+        LEFT JOIN served AS s ON s.name = n.name
+        LEFT JOIN busy AS b ON b.name = n.name
+        ORDER BY n.place
     LOOP
         queue := one.name;
+        opened := one.opened;
         paused := one.paused;
         workers := one.workers;
         slots := one.slots;
@@ -922,6 +968,28 @@ BEGIN
             due := greatest(due, hybrid_runner.estimate(format(
                 'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
                 'AND run_at <= %L', one.name, border)));
+        END IF;
+
+        due_of_known_kinds := due;
+        IF kinds IS NOT NULL AND workers > 0 AND due > 0 THEN
+            SELECT count(*), count(*) FILTER (WHERE sample.kind = ANY (kinds))
+            INTO sampled, due_of_known_kinds
+            FROM generate_series(0, 9) AS lane (priority)
+            CROSS JOIN LATERAL (
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at, j.id LIMIT enough / 10)
+                UNION
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at DESC, j.id DESC LIMIT enough / 10)
+            ) AS sample;
+            -- Where most are known, the rest is like them; where few are, only those count.
+            IF due_of_known_kinds * 2 >= sampled THEN
+                due_of_known_kinds := due * due_of_known_kinds / greatest(1, sampled);
+            END IF;
         END IF;
 
         scheduled := NULL;
@@ -1183,11 +1251,19 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
         f.queue, f.due, f.running, f.slots, f.workers,
         -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
-            (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
+            (CASE
+                WHEN f.paused THEN 0
+                WHEN scale.queue IS NULL AND NOT f.opened AND EXISTS (
+                    SELECT FROM hybrid_runner.workers AS w
+                    WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+                ) THEN 0
+                ELSE f.due_of_known_kinds
+            END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
-    WHERE scale.queue IS NULL OR f.queue = scale.queue
+    FROM hybrid_runner.queue_depths(
+        with_scheduled => false, one_queue => scale.queue, of_known_kinds => true
+    ) AS f
 $$;
 
 CREATE TABLE hybrid_runner.archive (
@@ -1556,6 +1632,7 @@ CREATE TABLE hybrid_runner.workers (
     first_claim bigint DEFAULT 0 NOT NULL,
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
+    kinds text[] DEFAULT '{}'::text[] NOT NULL,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
     running jsonb DEFAULT '{}'::jsonb NOT NULL
@@ -1745,13 +1822,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) F
 
 GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 

@@ -222,12 +222,13 @@ async def register_worker(
     queues: str,
     lease: timedelta,
     kinds_hash: str = "",
+    kinds: Sequence[str] = (),
 ) -> Registered:
     """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same
     kinds.
     """
     (row,) = await fetch(
-        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash
+        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash, list(kinds)
     )
     return Registered(*row)
 

@@ -134,7 +134,7 @@ def wire(
     watchdog = Watchdog(
         settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )
-    offer = Offer(slots, kinds.number)
+    offer = Offer(slots, kinds)
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.

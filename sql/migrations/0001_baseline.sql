@@ -221,6 +221,7 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamptz NOT NULL DEFAULT '-infinity',
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
+    kinds text[] NOT NULL DEFAULT '{}',
     dead_at timestamptz,
     rescued_at timestamptz,
     -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and
