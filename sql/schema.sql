@@ -52,7 +52,7 @@ BEGIN
     END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[amend.id]))
             THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
@@ -73,6 +73,105 @@ BEGIN
 END
 $$;
 
+CREATE TABLE hybrid_runner.archive (
+    id bigint NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    priority smallint NOT NULL,
+    payload jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    state hybrid_runner.job_state NOT NULL,
+    attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY LIST (state);
+
+CREATE FUNCTION hybrid_runner.archived(ids bigint[]) RETURNS SETOF hybrid_runner.archive
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    AS $_$
+DECLARE
+    missing bigint[] := archived.ids;
+
+    opens timestamptz;
+
+    first_opens timestamptz;
+
+    closes timestamptz;
+
+    width interval := '1 hour';
+
+    job hybrid_runner.archive;
+
+BEGIN
+    IF cardinality(archived.ids) = 0 THEN
+        RETURN;
+
+    END IF;
+
+    SELECT h.noted_at INTO opens FROM hybrid_runner.id_history AS h
+    WHERE h.next_id <= (SELECT min(i.id) FROM unnest(archived.ids) AS i (id))
+    ORDER BY h.noted_at DESC LIMIT 1;
+
+    opens := coalesce(opens, '-infinity');
+
+    first_opens := opens;
+
+    LOOP
+        closes := CASE WHEN isfinite(opens) AND opens + width < clock_timestamp()
+            THEN opens + width ELSE 'infinity' END;
+
+        -- Bounds that are written into the statement leave all other partitions unplanned.
+        FOR job IN EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at >= %L AND a.finished_at < %L', opens, closes)
+            USING missing
+        LOOP
+            missing := array_remove(missing, job.id);
+
+            RETURN NEXT job;
+
+        END LOOP;
+
+        EXIT WHEN cardinality(missing) = 0 OR closes = 'infinity';
+
+        opens := closes;
+
+        width := width * 4;
+
+    END LOOP;
+
+    IF cardinality(missing) > 0 AND isfinite(first_opens) THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at < %L', first_opens)
+            USING missing;
+
+    END IF;
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -84,7 +183,7 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[cancel.id]))
             THEN 'finished' ELSE 'unknown' END;
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
@@ -512,6 +611,21 @@ BEGIN
             made := made + 1;
         END LOOP;
     END LOOP;
+
+    -- For look-ups by id: hourly for a while, then daily, as far back as anything is kept.
+    INSERT INTO hybrid_runner.id_history (next_id)
+    SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('hybrid_runner.jobs', 'id')::regclass), 0) + 1
+    WHERE NOT EXISTS (
+        SELECT FROM hybrid_runner.id_history AS h
+        WHERE h.noted_at > clock_timestamp() - interval '50 minutes');
+    DELETE FROM hybrid_runner.id_history AS h
+    WHERE h.noted_at < clock_timestamp() - interval '7 days' AND (
+        EXISTS (SELECT FROM hybrid_runner.id_history AS e
+            WHERE date_trunc('day', e.noted_at) = date_trunc('day', h.noted_at)
+                AND e.noted_at < h.noted_at)
+        OR h.noted_at < clock_timestamp() - (
+            SELECT max(r.keep) + interval '1 month' FROM hybrid_runner.retention AS r));
     RETURN made;
 END
 $$;
@@ -1045,6 +1159,7 @@ $$;
 CREATE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1078,7 +1193,9 @@ BEGIN
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
-    SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
+    SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
+    SELECT a.* INTO done FROM hybrid_runner.archive AS a
+    WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
@@ -1265,37 +1382,6 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
         with_scheduled => false, one_queue => scale.queue, of_known_kinds => true
     ) AS f
 $$;
-
-CREATE TABLE hybrid_runner.archive (
-    id bigint NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    priority smallint NOT NULL,
-    payload jsonb NOT NULL,
-    data jsonb,
-    key text,
-    run_at timestamp with time zone NOT NULL,
-    max_attempts smallint,
-    timeout interval,
-    finish_by timestamp with time zone,
-    traceparent text,
-    enqueued_by text DEFAULT SESSION_USER NOT NULL,
-    state hybrid_runner.job_state NOT NULL,
-    attempt smallint NOT NULL,
-    snoozes integer NOT NULL,
-    claim bigint,
-    worker_id text,
-    started_at timestamp with time zone,
-    progress jsonb,
-    errors jsonb,
-    version integer NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    created_at timestamp with time zone NOT NULL,
-    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    result jsonb,
-    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
-)
-PARTITION BY LIST (state);
 
 CREATE TABLE hybrid_runner.jobs (
     id bigint NOT NULL,
@@ -1572,6 +1658,11 @@ CREATE TABLE hybrid_runner.duties (
     holder text
 );
 
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_id bigint NOT NULL
+);
+
 ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME hybrid_runner.jobs_id_seq
     START WITH 1
@@ -1672,6 +1763,9 @@ ALTER TABLE ONLY hybrid_runner.archive_scans
 ALTER TABLE ONLY hybrid_runner.duties
     ADD CONSTRAINT duties_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY hybrid_runner.id_history
+    ADD CONSTRAINT id_history_pkey PRIMARY KEY (noted_at);
+
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
@@ -1725,6 +1819,20 @@ GRANT ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens times
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 
@@ -1868,12 +1976,6 @@ GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hy
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
 
-GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
-
-GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
@@ -1953,6 +2055,10 @@ GRANT SELECT,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 

@@ -250,6 +250,13 @@ CREATE TABLE hybrid_runner.xid_history (
     next_xid bigint NOT NULL
 );
 
+-- Which id was the next one when: a job cannot have ended before its id was given out, so whoever
+-- looks for one by its id leaves older partitions of the archive alone.
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
+    next_id bigint NOT NULL
+);
+
 -- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is
 -- read and written outside MVCC; a lease, so that it runs out by itself when a page server dies.
 -- Whoever sets it notifies the workers on hybrid_runner.~readers.

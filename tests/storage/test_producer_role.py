@@ -35,6 +35,7 @@ FORBIDDEN = [
     "version",
     "cancel_requested_at",
     "created_at",
+    "enqueued_by",
 ]
 
 
