@@ -20,10 +20,12 @@ INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, s
 SELECT $1, 'default', 'note', 5, '{}', $2, $3::hybrid_runner.job_state, 1, 0, 1, $2, $4
 """
 NOTE = "INSERT INTO hybrid_runner.id_history (noted_at, next_id) VALUES ($1, $2)"
-LOCKED = (
-    "SELECT DISTINCT l.relation::regclass::text"
-    " FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation WHERE l.pid = pg_backend_pid() AND c.relnamespace <> 'pg_catalog'::regnamespace"
-)
+LOCKED = """
+SELECT DISTINCT l.relation::regclass::text
+FROM pg_locks AS l
+JOIN pg_class AS c ON c.oid = l.relation
+WHERE l.pid = pg_backend_pid() AND c.relnamespace <> 'pg_catalog'::regnamespace
+"""
 
 
 async def archived(database: Connection, *ids: int) -> list[int]:
