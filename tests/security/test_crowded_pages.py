@@ -34,14 +34,18 @@ app = Runner()
 async def note(payload: dict) -> None:
     pass
 """
-LIMITED = "import os, resource, sys; n = int(sys.argv[1])"
-LIMITED += "; resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))"
-LIMITED += "; os.execv(sys.argv[2], sys.argv[2:])"
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 @asynccontextmanager
-async def limited_worker(folder: Path, dsn: str, port: int, files: int) -> AsyncIterator[Path]:
-    """A worker that may have so many open files; where its log is."""
+async def limited_worker(
+    folder: Path, dsn: str, port: int, files: int, most: int | None = None
+) -> AsyncIterator[tuple[int, Path]]:
+    """A worker that may have so many open files, and `most` if it asks; its pid and its log."""
     (folder / "tasks.py").write_text(TASKS)
     log = folder / "worker.log"
     command = (*COMMAND, "worker", "tasks:app", "--dsn", dsn, "--json")
@@ -51,6 +55,7 @@ async def limited_worker(folder: Path, dsn: str, port: int, files: int) -> Async
             "-c",
             LIMITED,
             str(files),
+            str(most or files),
             *command,
             cwd=folder,
             env=environment(HYBRID_RUNNER_HTTP_PORT=str(port)),
@@ -59,7 +64,7 @@ async def limited_worker(folder: Path, dsn: str, port: int, files: int) -> Async
             stderr=output,
         )
     try:
-        yield log
+        yield process.pid, log
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
@@ -100,7 +105,7 @@ async def test_stalled_connections_leave_descriptors_for_the_database(
     dsn: str, database: Connection, tmp_path: Path, crowd: list[socket.socket], files: int
 ) -> None:
     port = free_port()
-    async with limited_worker(tmp_path, dsn, port, files) as log, browser(port) as client:
+    async with limited_worker(tmp_path, dsn, port, files) as (_, log), browser(port) as client:
         await client.until("/ready", 200)
         await asyncio.to_thread(stall, port, crowd, CROWD)
         assert await end_sessions(database) > 0
@@ -112,3 +117,13 @@ async def test_stalled_connections_leave_descriptors_for_the_database(
         )
         await client.until("/health", 200)
     assert log.stat().st_size < 100_000, log.read_text()[:2000]
+
+
+async def test_a_worker_asks_for_more_files_than_a_shell_gives_it(dsn: str, tmp_path: Path) -> None:
+    port = free_port()
+    async with (
+        limited_worker(tmp_path, dsn, port, 256, 1024) as (pid, _),
+        browser(port) as client,
+    ):
+        await client.until("/ready", 200)
+        assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (1024, 1024)

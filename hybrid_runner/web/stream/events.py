@@ -16,6 +16,7 @@ from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.connections import lasts
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
+from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.job_stream import STOPPING, JobStream
 from hybrid_runner.web.stream.reader import Reader, Subscription, event
 
@@ -47,6 +48,7 @@ class EventPages:
         self._jobs = jobs
         self._stream = stream
         self._access = access
+        self._dismissed = Seldom()  # whoever reads badly on purpose can be dismissed all the time
 
     def routes(self) -> list[web.AbstractRouteDef]:
         return [web.get("/jobs/{id}/events", self.job_events), web.get("/events", self.all_events)]
@@ -117,7 +119,8 @@ class EventPages:
             async with asyncio.timeout(STOP_PATIENCE):
                 await response.write(_RETRY)
             await _pass_on(reader, response)
-            if reader.reason is not None and not self._stream.stopping:
+            dismissed = reader.reason is not None and not self._stream.stopping
+            if dismissed and self._dismissed.is_due():
                 log.info(
                     "a reader of %s was sent away: %s",
                     request.path,
