@@ -15,6 +15,7 @@ import pytest
 from hybrid_runner import ConfigurationError
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web import connections
 from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.hosts import HostCheck
 from hybrid_runner.web.server import PageServer
@@ -187,6 +188,53 @@ async def test_half_a_request_is_not_waited_for(dsn: str) -> None:
         slow = [said(port, part) for part in (b"", b"GET", b"GET /health HTTP/1.1\r\nX: ")]
         assert await asyncio.gather(*slow) == [b""] * 3
         assert (await client.get("/health")).status == 200
+
+
+async def test_a_body_that_never_comes_is_not_waited_for(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER", 0.2)
+    request = (
+        f"POST /jobs/1/cancel HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Content-Length: 10\r\n\r\n{"
+    )
+    async with served(Stepwise(dsn, http_token=TOKEN).app, deaf=True) as (client, _):
+        assert await said(client.port, request.encode()) == b""
+        assert await status_of(client, "/health") == 200
+
+
+async def test_a_connection_that_is_not_used_again_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "NEXT_REQUEST", 0.2)
+    port = free_port()
+    async with PageServer("127.0.0.1", port):
+        answer = await said(port, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET")
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_a_stream_lasts_longer_than_an_answer_may_take(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FIRST_REQUEST", "ANSWER", "NEXT_REQUEST"):
+        monkeypatch.setattr(connections, name, 0.2)
+    async with (
+        served(Stepwise(dsn).app) as (client, _),
+        client.events("/events") as events,
+    ):
+        # One that waits for longer than that is gone.
+        assert await said(client.port, b"GET /health HTTP/1.1\r\n") == b""
+        await database.execute(INSERT)
+        await events.until("completed")
+
+
+async def test_a_large_body_is_refused(dsn: str) -> None:
+    path, body = "/jobs/1/cancel", b" " * 100_000
+    async with (
+        served(Stepwise(dsn, http_token=TOKEN).app, deaf=True) as (client, _),
+        client.session.post(path, headers=BEARER, data=body) as response,
+    ):
+        assert response.status == 413
 
 
 async def test_the_oldest_that_wait_make_room_for_a_newcomer(
