@@ -67,6 +67,8 @@ class HttpConnections:
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: dict[HttpConnection, None] = {}
+        self._checks = False
+        """Whether a check of deadlines is to come."""
         self._crowded = Seldom()
         self.failed = Seldom()
         """When a failure was last logged."""
@@ -93,20 +95,23 @@ class HttpConnections:
 
     def moved(self, connection: HttpConnection) -> None:
         """Note that its state has just changed, or that it is new."""
-        if not self._open:
-            asyncio.get_running_loop().call_later(_CHECK, self._close_late)
         self._open.pop(connection, None)
         self._open[connection] = None
+        self._check_later()
 
     def remove(self, connection: HttpConnection) -> None:
         self._open.pop(connection, None)
 
+    def _check_later(self) -> None:
+        if self._open and not self._checks:
+            self._checks = True
+            asyncio.get_running_loop().call_later(_CHECK, self._close_late)
+
     def _close_late(self) -> None:
-        now = time.monotonic()
+        self._checks, now = False, time.monotonic()
         for each in [each for each in self._open if each.deadline <= now]:
             each.abort()
-        if self._open:
-            asyncio.get_running_loop().call_later(_CHECK, self._close_late)
+        self._check_later()
 
 
 class HttpConnection(web.RequestHandler):

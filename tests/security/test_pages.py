@@ -224,8 +224,9 @@ async def test_a_stream_lasts_longer_than_an_answer_may_take(
     ):
         # One that waits for longer than that is gone.
         assert await said(client.port, b"GET /health HTTP/1.1\r\n") == b""
+        await database.execute("SELECT hybrid_runner.pause('default')")
         await database.execute(INSERT)
-        await events.until("completed")
+        await events.until("queued")
 
 
 async def test_a_large_body_is_refused(dsn: str) -> None:
