@@ -15,7 +15,7 @@ _LARGEST_PID = 2**31 - 1
 _LARGEST_PLACE = 100_000
 _LONGEST_NAME = 255
 _LONGEST_READING = 60_000
-"""Milliseconds: for at most so long one message counts as a sign that somebody reads."""
+"""Milliseconds: an announcement of readers is good for a minute at most."""
 
 
 # --- on a queue's channel

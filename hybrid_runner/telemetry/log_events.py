@@ -40,6 +40,7 @@ LogEvent = Literal[
     "job.started",
     "job.thread_goes_on",
     "jobs.summary",
+    "listener.flooded",
     "listener.lost",
     "listener.ring_not_heard",
     "listener.rings_missed",

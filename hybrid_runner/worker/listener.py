@@ -9,10 +9,12 @@ import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.policy.missed_rings import may_reconnect
 from hybrid_runner.storage.connections.listen import ListenConnection, prove_once
 from hybrid_runner.storage.connections.statements import Rows
@@ -35,6 +37,10 @@ _READ = 0.5
 _STEADY = 10.0
 """A connection that lasted for less seconds counts as one more failure: reconnecting must not spin.
 """
+_FLOODED = GrowingPause(timedelta(seconds=10), timedelta(seconds=60), 2)
+"""How long nothing is listened to after more notifications came than are read."""
+_CALM = 60.0
+"""Seconds without a flood after which the next one counts as the first."""
 
 
 class Listener:
@@ -45,6 +51,8 @@ class Listener:
         self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
         self._on_turn: Callable[[], None] = _ignore
         self._outage = Outage("listener")
+        self._floods = 0
+        """How many in a row ended the connection."""
         self._connection: ListenConnection | None = None
         self.hearing = False
         self._is_hearing = asyncio.Event()
@@ -87,15 +95,19 @@ class Listener:
         self._on_turn = on_turn
         while True:
             try:
-                await self._listen_until_lost()
+                is_flooded = await self._listen_until_lost()
             except Exception as error:
                 await self._outage.pause(error)
+            else:
+                if is_flooded:
+                    await self._let_pass()
 
-    async def _listen_until_lost(self) -> None:
+    async def _listen_until_lost(self) -> bool:
+        """True: the connection was given up because of a flood."""
         connection = await ListenConnection.open(self._dsn)
         try:
             if not await self._prove(connection):
-                return
+                return False
             for subscribe in self._subscribe:
                 await subscribe(connection)
             self._outage.over()
@@ -104,17 +116,32 @@ class Listener:
             heard_from = time.monotonic()
             await connection.lost.wait()
             self.lost += 1
-            if time.monotonic() - heard_from < _STEADY:
+            heard = time.monotonic() - heard_from
+            self._floods = (0 if heard > _CALM else self._floods) + connection.flooded
+            if connection.flooded:
+                return True
+            if heard < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning(
                 "listener: the connection was lost; polling until it is back",
                 extra=log_event("listener.lost"),
             )
+            return False
         finally:
             self._connection = self._proof = None
             self.proof_overdue = False
             self._set(hearing=False)
             await connection.close()
+
+    async def _let_pass(self) -> None:
+        pause = _FLOODED.after(self._floods).total_seconds()
+        log.warning(
+            "listener: more notifications arrive than a worker reads, so somebody floods its"
+            " channels: polling only for %d s",
+            pause,
+            extra=log_event("listener.flooded"),
+        )
+        await asyncio.sleep(pause)
 
     async def _prove(self, connection: ListenConnection) -> bool:
         """Send ourselves a message: behind a pooler LISTEN succeeds and nothing ever arrives."""

@@ -12,7 +12,7 @@ from hybrid_runner import Job, Worker
 from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.policy.doorbell import Mode, Reason
+from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Rows
@@ -134,6 +134,19 @@ def replace_claim(worker: Worker, wrap: Wrap) -> None:
 def waits_to_claim(worker: Worker) -> bool:
     """Whether it wants to claim and waits, because it may not now."""
     return bool(worker._station.identity._may_go_on._waiters)
+
+
+def notes_marks(worker: Worker, note: Callable[[], None]) -> None:
+    """Call `note` each time the worker marks anew which inserts are in flight."""
+    claimer = _queue(worker).claimer
+    run = claimer._run_on_bell
+
+    async def noted(action: Any) -> Any:
+        if isinstance(action, MarkInFlight):
+            note()
+        return await run(action)
+
+    claimer._run_on_bell = noted  # type: ignore[method-assign]
 
 
 def never_pause(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from hybrid_runner.model.messages import Channel, M, Proof
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage.connections import pooler
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.session_settings import FOR_LISTENING
@@ -16,6 +17,13 @@ from hybrid_runner.storage.failures import translate
 T = TypeVar("T")
 
 BELL_TIMEOUT = 5.0
+_MOST_A_SECOND = 50_000
+"""Notifications that are read; more of them in a second and the connection is given up. One costs
+about 3 µs. A long one counts for several.
+"""
+_CHECKED_EVERY = 1000
+_LONG = 256
+"""Characters."""
 
 
 async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
@@ -38,6 +46,11 @@ class ListenConnection:
         self._connection = connection
         self._busy = asyncio.Lock()
         self.lost = asyncio.Event()
+        self.flooded = False
+        """Whether it was given up because more notifications came than are read."""
+        self._may_read = Allowance(at_once=_MOST_A_SECOND, per_second=_MOST_A_SECOND)
+        self._read = 0
+        """Notifications since the allowance was last asked."""
         connection.add_termination_listener(lambda _: self.lost.set())
 
     @classmethod
@@ -51,10 +64,20 @@ class ListenConnection:
         return pooler.is_pooled(self._connection)
 
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Subscribe to one channel; `heard` gets each message and its sender's server process."""
+        """Subscribe to one channel; `heard` gets each message and its sender's server process.
+
+        The same message of the same sender is heard once for each turn of the event loop.
+        """
+        loop, just_heard = asyncio.get_running_loop(), set[tuple[int, str]]()
 
         def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
-            if (message := channel.read(str(payload))) is not None:
+            text = str(payload)
+            if not self._may_hear(text) or (pid, text) in just_heard:
+                return
+            if not just_heard:
+                loop.call_soon(just_heard.clear)  # before all that the message causes
+            just_heard.add((pid, text))
+            if (message := channel.read(text)) is not None:
                 heard(message, pid)
 
         async def subscribe() -> None:
@@ -63,6 +86,19 @@ class ListenConnection:
 
         async with self._busy:
             await _translated(subscribe())
+
+    def _may_hear(self, text: str) -> bool:
+        """Count a notification; when they are too many, give up the connection: what is not heard
+        is found by polling.
+        """
+        self._read += 1 + len(text) // _LONG
+        if self._read >= _CHECKED_EVERY:
+            read, self._read = self._read, 0
+            now = asyncio.get_running_loop().time()
+            if not self._may_read.take(now, read) and not self.lost.is_set():
+                self.flooded = True
+                self.hang_up()
+        return not self.flooded
 
     async def send(self, channel: Channel[M], message: M) -> None:
         """Send a message from this connection."""
