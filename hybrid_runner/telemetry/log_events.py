@@ -44,6 +44,7 @@ LogEvent = Literal[
     "listener.lost",
     "listener.ring_not_heard",
     "listener.rings_missed",
+    "listener.silenced",
     "listener.started",
     "listener.unusable",
     "loop.stalled",

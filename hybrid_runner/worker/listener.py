@@ -39,6 +39,8 @@ _STEADY = 10.0
 """
 _FLOODED = GrowingPause(timedelta(seconds=10), timedelta(seconds=60), 2)
 """How long nothing is listened to after more notifications came than are read."""
+_SILENCED = 10.0
+"""Seconds until it is asked again whether the server has room for notifications."""
 _CALM = 60.0
 """Seconds without a flood after which the next one counts as the first."""
 
@@ -51,6 +53,8 @@ class Listener:
         self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
         self._on_turn: Callable[[], None] = _ignore
         self._outage = Outage("listener")
+        self._silenced = False
+        """Nobody rings: the server's queue of notifications has no room."""
         self._floods = 0
         """How many in a row ended the connection."""
         self._connection: ListenConnection | None = None
@@ -95,22 +99,23 @@ class Listener:
         self._on_turn = on_turn
         while True:
             try:
-                is_flooded = await self._listen_until_lost()
+                pause = await self._listen_until_lost()
             except Exception as error:
-                await self._outage.pause(error)
-            else:
-                if is_flooded:
-                    await self._let_pass()
+                pause = self._outage.failed(error)
+            await asyncio.sleep(pause)
 
-    async def _listen_until_lost(self) -> bool:
-        """True: the connection was given up because of a flood."""
+    async def _listen_until_lost(self) -> float:
+        """Returns after how many seconds to connect again."""
         connection = await ListenConnection.open(self._dsn)
         try:
+            if not await connection.may_notify():
+                return self._be_silenced()
             if not await self._prove(connection):
-                return False
+                return 0.0
             for subscribe in self._subscribe:
                 await subscribe(connection)
             self._outage.over()
+            self._silenced = False
             self._connection = connection
             self._set(hearing=True)
             heard_from = time.monotonic()
@@ -119,29 +124,42 @@ class Listener:
             heard = time.monotonic() - heard_from
             self._floods = (0 if heard > _CALM else self._floods) + connection.flooded
             if connection.flooded:
-                return True
+                return self._let_flood_pass()
+            if self._silenced:
+                return 0.0
             if heard < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning(
                 "listener: the connection was lost; polling until it is back",
                 extra=log_event("listener.lost"),
             )
-            return False
+            return 0.0
         finally:
             self._connection = self._proof = None
             self.proof_overdue = False
             self._set(hearing=False)
             await connection.close()
 
-    async def _let_pass(self) -> None:
+    def _let_flood_pass(self) -> float:
         pause = _FLOODED.after(self._floods).total_seconds()
         log.warning(
-            "listener: more notifications arrive than a worker reads, so somebody floods its"
-            " channels: polling only for %d s",
+            "listener: somebody sends more notifications to this worker than it reads: polling only"
+            " for %d s",
             pause,
             extra=log_event("listener.flooded"),
         )
-        await asyncio.sleep(pause)
+        return pause
+
+    def _be_silenced(self) -> float:
+        if not self._silenced:
+            log.warning(
+                "listener: the server's queue of notifications is half full, so nobody rings:"
+                " polling until it is emptier; end the session that listens and has been in a"
+                " transaction for long",
+                extra=log_event("listener.silenced"),
+            )
+        self._silenced = True
+        return _SILENCED
 
     async def _prove(self, connection: ListenConnection) -> bool:
         """Send ourselves a message: behind a pooler LISTEN succeeds and nothing ever arrives."""
@@ -248,7 +266,14 @@ class Listener:
         """Send a message. It may be lost: messages are hints."""
         if self._connection is not None:
             with contextlib.suppress(RunnerError):
-                await self._connection.send(channel, message)
+                if not await self._connection.send(channel, message):
+                    self.silenced()
+
+    def silenced(self) -> None:
+        """Something was not sent, for lack of room on the server: nobody rings, so poll."""
+        if self._connection is not None:
+            self._be_silenced()
+            self._connection.hang_up()
 
     def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:

@@ -8,7 +8,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF hybrid_runner.readers_left_ms() > 0 THEN
-        PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
 $$;

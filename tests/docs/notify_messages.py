@@ -31,11 +31,15 @@ MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
 
 def table() -> str:
     """The table as it should be."""
-    rows = ["| channel | message | what it says |", "|---|---|---|"]
+    rows = [
+        "| channel | message | what it says | what a forged one can do at worst |",
+        "|---|---|---|---|",
+    ]
     for channel, messages in MESSAGES:
         for message in messages:
             form = f"`{message.FORM}`" if message.FORM else "(empty)"
-            rows.append(f"| `{channel}` | {form} | {' '.join((message.__doc__ or '').split())} |")
+            says = " ".join((message.__doc__ or "").split())
+            rows.append(f"| `{channel}` | {form} | {says} | {message.FORGED} |")
     return "\n".join(rows) + "\n"
 
 

@@ -24,7 +24,6 @@ from tests.support.bells import (
     until_bell,
 )
 from tests.support.logins import Login, Logins
-from tests.support.rings import listening
 from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 

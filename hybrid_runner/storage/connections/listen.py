@@ -13,6 +13,7 @@ from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.session_settings import FOR_LISTENING
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.queries import query
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
     try:
         await _translated(
             connection.execute(
-                "SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT
+                query("send_message"), channel.name, Proof().text, timeout=BELL_TIMEOUT
             )
         )
     finally:
@@ -100,17 +101,25 @@ class ListenConnection:
                 self.hang_up()
         return not self.flooded
 
-    async def send(self, channel: Channel[M], message: M) -> None:
-        """Send a message from this connection."""
-        await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
+    async def may_notify(self) -> bool:
+        """Whether the server has room for notifications; while it has not, nobody rings."""
+        [row] = await self.fetch(query("may_notify"))
+        return bool(row[0])
 
-    async def fetch(self, query: str, /, *args: Any) -> Rows:
+    async def send(self, channel: Channel[M], message: M) -> bool:
+        """Send a message from this connection; False: it was not sent, for lack of room."""
+        [row] = await self.fetch(query("send_message"), channel.name, message.text)
+        return bool(row[0])
+
+    async def fetch(self, statement: str, /, *args: Any) -> Rows:
         """Run one short statement; when it fails the connection is ended, so that its locks are
         certainly released.
         """
         async with self._busy:
             try:
-                return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
+                return await _translated(
+                    self._connection.fetch(statement, *args, timeout=BELL_TIMEOUT)
+                )
             except Exception:
                 await self.close()
                 raise

@@ -51,14 +51,20 @@ class QueueDepths(Duty):
         began = time.monotonic()
         try:
             queues = await worker_calls.queue_depths(connection)
-            values = as_metric_values(queues, await worker_calls.horizon_age(connection))
+            values = as_metric_values(
+                queues,
+                await worker_calls.horizon_age(connection),
+                await worker_calls.notify_queue_used(connection),
+            )
         except Exception:
             self._failed_at = time.monotonic()
             raise
         self._values, self._measured_at = values, began
 
 
-def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
+def as_metric_values(
+    queues: list[QueueDepth], horizon_age: float, notify_queue_used: float
+) -> MetricValues:
     """The values by instrument. Beyond 300 queues the rest is summed up as one."""
     queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
     if rest:
@@ -88,4 +94,5 @@ def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValu
         table.QUEUE_WORKERS.name: {(queue.queue,): queue.workers for queue in queues},
         table.QUEUE_PAUSED.name: {(queue.queue,): int(queue.paused) for queue in queues},
         table.HORIZON_AGE.name: {(): horizon_age},
+        table.NOTIFY_QUEUE_USED.name: {(): notify_queue_used},
     }

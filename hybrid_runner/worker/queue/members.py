@@ -1,7 +1,8 @@
 """Who works on one queue, and which of them a ring is for.
 
-Heartbeats bring the list. Messages say sooner who came and who left, but anybody can send them: what
-they say holds until the next heartbeat at most, and only a few times a minute if that denies it.
+Heartbeats bring the list. Messages say sooner who came and who left, but anybody can send them:
+what they say holds until the next heartbeat at most, and only a few times a minute if that denies
+it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import time
 from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.policy.ring_order import AT_ONCE, EVERYBODY, Part, part, place
 from hybrid_runner.worker.identity import Identity
-
 
 _MOST_CAME = 100
 """So many names that nobody knows are kept until the next heartbeat."""
@@ -58,8 +58,8 @@ class Members:
         return len(self.kinds_of) > EVERYBODY
 
     def came(self, worker_id: str) -> bool:
-        """A worker says that it has come. True: nobody knows it here, so a heartbeat has to be asked
-        for its kinds, and until then they may be others.
+        """A worker says that it has come. True: it is not known here, so a heartbeat has to bring
+        its kinds, and until then they may be others.
 
         This worker's own message comes back to it, and says nothing new.
         """
