@@ -176,8 +176,8 @@ class Listener:
         if connection.pooled:
             # From another session: one hears its own messages, whoever has it at that moment.
             await prove_once(self._dsn, channel)
-        else:
-            await connection.send(channel, Proof())
+        elif not await connection.send(channel, Proof()):
+            return False  # there is no room any more: asked again before the next try
         try:
             async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()

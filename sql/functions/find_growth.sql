@@ -92,7 +92,7 @@ BEGIN
                     date_trunc('second', s.xact_start))
                 FROM pg_stat_activity AS s
                 WHERE s.backend_type = 'client backend' AND s.pid <> pg_backend_pid()
-                    AND s.xact_start < clock_timestamp() - interval '1 second'
+                    AND s.xact_start IS NOT NULL
                 ORDER BY s.xact_start
                 LIMIT 1), ''))
     WHERE pg_notification_queue_usage() > 0.1;

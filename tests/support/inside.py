@@ -262,6 +262,11 @@ def send_listener_to(worker: Worker, dsn: str) -> str:
     return before
 
 
+def make_silence_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a listener waits until it asks again whether there is room for notifications."""
+    monkeypatch.setattr(listening, "_SILENCED", 0.05)
+
+
 def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, connection: type) -> None:
     """Give listeners connections of this class, and a short time-out for the first proof."""
     monkeypatch.setattr(listening, "ListenConnection", connection)
