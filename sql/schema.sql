@@ -119,6 +119,14 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT 'hybrid_runner.~changes~'
+        || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
+$$;
+
 CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -855,7 +863,8 @@ CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS 
     AS $$
 BEGIN
     IF hybrid_runner.readers_left_ms() > 0 THEN
-        PERFORM hybrid_runner.notify_if_room('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+        PERFORM hybrid_runner.notify_if_room(
+            hybrid_runner.changes_channel(), format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
 $$;
@@ -1492,6 +1501,13 @@ CREATE TABLE hybrid_runner.archive_scans (
     not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
+CREATE SEQUENCE hybrid_runner.changes_channel_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE SEQUENCE hybrid_runner.claims
     START WITH 1
     INCREMENT BY 1
@@ -1664,6 +1680,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.changes_channel() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
@@ -1882,6 +1904,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO h
 GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 

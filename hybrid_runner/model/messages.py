@@ -210,7 +210,7 @@ class JobsChanged:
     """
 
     FORM: ClassVar = "QUEUE KIND MORE ID ID …"
-    FORGED: ClassVar = "Event streams read jobs that did not change, and count too many as skipped."
+    FORGED: ClassVar = "None: nobody without a right in the schema knows the channel."
     queue: str
     kind: str
     more: int
@@ -257,12 +257,16 @@ _PREFIX = "hybrid_runner."
 
 # No queue can have a name with a tilde.
 READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
-CHANGES: Channel[JobsChanged] = Channel(_PREFIX + "~changes", _jobs_changed)
 
 
 def channel_of(queue: str) -> Channel[QueueMessage]:
     """The channel of a queue."""
     return Channel(_PREFIX + queue, _queue_message)
+
+
+def changes_channel(name: str) -> Channel[JobsChanged]:
+    """The channel on which event streams hear of changes; the database knows its name."""
+    return Channel(name, _jobs_changed)
 
 
 def proof_channel(token: str) -> Channel[Proof]:

@@ -94,6 +94,18 @@ class Listener:
         """
         self._subscribe.append(lambda connection: connection.listen(channel, heard))
 
+    def hear_where(
+        self,
+        find: Callable[[ListenConnection], Awaitable[Channel[M]]],
+        heard: Callable[[M, int], None],
+    ) -> None:
+        """As `hear`, on a channel whose name the database is asked for."""
+
+        async def subscribe(connection: ListenConnection) -> None:
+            await connection.listen(await find(connection), heard)
+
+        self._subscribe.append(subscribe)
+
     async def run(self, on_turn: Callable[[], None]) -> None:
         """Listen for ever; `on_turn` is called when hearing begins or ends."""
         self._on_turn = on_turn

@@ -8,12 +8,12 @@ import re
 from typing import Any, get_args
 
 from hybrid_runner.model.messages import (
-    CHANGES,
     READERS,
     JobsChanged,
     JobsRead,
     Proof,
     QueueMessage,
+    changes_channel,
     channel_of,
     proof_channel,
 )
@@ -24,7 +24,7 @@ TABLE = re.compile(r"\| channel \| message \|.*?\n(?!\|)", re.DOTALL)
 MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
     (channel_of("QUEUE").name, get_args(QueueMessage)),
     (READERS.name, (JobsRead,)),
-    (CHANGES.name, (JobsChanged,)),
+    (changes_channel("hybrid_runner.~changes~…").name, (JobsChanged,)),
     (proof_channel("…").name, (Proof,)),
 )
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 
 from hybrid_runner import JobCancelled
@@ -217,3 +218,22 @@ async def test_a_worker_that_is_flooded_stops_listening_and_finds_jobs_by_polls(
 async def all_jobs(database: Connection) -> list[dict[str, object]]:
     rows = await database.fetch("SELECT * FROM hybrid_runner.jobs ORDER BY id")
     return [dict(row) for row in rows]
+
+
+async def test_who_has_no_right_learns_nothing_of_the_channel_of_event_streams(
+    database: Connection, login: Logins
+) -> None:
+    """LISTEN needs no right, so the channel's name is all that keeps ids, queues and kinds."""
+    number = "SELECT last_value FROM pg_sequences WHERE sequencename = 'changes_channel_number'"
+    assert await database.fetchval(number) > 2**32
+    for who in (Login.NOBODY, Login.PRODUCER, Login.OTHER_PRODUCER):
+        curious = await connect(login(who))
+        assert await curious.fetchval(number) is None
+        for attempt in (
+            "SELECT hybrid_runner.changes_channel()",
+            "SELECT last_value FROM hybrid_runner.changes_channel_number",
+            "SELECT currval('hybrid_runner.changes_channel_number')",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await curious.fetchval(attempt)
+        await curious.close()

@@ -33,7 +33,7 @@ class PooledEar:
     async def may_notify(self) -> bool:
         return True
 
-    async def send(self, channel: Channel[M], message: M) -> bool:
+    async def send(self, _channel: Channel[M], _message: M) -> bool:
         return True
 
     async def close(self) -> None:
