@@ -202,8 +202,9 @@ async def flooding(stranger: Connection, word: str, a_second: int) -> AsyncItera
 
 
 async def test_a_worker_that_is_flooded_stops_listening_and_finds_jobs_by_polls(
-    dsn: str, database: Connection, stranger: Connection
+    dsn: str, database: Connection, stranger: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    inside.read_few_notifications(monkeypatch)
     jobs = Handlers(dsn, poll_base="100ms", poll_cap="100ms")
     async with working(jobs.app) as worker:
         beaten = inside.beaten_at(worker)

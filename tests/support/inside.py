@@ -14,6 +14,7 @@ from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.storage.connections import listen
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.queries import query
@@ -262,6 +263,11 @@ def send_listener_to(worker: Worker, dsn: str) -> str:
     return before
 
 
+def read_few_notifications(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many a listener reads a second: on a busy machine it cannot read the usual number."""
+    monkeypatch.setattr(listen, "_MOST_A_SECOND", 2000)
+
+
 def make_silence_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long a listener waits until it asks again whether there is room for notifications."""
     monkeypatch.setattr(listening, "_SILENCED", 0.05)
@@ -314,13 +320,13 @@ def beat_soon(worker: Worker) -> None:
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
     """What `look` returned each time the worker asked for a heartbeat because another one came."""
     queue, seen = _queue(worker), list[T]()
-    beat = queue._ask_for_heartbeat
+    beat = queue._end_doubt_soon
 
     def noted() -> None:
         seen.append(look())
         beat()
 
-    queue._ask_for_heartbeat = noted
+    queue._end_doubt_soon = noted  # type: ignore[method-assign]
     return seen
 
 

@@ -18,9 +18,9 @@ from hybrid_runner.storage.queries import query
 T = TypeVar("T")
 
 BELL_TIMEOUT = 5.0
-_MOST_A_SECOND = 50_000
-"""Notifications that are read; more of them in a second and the connection is given up. One costs
-about 3 µs. A long one counts for several.
+_MOST_A_SECOND = 20_000
+"""Notifications that are read; if more come for a while the connection is given up. One costs about
+3 µs on an idle machine, and several times that on a busy one. A long one counts for several.
 """
 _CHECKED_EVERY = 1000
 _LONG = 256

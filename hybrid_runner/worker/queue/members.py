@@ -53,6 +53,13 @@ class Members:
         return self._listed <= {self._identity.id}
 
     @property
+    def in_doubt(self) -> bool:
+        """Whether newcomers that a heartbeat has not named yet are believed. A few times a minute
+        at most, and until the next heartbeat.
+        """
+        return self._doubted
+
+    @property
     def is_fleet(self) -> bool:
         """Whether there are so many workers that not all have to look at each ring."""
         return len(self.kinds_of) > EVERYBODY

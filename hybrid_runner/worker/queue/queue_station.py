@@ -45,7 +45,7 @@ class QueueStation:
         missed: MissedRings,
         bell: BellSession,
         runs_here: Callable[[int], bool],
-        ask_for_heartbeat: Callable[[], None],
+        ask_for_heartbeat: Paced,
         soon: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.queue = claimer.queue
@@ -118,13 +118,21 @@ class QueueStation:
         """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
         differed = self.members.kinds_differ
         self.members.update(kinds_of, asked_at)
+        if self.members.in_doubt:
+            self._end_doubt_soon()
         self._open_if_they_differ_now(differed=differed)
 
     def _on_worker_came(self, worker_id: str) -> None:
         differed = self.members.kinds_differ
         if self.members.came(worker_id):
             self._open_if_they_differ_now(differed=differed)
-            self._ask_for_heartbeat()  # only now: an earlier one does not have its kinds
+            self._end_doubt_soon()  # only now: an earlier one does not have its kinds
+
+    def _end_doubt_soon(self) -> None:
+        if self.members.in_doubt:  # so inserts ring
+            self._ask_for_heartbeat.at_once()
+        else:
+            self._ask_for_heartbeat()
 
     def _open_if_they_differ_now(self, *, differed: bool) -> None:
         if self.members.kinds_differ and not differed and self.claimer.is_muting:
