@@ -31,7 +31,7 @@ WORDS = {
 }
 """A message of each kind; % is another number each time."""
 _A_SECOND = 1000
-_AT_ONCE = 10
+_AT_ONCE = 2
 _FLOOD_AT_ONCE = 5000
 _SETTLING = 1.0
 """Seconds under forged messages before anything is counted: what may be done at once is used up."""
@@ -48,11 +48,13 @@ async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
         alone, _ = p50_p99(latencies["alone"])
         for number, (name, word) in enumerate(WORDS.items()):
             tell((number + 1) / (len(WORDS) + 2), f"{_A_SECOND} forged {name} a second")
-            async with forging(database.dsn, word, _AT_ONCE, _AT_ONCE / _A_SECOND):
+            async with forging(database.dsn, word, _AT_ONCE, _AT_ONCE / _A_SECOND) as forged:
                 await asyncio.sleep(_SETTLING)
-                used, began = _seconds_of(worker), time.monotonic()
+                used, began, before = _seconds_of(worker), time.monotonic(), next(forged)
                 latencies[name] = await pickups(database, worker, sizes.pickups)
-                share = (_seconds_of(worker) - used) / (time.monotonic() - began)
+                seconds = time.monotonic() - began
+                share = (_seconds_of(worker) - used) / seconds
+                rates[name] = (next(forged) - before) / seconds
             p50, _ = p50_p99(latencies[name])
             figures += [
                 Figure(f"{name}, p50", "ms", p50, "left alone", alone),
