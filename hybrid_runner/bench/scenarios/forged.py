@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from hybrid_runner.bench import processor
 from hybrid_runner.bench.child import Child
 from hybrid_runner.bench.database import BenchDatabase
 from hybrid_runner.bench.results import Figure, Result, Tell, p50_p99
-from hybrid_runner.bench.scenarios.pickup import pickups
+from hybrid_runner.bench.scenarios.pickup import PAUSE, pickups
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
 from hybrid_runner.bench.worker import QUEUE
 from hybrid_runner.model.messages import channel_of
-from hybrid_runner.storage.connections.connection import connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 
 WORDS = {
     "rings": "%",
@@ -33,63 +32,79 @@ WORDS = {
 _A_SECOND = 1000
 _AT_ONCE = 2
 _FLOOD_AT_ONCE = 5000
+_FLOOD_PAUSE = 1.0
 _SETTLING = 1.0
 """Seconds under forged messages before anything is counted: what may be done at once is used up."""
 
 
 async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     """One worker: left alone first, then with each kind of message, then with a flood."""
-    figures: list[Figure] = []
-    latencies: dict[str, list[int]] = {}
     await database.clear()
     async with database.worker() as worker:
         await pickups(database, worker, 20)
-        latencies["alone"] = await pickups(database, worker, sizes.pickups)
-        alone, _ = p50_p99(latencies["alone"])
+        alone = await pickups(database, worker, sizes.pickups)
+        under: dict[str, Siege] = {}
         for number, (name, word) in enumerate(WORDS.items()):
             tell((number + 1) / (len(WORDS) + 2), f"{_A_SECOND} forged {name} a second")
-            async with forging(database.dsn, word, _AT_ONCE, _AT_ONCE / _A_SECOND) as forged:
-                await asyncio.sleep(_SETTLING)
-                used, began, before = _seconds_of(worker), time.monotonic(), next(forged)
-                latencies[name] = await pickups(database, worker, sizes.pickups)
-                seconds = time.monotonic() - began
-                share = (_seconds_of(worker) - used) / seconds
-                rates[name] = (next(forged) - before) / seconds
-            p50, _ = p50_p99(latencies[name])
-            figures += [
-                Figure(f"{name}, p50", "ms", p50, "left alone", alone),
-                Figure(f"{name}, worker's processor time", "% of a core", share * 100),
-            ]
-        tell(0.9, "a flood")
-        async with forging(database.dsn, "here somebody-%", _FLOOD_AT_ONCE, 0.0):
-            used, began = _seconds_of(worker), time.monotonic()
-            latencies["flood"] = await pickups(
-                database, worker, sizes.forged_flood_pickups, pause=_SETTLING
-            )
-            share = (_seconds_of(worker) - used) / (time.monotonic() - began)
-        p50, _ = p50_p99(latencies["flood"])
+            forger = Forger(word, _AT_ONCE, _AT_ONCE / _A_SECOND)
+            under[name] = await besiege(database, worker, forger, sizes.pickups, PAUSE)
+        tell((len(WORDS) + 1) / (len(WORDS) + 2), "a flood")
+        forger = Forger("here somebody-%", _FLOOD_AT_ONCE, 0.0)
+        under["flood"] = await besiege(database, worker, forger, sizes.forged_floods, _FLOOD_PAUSE)
+    quiet, _ = p50_p99(alone)
+    figures: list[Figure] = []
+    for name, siege in under.items():
+        p50, _ = p50_p99(siege.latencies)
         figures += [
-            Figure("flood, p50", "ms", p50, "left alone", alone),
-            Figure("flood, worker's processor time", "% of a core", share * 100),
+            Figure(f"{name}, p50", "ms", p50, "left alone", quiet),
+            Figure(f"{name}, worker's processor time", "% of a core", siege.share * 100),
         ]
-    return Result(tuple(figures), {"pickups": sizes.pickups, "microseconds": latencies})
+    details = {"alone": alone} | {name: siege._asdict() for name, siege in under.items()}
+    return Result(tuple(figures), {"pickups": sizes.pickups, "microseconds": details})
 
 
-@asynccontextmanager
-async def forging(dsn: str, word: str, at_once: int, pause: float) -> AsyncIterator[None]:
-    """Send so many messages each time, until the block ends."""
+class Siege(NamedTuple):
+    """What was measured while somebody sent forged messages."""
 
-    async def send() -> None:
-        channel, began, sent = channel_of(QUEUE).name, time.monotonic(), 0
+    latencies: list[int]
+    share: float
+    """Of a core, that the worker used."""
+    rate: float
+    """Forged messages a second, as many as the sender got out."""
+
+
+class Forger:
+    """Sends so many messages each time."""
+
+    def __init__(self, word: str, at_once: int, pause: float) -> None:
+        self._word = word
+        self._at_once = at_once
+        self._pause = pause
+        self.sent = 0
+
+    async def run(self, connection: Connection) -> None:
+        """Send until cancelled."""
+        channel, began = channel_of(QUEUE).name, time.monotonic()
         while True:
-            await connection.execute(text("forge"), channel, word, sent * at_once, at_once)
-            sent += 1
-            await asyncio.sleep(max(0.0, began + sent * pause - time.monotonic()))
+            await connection.execute(text("forge"), channel, self._word, self.sent, self._at_once)
+            self.sent += self._at_once
+            due = began + self.sent / self._at_once * self._pause
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    connection = await connect(dsn)
-    sending = asyncio.create_task(send())
+
+async def besiege(
+    database: BenchDatabase, worker: Child, forger: Forger, count: int, pause: float
+) -> Siege:
+    """So many pickups while the forger sends."""
+    connection = await connect(database.dsn)
+    sending = asyncio.create_task(forger.run(connection))
     try:
-        yield
+        await asyncio.sleep(_SETTLING)
+        used, sent, began = _seconds_of(worker), forger.sent, time.monotonic()
+        latencies = await pickups(database, worker, count, pause=pause)
+        seconds = time.monotonic() - began
+        share = (_seconds_of(worker) - used) / seconds
+        return Siege(latencies, share, (forger.sent - sent) / seconds)
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
