@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.policy.ring_order import AT_ONCE, EVERYBODY, Part, part, place
@@ -34,9 +35,9 @@ class Members:
         """Workers that are said to have left, and when: as `_came`."""
         self._stayed: set[str] = set()
         """Said to have left, and a heartbeat knew better: of them it is not believed again."""
-        self._listed: frozenset[str] = frozenset()
-        """The workers that the last heartbeat named."""
-        self.kinds_of: dict[str, str] = {}
+        self._listed: Mapping[str, str] = {}
+        """What the last heartbeat said; queues with the same workers may share it."""
+        self.kinds_of: Mapping[str, str] = {}
         """By worker id; the texts of workers that know the same kinds are equal."""
         self.kinds_differ = True
         """True while workers of this queue know different kinds, or may. Then no worker mutes the
@@ -50,7 +51,7 @@ class Members:
     @property
     def is_alone(self) -> bool:
         """Whether the last heartbeat knew of no other worker of the queue."""
-        return self._listed <= {self._identity.id}
+        return self._listed.keys() <= {self._identity.id}
 
     @property
     def in_doubt(self) -> bool:
@@ -84,24 +85,25 @@ class Members:
         """A worker is said to have left the queue."""
         if worker_id == self._identity.id or worker_id in self._stayed:
             return
-        if self.kinds_of.pop(worker_id, None) is not None:
+        if worker_id in self.kinds_of:
             self._left[worker_id] = time.monotonic()
+            self.kinds_of = self._without_left()
             self._set(kinds_differ=self.kinds_differ)
 
-    def update(self, kinds_of: dict[str, str], asked_at: float) -> None:
+    def update(self, kinds_of: Mapping[str, str], asked_at: float) -> None:
         """Take the list of a heartbeat that was sent at `asked_at`."""
-        self._listed = frozenset(kinds_of)
+        self._listed = kinds_of
         self._judge_departures(asked_at)
         self._judge_arrivals(asked_at)
         # A heartbeat that was sent before a worker left still has it.
-        self.kinds_of = {name: kinds for name, kinds in kinds_of.items() if name not in self._left}
+        self.kinds_of = self._without_left() if self._left else kinds_of
         self._set(
             kinds_differ=self._doubted or any(kinds != self._kinds for kinds in kinds_of.values())
         )
 
     def _judge_departures(self, asked_at: float) -> None:
-        denied = {name for name, at in self._left.items() if at < asked_at and name in self._listed}
-        self._stayed = (self._stayed | denied) & self._listed
+        denied = [name for name, at in self._left.items() if at < asked_at]
+        self._stayed = {name for name in (*self._stayed, *denied) if name in self._listed}
         self._left = {name: at for name, at in self._left.items() if at >= asked_at}
 
     def _judge_arrivals(self, asked_at: float) -> None:
@@ -114,9 +116,12 @@ class Members:
         if not answered:
             self._doubted = self._doubted and bool(self._came)
             return
-        if self._doubted and not self._listed.isdisjoint(answered):
+        if self._doubted and any(name in self._listed for name in answered):
             self._doubts.give_back()
         self._doubted = bool(self._came) and self._doubts.take(time.monotonic())
+
+    def _without_left(self) -> dict[str, str]:
+        return {name: kinds for name, kinds in self._listed.items() if name not in self._left}
 
     def place(self, ringer: int) -> int:
         """This worker's position in the order for a ring of that server process."""
