@@ -41,6 +41,7 @@ _FLOODED = GrowingPause(timedelta(seconds=10), timedelta(seconds=60), 2)
 """How long nothing is listened to after more notifications came than are read."""
 _SILENCED = 10.0
 """Seconds until it is asked again whether the server has room for notifications."""
+_NO_ROOM = "the server's queue of notifications is half full, so nobody rings"
 _CALM = 60.0
 """Seconds without a flood after which the next one counts as the first."""
 
@@ -53,8 +54,8 @@ class Listener:
         self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
         self._on_turn: Callable[[], None] = _ignore
         self._outage = Outage("listener")
-        self._silenced = False
-        """Nobody rings: the server's queue of notifications has no room."""
+        self.disturbance: str | None = None
+        """What somebody does that keeps it from hearing; None: nobody does."""
         self._floods = 0
         """How many in a row ended the connection."""
         self._connection: ListenConnection | None = None
@@ -127,7 +128,7 @@ class Listener:
             for subscribe in self._subscribe:
                 await subscribe(connection)
             self._outage.over()
-            self._silenced = False
+            self.disturbance = None
             self._connection = connection
             self._set(hearing=True)
             heard_from = time.monotonic()
@@ -137,7 +138,7 @@ class Listener:
             self._floods = (0 if heard > _CALM else self._floods) + connection.flooded
             if connection.flooded:
                 return self._let_flood_pass()
-            if self._silenced:
+            if self._is_silenced():
                 return 0.0
             if heard < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
@@ -153,24 +154,28 @@ class Listener:
             await connection.close()
 
     def _let_flood_pass(self) -> float:
+        self.disturbance = "somebody sends more notifications to this worker than it reads"
         pause = _FLOODED.after(self._floods).total_seconds()
         log.warning(
-            "listener: somebody sends more notifications to this worker than it reads: polling only"
-            " for %d s",
+            "listener: %s: polling only for %d s",
+            self.disturbance,
             pause,
             extra=log_event("listener.flooded"),
         )
         return pause
 
+    def _is_silenced(self) -> bool:
+        return self.disturbance == _NO_ROOM
+
     def _be_silenced(self) -> float:
-        if not self._silenced:
+        if not self._is_silenced():
+            self.disturbance = _NO_ROOM
             log.warning(
-                "listener: the server's queue of notifications is half full, so nobody rings:"
-                " polling until it is emptier; end the session that listens and has been in a"
-                " transaction for long",
+                "listener: %s: polling only until it is emptier; end the session that listens and"
+                " has been in a transaction for long",
+                self.disturbance,
                 extra=log_event("listener.silenced"),
             )
-        self._silenced = True
         return _SILENCED
 
     async def _prove(self, connection: ListenConnection) -> bool:
