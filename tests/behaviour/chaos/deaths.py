@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 DECLARED_DEAD = "was declared dead although it lives"
-_RECONNECTS_WITHIN = 10.0
-"""Seconds: the longest pause of a worker between two tries."""
+_HEARS_WITHIN = 3.0
+"""Seconds: a few heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,14 @@ class Absence:
     worker: int | None
     span: Span
 
+    def excuses(self, number: int, at: float, lease: float) -> bool:
+        """Whether the worker in that place may hear then that it was declared dead. It may have
+        paused between two tries for as long as it had been away by then.
+        """
+        began, ended = self.span.began, self.span.ended
+        latest = ended + (ended - began) + lease + _HEARS_WITHIN
+        return self.worker in (None, number) and began <= at <= latest
+
 
 def wrongly_declared_dead(
     logs: Mapping[int, Iterable[Mapping[str, Any]]], absences: Sequence[Absence], lease: float
@@ -41,11 +49,7 @@ def wrongly_declared_dead(
             if DECLARED_DEAD not in line["message"]:
                 continue
             at = datetime.fromisoformat(line["at"]).timestamp()
-            if not any(
-                absence.worker in (None, number)
-                and absence.span.began <= at <= absence.span.ended + lease + _RECONNECTS_WITHIN
-                for absence in absences
-            ):
+            if not any(absence.excuses(number, at, lease) for absence in absences):
                 yield (
                     f"worker {number} was neither frozen nor cut off, and at {line['at']} it said:"
                     f" {line['message']}"
