@@ -27,6 +27,7 @@ from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.settle import set_aside
 from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def make_outages_short(
     """The seconds between two tries of what failed, for workers in this process."""
     pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), factor)
     monkeypatch.setattr(loops, "OUTAGE", pace)
+
+
+def make_refusals_short(monkeypatch: pytest.MonkeyPatch, first: float, longest: float) -> None:
+    """The seconds between two tries of an outcome that Postgres refuses."""
+    pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), 2)
+    monkeypatch.setattr(set_aside, "REFUSED", pace)
 
 
 def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
