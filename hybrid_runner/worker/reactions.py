@@ -76,7 +76,7 @@ class Reactions:
                 ", ".join(self._station.queues),
                 extra=log_event("listener.started"),
             )
-            self._tasks.soon(self._introduce())
+            self._tasks.insist(self._introduce)
 
     async def _introduce(self) -> None:
         """Tell the other workers that this one is here, then ask who they are.
@@ -130,7 +130,7 @@ class Reactions:
             self._station.executor.stop_all()  # others run these jobs again
         elif self._station.identity.may_claim:
             self._station.identity.forbid_claims()
-            self._tasks.soon(self._start_over())
+            self._tasks.insist(self._start_over)
 
     async def _start_over(self) -> None:
         """Others run this worker's jobs again: stop them here, and go on under another id."""

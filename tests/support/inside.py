@@ -25,6 +25,7 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue.claimer import Claimer
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
+from hybrid_runner.worker.run import attempt
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.settle import set_aside
@@ -58,6 +59,24 @@ def make_refusals_short(monkeypatch: pytest.MonkeyPatch, first: float, longest: 
     """The seconds between two tries of an outcome that Postgres refuses."""
     pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), 2)
     monkeypatch.setattr(set_aside, "REFUSED", pace)
+
+
+def make_reminders_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The seconds between two cancellations of a handler that goes on."""
+    pause = timedelta(seconds=seconds)
+    monkeypatch.setattr(attempt, "REMINDERS", GrowingPause(pause, pause, 1))
+
+
+def fail_to_start_once(worker: Worker) -> None:
+    """The next time that jobs were claimed, starting them fails."""
+    claimer = _queue(worker).claimer
+    start = claimer._start
+
+    def fail(_claims: object, _slots: object) -> None:
+        claimer._start = start
+        raise RuntimeError("can't start new thread")
+
+    claimer._start = fail
 
 
 def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

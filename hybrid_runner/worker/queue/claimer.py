@@ -66,6 +66,9 @@ class ClaimPort(Protocol):
         stops, and the database was not asked.
         """
 
+    def started(self) -> None:
+        """What `claim` returned runs; until this is said, it may be lost."""
+
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
 
@@ -316,6 +319,7 @@ class Claimer:
         self._tell(claims, free, began, ended, sweep=sweep)
         if claims:
             self._start(claims, slots)
+        self.claims.started()
         slots.awaited = not slots.free()
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)

@@ -68,7 +68,6 @@ class Claims:
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
-        self._claim_unanswered = False
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -77,6 +76,10 @@ class Claims:
         if result.looked_at is not None and len(result.claims) < slots:
             self._claimable.found_all(excluded)
         return result.claims
+
+    def started(self) -> None:
+        """What `claim` returned runs. Until this is said, `reconcile` may have to release it."""
+        self._claim_unanswered = False
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -87,17 +88,18 @@ class Executor:
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
-        slots.take(len(claims))
         self._idle.clear()
         create_task = asyncio.get_running_loop().create_task
         for claim in claims:
             kind = self._registry[claim.kind]
             job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
             attempt = Attempt(claim, kind, job, slots)
+            attempt.task = create_task(self._run(attempt), context=self._context.copy())
+            attempt.task.add_done_callback(partial(self._on_task_end, attempt))
+            slots.take(1)
             self._running[claim.id, claim.number] = attempt
             if kind.executor != "async":
                 self._pools.places[kind.executor].claimed += 1
-            attempt.task = create_task(self._run(attempt), context=self._context.copy())
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
@@ -194,9 +196,7 @@ class Executor:
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
-        except (
-            Exception
-        ) as error:  # whatever a handler returned: its job must end, and free its slot
+        except BaseException as error:  # whatever was returned: the job must end, and free its slot
             log.exception(
                 "what the handler returned cannot be used", extra=log_event("job.outcome_unusable")
             )
@@ -215,9 +215,20 @@ class Executor:
         finally:
             self._leave(attempt)
 
+    def _on_task_end(self, attempt: Attempt, _: object) -> None:
+        """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
+        nothing of `_run`.
+        """
+        if attempt.ended:
+            return
+        now = datetime.now(UTC)
+        outcome = attempt.stop or Stopped.SHUTDOWN
+        self._settle(decide(attempt.claim, outcome, attempt.kind.retry, now=now, chance=0.0))
+        self._leave(attempt)
+
     def _leave(self, attempt: Attempt) -> None:
         self._running.pop((attempt.claim.id, attempt.claim.number), None)
-        attempt.ended = True
+        attempt.end()
         if attempt.limited:
             self._deadlines.ended()
         surviving_thread = self._pools.surviving_thread(attempt.claim.id)
@@ -266,7 +277,7 @@ class Executor:
         except ValidationError as error:
             reason = f"the payload does not fit {kind.name}: {explain(error)}"
             return Refused("PayloadRefused", reason)
-        except Exception as error:  # a validator of the user's may raise anything
+        except BaseException as error:  # a validator of the user's may raise anything
             reason = f"the payload of {kind.name} cannot be read: {error}"
             return Refused("PayloadRefused", reason)
         if log.isEnabledFor(logging.DEBUG):
