@@ -388,8 +388,8 @@ async def ask_claims(worker: Worker, query: str) -> Rows:
 def kill_idle_process(worker: Worker) -> None:
     """Kill the only process for handlers, while it waits for the next attempt."""
     [idle] = worker._station.executor._pools._processes._free
-    idle.process.kill()
-    idle.process.join(10)
+    idle._process.kill()
+    idle._process.join(10)
 
 
 def claim_number(job: Job) -> int:
