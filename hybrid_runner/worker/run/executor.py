@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -89,17 +88,20 @@ class Executor:
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
         self._idle.clear()
-        create_task = asyncio.get_running_loop().create_task
-        for claim in claims:
-            kind = self._registry[claim.kind]
-            job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
-            attempt = Attempt(claim, kind, job, slots)
-            attempt.task = create_task(self._run(attempt), context=self._context.copy())
-            attempt.task.add_done_callback(partial(self._on_task_end, attempt))
-            slots.take(1)
-            self._running[claim.id, claim.number] = attempt
-            if kind.executor != "async":
-                self._pools.places[kind.executor].claimed += 1
+        loop, started = asyncio.get_running_loop(), list[Attempt]()
+        try:
+            for claim in claims:
+                kind = self._registry[claim.kind]
+                job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
+                attempt = Attempt(claim, kind, job, slots)
+                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
+                started.append(attempt)
+                self._running[claim.id, claim.number] = attempt
+                if kind.executor != "async":
+                    self._pools.places[kind.executor].claimed += 1
+        finally:
+            slots.take(len(started))
+            loop.call_soon(self._release_unbegun, started)  # once each has taken its first step
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
@@ -215,16 +217,16 @@ class Executor:
         finally:
             self._leave(attempt)
 
-    def _on_task_end(self, attempt: Attempt, _: object) -> None:
+    def _release_unbegun(self, started: list[Attempt]) -> None:
         """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
         nothing of `_run`.
         """
-        if attempt.ended:
-            return
-        now = datetime.now(UTC)
-        outcome = attempt.stop or Stopped.SHUTDOWN
-        self._settle(decide(attempt.claim, outcome, attempt.kind.retry, now=now, chance=0.0))
-        self._leave(attempt)
+        for attempt in started:
+            if attempt.ended or attempt.task is None or not attempt.task.done():
+                continue
+            outcome, now = attempt.stop or Stopped.SHUTDOWN, datetime.now(UTC)
+            self._settle(decide(attempt.claim, outcome, attempt.kind.retry, now=now, chance=0.0))
+            self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
         self._running.pop((attempt.claim.id, attempt.claim.number), None)
