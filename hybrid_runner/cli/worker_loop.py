@@ -37,6 +37,13 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
                     type(end).__name__,
                     extra=log_event("worker.exit_ignored"),
                 )
+            except RuntimeError:
+                if main.done():
+                    raise
+                log.exception(
+                    "a handler stopped the event loop: the worker goes on",
+                    extra=log_event("worker.exit_ignored"),
+                )
 
 
 class SignalledStop(asyncio.Event):

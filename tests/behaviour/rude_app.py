@@ -73,6 +73,14 @@ async def exit_in_callback(payload: str) -> str:
     return "went on"
 
 
+@app.job("stop_the_loop", max_attempts=1)
+async def stop_the_loop(_: str) -> str:
+    """As libraries do that were given a loop to themselves."""
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    return "went on"
+
+
 @app.job("cancel_all", max_attempts=1)
 async def cancel_all(_: Any) -> str:
     for task in asyncio.all_tasks() - {asyncio.current_task()}:

@@ -68,6 +68,7 @@ async def insert(database: Connection, kind: str, payload: object = None) -> int
         ("exit_in_thread_of_loop", "SystemExit", True),
         ("exit_unawaited", "SystemExit", False),
         ("exit_in_callback", "KeyboardInterrupt", False),
+        ("stop_the_loop", "", False),
     ],
 )
 async def test_an_exit_in_a_task_ends_neither_the_worker_nor_the_jobs_of_others(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Annotated, Any
 
 import pytest
@@ -112,3 +113,35 @@ async def test_whatever_a_validator_raises_refuses_the_payload_and_ends_no_worke
         job = await app.get(job_id)
     assert job is not None
     assert (job.state, job.errors[0]["type"]) == (State.FAILED, "PayloadRefused")
+
+
+async def test_an_attempt_that_waits_for_a_thread_and_is_cancelled_goes_back_uncharged(
+    dsn: str,
+) -> None:
+    app, mine = runner(dsn, slots=10, thread_slots=1), asyncio.all_tasks()
+    goes_on = threading.Event()
+
+    @app.job("hold")
+    def hold(_: Any) -> None:
+        goes_on.wait()
+
+    @app.job("brief", max_attempts=1)
+    def brief(_: Any, job: Job) -> int:
+        return job.attempt
+
+    @app.job("tidy")
+    async def tidy(_: Any) -> None:
+        for task in asyncio.all_tasks() - mine - {asyncio.current_task()}:
+            task.cancel()
+
+    async with app, app.worker() as worker:
+        mine |= asyncio.all_tasks()
+        held = await app.enqueue(hold, {})
+        await until(held.get, lambda job: job.state is State.RUNNING)
+        waiting = await app.enqueue(brief, {})
+        await until(lambda: worker.status().waiting == 1)
+        await app.enqueue(tidy, {})
+        async with asyncio.timeout(20):
+            await worker.settled(1)
+        goes_on.set()
+        assert await waiting.wait(20) == 1

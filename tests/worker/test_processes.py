@@ -93,6 +93,17 @@ async def test_a_death_is_noticed_while_what_it_has_started_holds_its_connection
         await until_gone(started)
 
 
+async def test_a_death_is_noticed_where_the_kernel_does_not_tell_of_it(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")  # as in older kernels, and elsewhere
+    file = tmp_path / "pids"
+    async with a_worker(dsn) as (app, _):
+        job = await outcome(app, "start_and_wait", {"file": str(file), "then": "die"})
+        assert f"exit code {-signal.SIGKILL}" in job.errors[0]["message"]
+        await until_gone(await read(file))
+
+
 async def test_what_holds_the_interpreter_ends_with_a_killed_worker(
     dsn: str, database: Connection, tmp_path: Path
 ) -> None:

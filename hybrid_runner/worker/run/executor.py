@@ -297,9 +297,10 @@ class Executor:
             if attempt.stop is not None or attempt.expired:
                 _uncancel(attempt.task)
                 return attempt.stop or _out_of_time(attempt.claim)
-            # The handler cancelled itself, or the loop ends: then nobody reads the outcome.
+            # The handler cancelled itself, another one cancelled it, or the loop ends: then nobody
+            # reads the outcome.
             _uncancel(asyncio.current_task())
-            return _outcome_of(error)
+            return Stopped.NO_PLACE if attempt.waits else _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             outcome = _outcome_of(error)
             # A handler that was stopped and raised while it cleaned up was stopped all the same;

@@ -81,6 +81,8 @@ class Settler:
         self._in_flight: list[Settlement] = []
         self._locked = LockedRows(self._some.set)
         self._refusals = Refusals(self._some.set)
+        self._unanswered = False
+        """Whether the loop ended while something was being written."""
         self._refused_now = self._taken_now = 0  # of the batch that is being written
         self._gathering = gathering
         self._is_enough = asyncio.Event()
@@ -180,18 +182,21 @@ class Settler:
         self._in_flight = [*batch, *alone] if alone else batch
         size = len(self._in_flight)
         self._refused_now = self._taken_now = 0
+        again = self._unanswered
         try:
-            await self._write(batch)
+            await self._write(batch, again=again)
             if alone:
                 self._in_flight = alone
-                await self._write(alone, aborts=_MOST_ABORTS)
+                await self._write(alone, again=again, aborts=_MOST_ABORTS)
         except Exception:  # whoever runs this starts it again
             self._restore()
             raise
         self._in_flight = []
+        self._unanswered = self._unanswered and bool(self._waiting)
         return size
 
     def _restore(self) -> None:
+        self._unanswered = bool(self._in_flight)
         self._waiting.extendleft(reversed(self._in_flight))
         self._in_flight = []
 
