@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.interpreter import fastest_loop
-from hybrid_runner.worker.signals import EndAtOnce
+from hybrid_runner.worker.signals import EndAtOnce, forget_signals_in_forks
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -23,6 +23,7 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     asyncio lets SystemExit and KeyboardInterrupt of a task, and of nothing else, out of the loop:
     whoever awaits that task gets it all the same, so the loop is to go on.
     """
+    forget_signals_in_forks()
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         loop = runner.get_loop()
         main = loop.create_task(work)

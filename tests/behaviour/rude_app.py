@@ -5,6 +5,7 @@ for programs of their own.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -78,6 +79,18 @@ async def stop_the_loop(_: str) -> str:
     """As libraries do that were given a loop to themselves."""
     asyncio.get_running_loop().stop()
     await asyncio.sleep(0)
+    return "went on"
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+@app.job("fork_from_a_thread", max_attempts=1)
+def fork_from_a_thread(_: Any) -> str:
+    """The end of this block calls `terminate` of its processes, which is SIGTERM."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(double, [1, 2]) == [2, 4]
     return "went on"
 
 

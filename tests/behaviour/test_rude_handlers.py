@@ -123,3 +123,18 @@ async def test_a_handler_that_cancels_all_tasks_does_not_end_its_worker(
             assert {row[1] for row in rows} == {"completed"}
         assert await process.ends() == 0
     assert not [line for line in process.lines if "Traceback" in line.get("exception", "")]
+
+
+@pytest.mark.parametrize("options", [(), ("--processes", "2")], ids=["alone", "of two"])
+async def test_a_signal_for_a_fork_of_a_handler_is_none_for_its_worker(
+    dsn: str, path: str, database: Connection, options: Sequence[str]
+) -> None:
+    """Asyncio's pipe, by which the loop learns of signals, is the fork's as well."""
+    async with a_worker(dsn, path, *options) as process:
+        for number in range(1, 4):
+            await insert(database, "fork_from_a_thread")
+            rows = await ended(database, number)
+            assert {row[1:] for row in rows} == {("completed", 1, None, "went on")}
+        assert await process.ends() == 0
+    assert [line["event"] for line in process.lines if "stopp" in line["message"]]
+    assert not [line for line in process.lines if "second SIGTERM" in line["message"]]

@@ -33,6 +33,7 @@ from hybrid_runner.worker.run.process_messages import (
     written,
 )
 from hybrid_runner.worker.run.progress import stored_elsewhere
+from hybrid_runner.worker.signals import forget_signals_in_forks
 
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """They reach a whole control group; the worker decides what they mean."""
@@ -153,16 +154,8 @@ def _heed_no_signals() -> None:
     for number in GROUP_SIGNALS:
         signal.signal(number, _do_nothing)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
-    os.register_at_fork(after_in_child=_heed_signals_again)
+    forget_signals_in_forks()
 
 
 def _do_nothing(*_: object) -> None:
     """Whoever stops a worker may reach the processes of its handlers, too."""
-
-
-def _heed_signals_again() -> None:
-    """In a fork of a handler's, as one of multiprocessing: whoever forked it wants to end it."""
-    if signal.getsignal(signal.SIGINT) is _do_nothing:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGTERM) is _do_nothing:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
