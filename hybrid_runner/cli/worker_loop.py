@@ -5,7 +5,9 @@ like, only signals end it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
@@ -26,6 +28,8 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     forget_signals_in_forks()
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         loop = runner.get_loop()
+        # A fork of a handler's that goes on in this loop has all of the worker's connections.
+        os.register_at_fork(after_in_child=lambda: _end_in_loop(loop))
         main = loop.create_task(work)
         while True:
             try:
@@ -71,6 +75,14 @@ class SignalledStop(asyncio.Event):
 def only_by_signals(stop_on_signals: Callable[[], asyncio.Event]) -> Callable[[], asyncio.Event]:
     """The same, but cancelling does not end the wait for what it returns."""
     return lambda: SignalledStop(stop_on_signals())
+
+
+def _end_in_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """End this process as soon as the loop turns, which it never does in a fork that is in order,
+    such as those of multiprocessing.
+    """
+    with contextlib.suppress(RuntimeError):  # it is closed
+        loop.call_soon(os._exit, 1)
 
 
 def _is_ctrl_c(end: BaseException) -> bool:

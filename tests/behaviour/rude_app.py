@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -92,6 +93,15 @@ def fork_from_a_thread(_: Any) -> str:
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(double, [1, 2]) == [2, 4]
     return "went on"
+
+
+@app.job("fork_and_return", max_attempts=1)
+async def fork_and_return(_: Any) -> str:
+    """Return twice, to the same loop."""
+    fork = os.fork()
+    if fork == 0:
+        await asyncio.sleep(600)
+    return str(fork)
 
 
 @app.job("cancel_all", max_attempts=1)

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
+from tests.behaviour.test_lost_workers import is_alive
 from tests.cli.running import ROOT, WorkerProcess, worker
 from tests.support.waiting import equals, until
 
@@ -138,3 +139,15 @@ async def test_a_signal_for_a_fork_of_a_handler_is_none_for_its_worker(
         assert await process.ends() == 0
     assert [line["event"] for line in process.lines if "stopp" in line["message"]]
     assert not [line for line in process.lines if "second SIGTERM" in line["message"]]
+
+
+async def test_a_fork_that_goes_on_in_the_workers_loop_ends(
+    dsn: str, database: Connection, tmp_path: Path
+) -> None:
+    """It has the worker's connections, too."""
+    (tmp_path / "uvloop.py").write_text(WITHOUT_UVLOOP)
+    async with a_worker(dsn, f"{tmp_path}:{ROOT}"):
+        await insert(database, "fork_and_return")
+        [(_, state, _, _, fork)] = await ended(database, 1)
+        assert state == "completed"
+        await until(lambda: is_alive(int(str(fork))), equals(False))

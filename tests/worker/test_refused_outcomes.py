@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner import Cancel, Fail, RetryPolicy, Runner, State, Worker
+from hybrid_runner import Cancel, Fail, Job, RetryPolicy, Runner, State, Worker
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.health import checks_of
 from tests.support import inside
@@ -214,3 +215,31 @@ async def test_of_a_thousand_refused_outcomes_the_others_are_written(
         await allow(database)
         await worker.idle()
     assert worker.status().settled["completed"] == 31
+
+
+async def test_reports_that_postgres_refuses_are_dropped_and_others_stored(
+    dsn: str, database: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await refuse(
+        database,
+        "NEW.kind = 'bad_report' AND NEW.progress IS NOT NULL",
+        before="UPDATE ON hybrid_runner.jobs",
+    )
+    app, enough = runner(dsn), asyncio.Event()
+
+    @app.job("report", max_attempts=1)
+    async def report(_: Any, job: Job) -> str:
+        await job.progress(0.5, "half")
+        return "reported"
+
+    @app.job("bad_report", max_attempts=1)
+    async def bad_report(_: Any, job: Job) -> None:
+        while not enough.is_set():
+            await job.progress(0.5, "bad")
+
+    async with working(app):
+        await app.enqueue("bad_report", {})
+        jobs = [await outcome(app, "report") for _ in range(10)]
+        enough.set()
+    assert [job.progress for job in jobs] == [{"fraction": 0.5, "message": "half"}] * 10
+    assert not said(caplog, "outage.failed")

@@ -14,12 +14,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
 from hybrid_runner.errors import (
-    DatabaseUnavailable,
     EnqueueError,
-    NoConnection,
     RowLocked,
     RunnerError,
-    SchemaMissing,
     StatementAborted,
     ValueRefused,
 )
@@ -28,7 +25,7 @@ from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.refused_outcome import reduced
 from hybrid_runner.telemetry.logs.job_fields import job_fields
-from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.loops import Outage, is_outage
 from hybrid_runner.worker.settle.batch_writer import BatchWriter, OutcomePort
 from hybrid_runner.worker.settle.set_aside import LockedRows, Refusals
 
@@ -239,15 +236,15 @@ class Settler:
                 if len(batch) < before:
                     continue
                 refusal: RunnerError = error
-            except StatementAborted as error:
-                refusal = error
-            except (DatabaseUnavailable, NoConnection, SchemaMissing) as error:
-                # Writing it again does no harm: a claim is valid for one write.
-                await self._outage.pause(error)
-                again = True
-                continue
             except RunnerError as error:
-                aborts, refusal = _MOST_ABORTS, error
+                if is_outage(error):
+                    # Writing it again does no harm: a claim is valid for one write.
+                    await self._outage.pause(error)
+                    again = True
+                    continue
+                refusal = error
+                if not isinstance(error, StatementAborted):
+                    aborts = _MOST_ABORTS
             else:
                 self._outage.over()
                 self._taken_now += len(batch)
