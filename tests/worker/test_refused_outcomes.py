@@ -65,7 +65,7 @@ def said(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
 async def a_worker(dsn: str, **settings: Any) -> AsyncIterator[tuple[Runner, Worker]]:
     app = runner(dsn, **settings)
 
-    @app.job("bad", max_attempts=1)
+    @app.job("bad", max_attempts=2, retry=AT_ONCE)
     async def bad(payload: dict[str, str]) -> Any:
         match payload.get("says"):
             case None:
@@ -134,7 +134,7 @@ async def test_jobs_that_are_put_back_are_written_beside_one_that_is_refused(
         before="UPDATE ON hybrid_runner.jobs",
     )
     async with a_worker(dsn) as (app, worker):
-        refused = await app.enqueue("bad", {"says": "no"}, max_attempts=2)
+        refused = await app.enqueue("bad", {"says": "no"})
         for _ in range(3):
             assert (await outcome(app, "retry")).attempt == 2
         await until(lambda: worker.status().pending_settlements == 1)
@@ -169,7 +169,7 @@ async def test_whatever_is_said_of_it_a_failure_is_written(dsn: str, database: C
     """Its text may be refused in ASCII as well."""
     await refuse(database, "NEW.errors::text LIKE '%forbidden%'", "23514")
     async with a_worker(dsn) as (app, _):
-        job = await outcome(app, "bad", {"says": "forbidden"})
+        job = await outcome(app, "bad", {"says": "forbidden"}, max_attempts=1)
         assert (job.state, job.errors[-1]["type"]) == (State.FAILED, "OutcomeRefused")
 
 

@@ -49,7 +49,7 @@ class Claims:
         self._in_hand = in_hand
         self._settle = settle
         self._generation = 1
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._try_again_at = math.inf
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
@@ -64,10 +64,11 @@ class Claims:
         excluded = self._claimable.excluded()
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
         lanes = frontier.lanes(sweep=sweep)
-        self._claim_unanswered = True
+        self._claim_unanswered = self._unstarted = True
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
+        self._claim_unanswered = False
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -79,7 +80,7 @@ class Claims:
 
     def started(self) -> None:
         """What `claim` returned runs. Until this is said, `reconcile` may have to release it."""
-        self._claim_unanswered = False
+        self._unstarted = False
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
@@ -92,7 +93,8 @@ class Claims:
         the server may not know an outcome that the old one took. Never call it beside a claim.
         """
         is_new = self._connection.generation != self._generation
-        if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
+        is_in_doubt = self._claim_unanswered or self._unstarted
+        if not (is_new or is_in_doubt or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
             self._connection, self._queue, self._identity.id, self._in_hand()
@@ -102,7 +104,7 @@ class Claims:
                 "released: marked running on this worker, but no handler has it",
                 extra=log_event("job.released", job=job_id),
             )
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._generation = self._connection.generation
         self._try_again_at = (
             math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE

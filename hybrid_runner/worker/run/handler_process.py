@@ -73,6 +73,10 @@ class HandlerProcess:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
         try:
             self._process.start()
+        except BaseException:
+            self._pipe.close()
+            self._lifeline.close()
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             its_pipe.close()
