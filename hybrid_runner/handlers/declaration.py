@@ -14,6 +14,7 @@ from pydantic import PydanticUserError, TypeAdapter
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.job import Job
+from hybrid_runner.handlers.json_type import JsonType
 from hybrid_runner.handlers.kind import (
     HANDLER_OUTCOMES,
     NAME,
@@ -98,8 +99,8 @@ def make_kind(
         retry=retry,
         keep=keep,
         wants_job=wants_job,
-        payload=_adapter(payload, name, "payload"),
-        result=None if result is Any or result is object else _adapter(result, name, "result"),
+        payload=_json_type(payload, name, "payload"),
+        result=None if result is Any or result is object else _json_type(result, name, "result"),
         plain=payload is Any or payload is object,
         fitting=_fitting(result),
         returns="None" if result is type(None) else inspect.formatannotation(result),
@@ -178,6 +179,8 @@ def _fitting(result: Any) -> frozenset[type]:
         for part in parts
         if part in (list[Any], dict[Any, Any], dict[str, Any])
     }
+    if len(known) < len(parts):  # JSON of one part may be read as another: text as bytes
+        known &= {type(None)}
     return frozenset(known)
 
 
@@ -190,11 +193,18 @@ def _without_outcomes(result: Any) -> Any:
     return result
 
 
-def _adapter(annotation: Any, name: str, what: str) -> TypeAdapter[Any]:
+def _json_type(annotation: Any, name: str, what: str) -> JsonType:
     try:
-        return TypeAdapter(annotation)
+        json_type = JsonType(TypeAdapter(annotation))
     except PydanticUserError as error:
         raise ConfigurationError(
             f"kind {name!r}: its {what} type {annotation!r} is none that JSON can be read into: "
             "use a pydantic model, a dataclass, a dict or Any"
         ) from error
+    if json_type.features.trouble is not None:
+        shown = inspect.formatannotation(annotation)
+        raise ConfigurationError(
+            f"kind {name!r}: its {what} type {shown} cannot make the way as JSON:"
+            f" {json_type.features.trouble}"
+        )
+    return json_type
