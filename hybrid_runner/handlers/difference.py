@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from hybrid_runner.jsontext import holds_secret
+
 
 def difference(sent: Any, got: Any, *, holds_any: bool, where: str = "") -> str | None:
     """Which part differs and how, without its value; None when nothing does. With `holds_any`,
@@ -19,9 +21,9 @@ def difference(sent: Any, got: Any, *, holds_any: bool, where: str = "") -> str 
     if _is_equal(sent, got):
         return None
     found = _within(sent, got, holds_any=holds_any, where=where)
-    if found is None or (holds_any and _is_json_of(sent, got)):
-        return None
-    return found
+    if found is None or not (holds_any and _is_json_of(sent, got)):
+        return found
+    return _said(where, "a secret would arrive as asterisks") if holds_secret(sent) else None
 
 
 def _is_equal(sent: Any, got: Any) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -13,17 +14,19 @@ from hybrid_runner.handlers.type_features import features_of
 from hybrid_runner.jsontext import (
     NotStorable,
     check,
+    encode,
     find_no_number,
     find_no_text,
-    holds_secret,
     no_number,
 )
 
+T = TypeVar("T", str, list[str])
 
-class Written(NamedTuple):
-    """One value as JSON."""
 
-    text: str
+class Written(NamedTuple, Generic[T]):
+    """One value as JSON, or several."""
+
+    text: T
     changed: str | None
     """What of it would not arrive as it is; None when it reads back."""
 
@@ -35,20 +38,20 @@ class JsonType:
         self.adapter = adapter
         self.features = features_of(adapter)
         self._by_alias = self.features.names == "alias"
+        # Whoever inserts by SQL writes aliases, as the JSON schema says.
+        self.read: Callable[[str | bytes], Any] = (
+            adapter.validator.validate_json
+            if self._by_alias
+            else partial(adapter.validator.validate_json, by_alias=True, by_name=True)
+        )
+        """The value that JSON stands for; ValidationError when it does not fit."""
 
     def fit(self, value: Any) -> Any:
         """The value as this type; ValidationError when it does not fit."""
         # The methods of TypeAdapter do the same and take several times as long.
         return self.adapter.validator.validate_python(value)
 
-    def read(self, text: str | bytes) -> Any:
-        """The value that JSON stands for; ValidationError when it does not fit."""
-        if self._by_alias:
-            return self.adapter.validator.validate_json(text)
-        # Whoever inserts by SQL writes aliases, as the JSON schema says.
-        return self.adapter.validator.validate_json(text, by_alias=True, by_name=True)
-
-    def write(self, fitted: Any, what: str) -> Written:
+    def write(self, fitted: Any, what: str) -> Written[str]:
         """A value that fits, as JSON; NotStorable when it cannot be written."""
         dump = self.adapter.serializer.to_json
         try:
@@ -62,21 +65,41 @@ class JsonType:
             self._refuse_nan(fitted, what)
         return Written(check(text, what), changed)
 
-    def write_all(self, fitted: Iterable[Any], what: str) -> list[Written]:
-        """Each of them; quicker where the type says that nothing can change on the way."""
+    def write_all(self, values: Iterable[Any], what: str) -> Written[list[str]]:
+        """Each of the values, once it fits; quicker where the type says that nothing can change on
+        the way.
+        """
+        validate = self.adapter.validator.validate_python
+        if self.features.is_json:
+            return Written([encode(validate(value), what) for value in values], None)
         if not self._is_quick():
-            return [self.write(value, what) for value in fitted]
-        dump = self.adapter.serializer.to_json
-        done = []
-        for value in fitted:
+            return self._write_with_care(map(validate, values), what)
+        dump, read, by_alias = self.adapter.serializer.to_json, self.read, self._by_alias
+        texts = []
+        for value in values:
+            fitted = validate(value)
             try:
-                text = dump(value, by_alias=self._by_alias, round_trip=True, warnings="error")
+                text = dump(fitted, by_alias=by_alias, round_trip=True, warnings=False)
+                read(text)  # an instance may have been changed since it was validated
             except (ValueError, TypeError, RecursionError):
                 text = b"null"
-            # A null may stand for NaN.
-            whole = b"null" not in text
-            done.append(Written(check(text, what), None) if whole else self.write(value, what))
-        return done
+            if b"null" in text:  # it may stand for NaN
+                written = self.write(fitted, what)
+                if written.changed is not None:
+                    return Written([written.text], written.changed)
+                texts.append(written.text)
+            else:
+                texts.append(check(text, what))
+        return Written(texts, None)
+
+    def _write_with_care(self, fitted: Iterable[Any], what: str) -> Written[list[str]]:
+        texts = []
+        for value in fitted:
+            text, changed = self.write(value, what)
+            if changed is not None:
+                return Written([text], changed)
+            texts.append(text)
+        return Written(texts, None)
 
     def _is_quick(self) -> bool:
         features = self.features
@@ -90,8 +113,6 @@ class JsonType:
             return explain(error, "")
         except Exception as error:  # a validator of the user's may raise anything
             return f"{type(error).__name__}: {error}"
-        if self.features.holds_any and holds_secret(fitted):
-            return "a secret would arrive as asterisks"
         return difference(fitted, got, holds_any=self.features.holds_any)
 
     def _refuse_nan(self, fitted: Any, what: str) -> None:

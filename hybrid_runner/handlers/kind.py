@@ -91,19 +91,18 @@ class JobKind(Generic[P, R]):
         try:
             if self.plain:
                 return [encode(value, "the payload") for value in values]
-            written = self.payload.write_all(map(self.payload.fit, values), "the payload")
+            texts, changed = self.payload.write_all(values, "the payload")
         except ValidationError as error:
             raise ConfigurationError(
                 f"the payload does not fit {self.name}: {explain(error)}"
             ) from None
         except (NotStorable, ValueError, TypeError) as error:
             raise ConfigurationError(f"{self.name}: {error}") from None
-        for _, changed in written:
-            if changed is not None:
-                raise ConfigurationError(
-                    f"the payload would not reach the handler of {self.name} as it is: {changed}"
-                )
-        return [text for text, _ in written]
+        if changed is not None:
+            raise ConfigurationError(
+                f"the payload would not reach the handler of {self.name} as it is: {changed}"
+            )
+        return texts
 
     def as_outcome(self, returned: object) -> Completed | HandlerOutcome | Refused:
         """What the handler returned, as an outcome."""
@@ -127,21 +126,20 @@ class JobKind(Generic[P, R]):
         if self.result is None or type(value) in self.fitting:
             return "null" if value is None else encode(value, "the result")
         try:
-            fitted = self.result.fit(value)
+            [text], changed = self.result.write_all([value], "the result")
         except ValidationError:
             return self._encode_by_its_json(self.result, value)
-        [written] = self.result.write_all([fitted], "the result")
-        if written.changed is not None and not self.warned:
+        if changed is not None and not self.warned:
             self.warned.add("result")
             log.warning(
                 "results of %s do not read back as they were, as its return annotation -> %s, and"
                 " wait() will say so or return something else; its jobs complete: %s",
                 self.name,
                 self.returns,
-                written.changed,
+                changed,
                 extra=log_event("job.result_unreadable", kind=self.name),
             )
-        return written.text
+        return text
 
     def _encode_by_its_json(self, result: JsonType, value: Any) -> str:
         """A value that is none of the annotation, but whose JSON may be: a dataclass for a dict."""

@@ -25,8 +25,10 @@ class TypeFeatures:
     """By which names its JSON reads back: aliases, as its JSON schema says, or names of fields."""
     holds_any: bool
     """Parts may be of any type: they arrive as what JSON makes of them."""
+    is_json: bool
+    """A list or an object of anything: what untyped handlers take."""
     is_plain: bool
-    """What is written without a warning, and without a null for NaN, reads back as it was."""
+    """What reads back is what was written, but for a null that may stand for NaN."""
     classes: tuple[type, ...]
     """Classes whose instances are written by their own fields, without those of a subclass."""
 
@@ -39,12 +41,16 @@ def features_of(adapter: TypeAdapter[Any]) -> TypeFeatures:
         next((f"{where}: {why}" if where else why for where, why in _troubles(nodes)), None),
         "alias" if all(_reads_by_alias(node, nodes) for _, node in nodes) else "field",
         any(_is_any(node) for _, node in nodes),
+        schema["type"] in ("list", "dict")
+        and _is_any(schema)
+        and schema.get("keys_schema", _STR)["type"] == "str",
         all(_is_plain(node) for _, node in nodes),
         tuple({node["cls"] for _, node in nodes if node["type"] in ("model", "dataclass")}),
     )
 
 
 _FIELDS = ("model-field", "dataclass-field", "typed-dict-field", "named-tuple-field")
+_ANY, _STR = {"type": "any"}, {"type": "str"}
 _NO_NODES = frozenset({"metadata", "config", "serialization", "expected", "members", "default"})
 
 
@@ -140,9 +146,9 @@ def _is_any(node: Schema) -> bool:
         case "any":
             return True
         case "list" | "set" | "frozenset" | "generator":
-            return "items_schema" not in node
+            return bool(node.get("items_schema", _ANY)["type"] == "any")
         case "dict":
-            return "values_schema" not in node
+            return bool(node.get("values_schema", _ANY)["type"] == "any")
         case "model":
             return bool(node.get("config", {}).get("extra_fields_behavior") == "allow")
         case "typed-dict":
@@ -155,9 +161,9 @@ _ANY_NODE = {"type", "ref", "metadata"}
 _PLAIN_KEYS: dict[str, set[str]] = {
     "none": set(),
     "bool": set(),
-    "int": set(),
-    "str": set(),
-    "float": set(),
+    "int": {"gt", "ge", "lt", "le", "multiple_of", "strict"},
+    "str": {"min_length", "max_length", "pattern", "strict"},
+    "float": {"gt", "ge", "lt", "le", "multiple_of", "allow_inf_nan", "strict"},
     "date": set(),
     "uuid": set(),
     "enum": {"cls", "members", "sub_type", "missing"},

@@ -460,6 +460,6 @@ def everywhere() -> Iterator[tuple[str, Any, Any]]:
             yield f"list of {name}", list[kind], [value]  # type: ignore[valid-type]
             yield f"dict of {name}", dict[str, kind], {"a": value}  # type: ignore[valid-type]
             yield f"optional {name}", kind | None if kind else kind, value
-            yield f"model with {name}", model, model.model_construct(part=value)
-            yield f"dataclass with {name}", held, held(value)
+            yield f"model with {name}", model, {"part": value}
+            yield f"dataclass with {name}", held, {"part": value}
             yield f"box of {name}", Box[kind], {"inside": value}  # type: ignore[valid-type]
