@@ -76,14 +76,17 @@ def make_kind(
     for state, _, how_long in keep.rules(name):
         if how_long <= timedelta(0):
             raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
+    _refuse_generator(function, name)
     is_async = inspect.iscoroutinefunction(function)
-    executor = executor or ("async" if is_async else "thread")
+    wraps_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+    executor = executor or ("async" if is_async or wraps_async else "thread")
     if executor not in ("async", "thread", "process"):
         raise ConfigurationError(
             f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}"
         )
     _check_importable(function, name, executor)
-    if is_async != (executor == "async"):
+    # A plain def around an async def may return the coroutine, or may run it itself.
+    if is_async != (executor == "async") and not (wraps_async and not is_async):
         wanted = "async def" if executor == "async" else "plain def"
         raise ConfigurationError(
             f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}"
@@ -105,6 +108,14 @@ def make_kind(
         fitting=_fitting(result),
         returns="None" if result is type(None) else inspect.formatannotation(result),
     )
+
+
+def _refuse_generator(function: Callable[..., Any], name: str) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(
+            f"kind {name!r}: its handler has a yield in it, and nobody would read what it yields:"
+            " return a list, or report with job.progress(…)"
+        )
 
 
 def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]:

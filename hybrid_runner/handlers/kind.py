@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import typing
@@ -114,6 +115,11 @@ class JobKind(Generic[P, R]):
             returned, HandlerOutcome
         ):  # the first is quicker
             return returned
+        if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+            return Refused(
+                "ResultRefused",
+                "the handler returned a generator, of which nothing ran yet: return a list",
+            )
         try:
             return Completed(self.encode_result(returned))
         except NotStorable as error:  # another attempt would end the same way
