@@ -100,7 +100,10 @@ BEGIN
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
-        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        IF NOT coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean
+        THEN -- else its heartbeat tells the worker
+            PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        END IF;
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
@@ -822,7 +825,9 @@ CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    IF hybrid_runner.readers_left_ms() > 0 THEN
+    IF hybrid_runner.readers_left_ms() > 0
+        AND NOT coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean
+    THEN
         PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
@@ -1128,6 +1133,10 @@ BEGIN
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
+    -- The session asked for it: a transaction that has notified cannot be prepared.
+    IF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        RETURN;
+    END IF;
     IF due <= server_time THEN
         PERFORM pg_notify('hybrid_runner.' || queue, '');
     ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
@@ -1153,7 +1162,15 @@ BEGIN
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        -- What is due a moment after it was made needs no ring, so that none is missed.
+        UPDATE hybrid_runner.jobs AS j
+        SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
+        FROM inserted AS i
+        WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;

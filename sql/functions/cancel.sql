@@ -26,7 +26,10 @@ BEGIN
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
-        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        IF NOT coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean
+        THEN -- else its heartbeat tells the worker
+            PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        END IF;
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;

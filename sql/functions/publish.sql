@@ -7,7 +7,9 @@ CREATE OR REPLACE FUNCTION hybrid_runner.publish(queue text, kind text, id bigin
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF hybrid_runner.readers_left_ms() > 0 THEN
+    IF hybrid_runner.readers_left_ms() > 0
+        AND NOT coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean
+    THEN
         PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
