@@ -19,14 +19,10 @@ BEGIN
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
-    -- The session asked for it: a transaction that has notified cannot be prepared.
-    IF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
-        RETURN;
-    END IF;
     IF due <= server_time THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, '');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
     ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
     END IF;
 END
 $$;
