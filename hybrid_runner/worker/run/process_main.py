@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
+import inspect
 import multiprocessing
 import os
 import pickle
@@ -98,7 +100,10 @@ def _run(line: _Line, module: str, name: str, claim: Claim) -> FromHandler:
     try:
         payload = kind.decode(claim.payload)
         job = (Job(claim, line.report, kind.encode_result),) if kind.wants_job else ()
-        return kind.as_outcome(kind.function(payload, *job))
+        returned = kind.function(payload, *job)
+        if inspect.iscoroutine(returned):  # of a plain wrapper of an async def
+            returned = asyncio.run(returned)
+        return kind.as_outcome(returned)
     except BaseException as error:
         return outcome_of_exception(error)
 
