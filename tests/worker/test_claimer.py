@@ -48,6 +48,8 @@ class QuietBell:
 
     async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None: ...
 
+    async def join_sleepers(self, queue: str) -> None: ...
+
 
 class Answers:
     """What the database says to a claimer."""
@@ -94,7 +96,7 @@ def test_a_stronger_reason_does_not_hide_that_the_timer_has_to_be_set() -> None:
     wake.up(Reason.LATER)
     wake.up(Reason.SWEEP)
     assert [wake.later(), wake.later()] == [True, False]
-    asleep = BellState(Mode.ASLEEP, has_sleep_lock=True)
+    asleep = BellState(Mode.ASLEEP, is_sleeper=True)
     assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (
         asleep,
         doorbell.Look(sweep=True, timer=True),
