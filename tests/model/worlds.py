@@ -52,8 +52,8 @@ WAITING = (Phase.COMMITTED, Phase.LATE)
 
 
 class Scene(NamedTuple):
-    """What is shared, but for flags and the rows of sleepers. Jobs are sorted: producers are alike. What was
-    claimed is with its worker.
+    """What is shared, but for flags and the rows of sleepers. Jobs are sorted: producers are alike.
+    What was claimed is with its worker.
     """
 
     bell: Bell
