@@ -1,6 +1,6 @@
 -- mute_bell: mute the bell for so many milliseconds, and leave the table of sleepers if told to.
--- True: another session sleeps and was rung for help; a worker that looks itself keeps its mute even
--- so, a full one does not.
+-- True: another session sleeps and was rung for help; a worker that looks itself keeps its mute
+-- even so, a full one does not.
 -- mode: 'looking' (let them sleep), 'saturated' (ring for help), 'full' (undo the mute and ring for
 -- help)
 CREATE OR REPLACE FUNCTION hybrid_runner.mute_bell(
@@ -20,9 +20,9 @@ BEGIN
         WHERE s.queue = mute_bell.queue AND s.pid = pg_backend_pid() AND s.is_asleep;
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards, with a newer snapshot: a worker that falls asleep has committed
-    -- its row before it opens the bell, so either the row is seen here or this mute is undone. The
-    -- row of a session that has ended says nothing.
+    -- Muted first, asked afterwards, with a newer snapshot: a worker that falls asleep has
+    -- committed its row before it opens the bell, so either the row is seen here or this mute is
+    -- undone. The row of a session that has ended says nothing.
     IF mode = 'looking' OR NOT EXISTS (
         SELECT FROM hybrid_runner.sleepers AS s
         WHERE s.queue = mute_bell.queue AND s.is_asleep AND s.pid <> pg_backend_pid()
