@@ -56,6 +56,7 @@ class Answers:
 
     def __init__(self, look: Look) -> None:
         self._look = look
+        self.took = 0.001
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:  # noqa: ARG002
         return await self._look(slots)

@@ -61,6 +61,9 @@ LOOK = "look"
 class ClaimPort(Protocol):
     """What a claimer asks of the database: statements about its own queue."""
 
+    took: float
+    """Seconds of the last claim's statement, without waiting for a connection that is shared."""
+
     async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; with `sweep` from the start of the lanes. None: the worker
         stops, and the database was not asked.
@@ -314,7 +317,7 @@ class Claimer:
         ended = time.monotonic()
         if self._outage.failures:
             self._outage.over()
-        self.budget.looked(claims, free, began, ended, swept=sweep)
+        self.budget.looked(claims, free, ended - self.claims.took, ended, swept=sweep)
         self.seen.sweeps += sweep
         self._tell(claims, free, began, ended, sweep=sweep)
         if claims:

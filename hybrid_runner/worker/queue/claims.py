@@ -52,6 +52,7 @@ class Claims:
         self._generation = 1
         self._claim_unanswered = False
         self._try_again_at = math.inf
+        self.took = 0.0
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; None: the worker stops, and the database was not asked.
@@ -69,7 +70,7 @@ class Claims:
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
-        self._claim_unanswered = False
+        self._claim_unanswered, self.took = False, self._connection.took
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
