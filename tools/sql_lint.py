@@ -31,6 +31,18 @@ _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTAL
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
 _WIDEST_COMMENT = 100
+ON_CALLERS_CONNECTIONS = frozenset(
+    {"enqueue_alike", "enqueue_job", "enqueue_many", "enqueue_many_keyed", "finish_jobs"}
+)
+"""Queries that run on connections of callers, whose search path may find a stranger's function
+first.
+"""
+_NO_SCHEMA_NEEDED = {"coalesce", "nullif", "greatest", "least"}
+"""Looks like a function and is grammar."""
+_CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\(")
+_FIXED_PATH = "SET search_path = pg_catalog, pg_temp"
+_LOCK_OF_ANYBODY = re.compile(r"\bpg_(?:try_)?advisory_\w+|\bhashtext(?:extended)?\b")
+_WITH_ADVISORY_LOCKS = frozenset({"open_bell", "mute_bell"})
 _CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
@@ -113,6 +125,10 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
             yield Complaint(path, line, "SELECT names its columns, never *")
         if "\t" in words or words != words.rstrip():
             yield Complaint(path, line, "no tabs, no spaces at the end")
+        if path.stem not in _WITH_ADVISORY_LOCKS and _LOCK_OF_ANYBODY.search(words):
+            yield Complaint(
+                path, line, "any login can take an advisory lock: lock a row of hybrid_runner.locks"
+            )
     for line, words in enumerate(text.split("\n"), start=1):
         if words.lstrip().startswith("--") and len(words) > _WIDEST_COMMENT:
             yield Complaint(path, line, f"a comment has at most {_WIDEST_COMMENT} columns")
@@ -142,6 +158,11 @@ def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
             1,
             f"the header declares {_numbers(declared)}, the statement uses {_numbers(used)}",
         )
+    if path.stem in ON_CALLERS_CONNECTIONS:
+        for line, words in enumerate(code.split("\n"), start=1):
+            for name in _CALL.findall(words):
+                if name not in _NO_SCHEMA_NEEDED:
+                    yield Complaint(path, line, f"it runs on callers' connections: pg_catalog.{name}")
     if ";" in code:
         yield Complaint(path, text.count("\n"), "one statement, no semicolon")
 
@@ -164,6 +185,8 @@ def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
     made = re.findall(r"^CREATE (?:OR REPLACE )?FUNCTION (\S+?)\(", text, re.MULTILINE)
     if made != [f"hybrid_runner.{path.stem}"] or "\nCREATE OR REPLACE FUNCTION " not in text:
         yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION hybrid_runner.{path.stem}")
+    if _FIXED_PATH not in text.partition("\nAS $$\n")[0]:
+        yield Complaint(path, 1, f"a function has {_FIXED_PATH}")
     if not text.endswith("\n$$;\n"):
         yield Complaint(
             path, text.count("\n"), 'nothing comes after the function, which ends with "$$;"'

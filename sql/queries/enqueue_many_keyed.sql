@@ -6,9 +6,11 @@
 -- $9 timestamptz[] finish_bys, $10 text[] data,
 -- $11 interval[] delays, $12 text[] keys, $13 text on_conflict
 SELECT e.id, e.outcome
-FROM unnest(
-    $1::text[], $2::text[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-    $10::text[], $11::interval[], $12::text[]
+FROM ROWS FROM (
+    pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]),
+    pg_catalog.unnest($4::int4[]), pg_catalog.unnest($5::timestamptz[]), pg_catalog.unnest($6::text[]),
+    pg_catalog.unnest($7::int4[]), pg_catalog.unnest($8::interval[]), pg_catalog.unnest($9::timestamptz[]),
+    pg_catalog.unnest($10::text[]), pg_catalog.unnest($11::interval[]), pg_catalog.unnest($12::text[])
 ) WITH ORDINALITY
     AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
 CROSS JOIN LATERAL hybrid_runner.enqueue_job(
