@@ -101,6 +101,7 @@ def check_file(path: Path) -> Iterator[Complaint]:
     """Complaints about one file."""
     text = path.read_text(encoding="utf-8")
     yield from _text_rules(path, text)
+    yield from _lock_rules(path, text)
     match path.parent.name:
         case "queries":
             yield from _query_rules(path, text)
@@ -125,15 +126,29 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
             yield Complaint(path, line, "SELECT names its columns, never *")
         if "\t" in words or words != words.rstrip():
             yield Complaint(path, line, "no tabs, no spaces at the end")
-        if path.stem not in _WITH_ADVISORY_LOCKS and _LOCK_OF_ANYBODY.search(words):
-            yield Complaint(
-                path, line, "any login can take an advisory lock: lock a row of hybrid_runner.locks"
-            )
     for line, words in enumerate(text.split("\n"), start=1):
         if words.lstrip().startswith("--") and len(words) > _WIDEST_COMMENT:
             yield Complaint(path, line, f"a comment has at most {_WIDEST_COMMENT} columns")
     if not text.endswith("\n") or text.endswith("\n\n"):
         yield Complaint(path, text.count("\n"), "a file ends with one line break")
+
+
+def _lock_rules(path: Path, text: str) -> Iterator[Complaint]:
+    code = _without_comments_and_literals(text)
+    for line, words in enumerate(code.split("\n"), start=1):
+        if path.stem not in _WITH_ADVISORY_LOCKS and _LOCK_OF_ANYBODY.search(words):
+            yield Complaint(
+                path, line, "any login can take an advisory lock: lock a row of hybrid_runner.locks"
+            )
+
+
+def _schema_rules(path: Path, code: str) -> Iterator[Complaint]:
+    if path.stem not in ON_CALLERS_CONNECTIONS:
+        return
+    for line, words in enumerate(code.split("\n"), start=1):
+        for name in _CALL.findall(words):
+            if name not in _NO_SCHEMA_NEEDED:
+                yield Complaint(path, line, f"it runs on callers' connections: pg_catalog.{name}")
 
 
 def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
@@ -158,11 +173,7 @@ def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
             1,
             f"the header declares {_numbers(declared)}, the statement uses {_numbers(used)}",
         )
-    if path.stem in ON_CALLERS_CONNECTIONS:
-        for line, words in enumerate(code.split("\n"), start=1):
-            for name in _CALL.findall(words):
-                if name not in _NO_SCHEMA_NEEDED:
-                    yield Complaint(path, line, f"it runs on callers' connections: pg_catalog.{name}")
+    yield from _schema_rules(path, code)
     if ";" in code:
         yield Complaint(path, text.count("\n"), "one statement, no semicolon")
 

@@ -9,13 +9,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import asyncpg
 
 from hybrid_runner.errors import DatabaseError, RunnerError
+from hybrid_runner.model.upkeep import Blocker
 from hybrid_runner.storage.connections.connection import Connection
-from hybrid_runner.storage.connections.statements import Fetches, fetch
+from hybrid_runner.storage.worker_calls import find_blockers
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.storage")
@@ -29,28 +30,6 @@ LONGEST = 300.0
 _PAUSES = (0.5, 1.0, 2.0, 5.0)
 """Seconds between tries, in which those who queued behind this have their turn."""
 _LOOK_EVERY = 0.2
-
-
-class Blocker(NamedTuple):
-    """A session that holds a lock, as sql/queries/find_blockers.sql returns it."""
-
-    pid: int
-    role: str | None
-    application: str | None
-    seconds: float | None
-
-    def __str__(self) -> str:
-        if self.pid == 0:
-            return "a prepared transaction (see pg_prepared_xacts)"
-        since = "" if self.seconds is None else f", in a transaction for {self.seconds:.0f} s"
-        return f"session {self.pid} ({self.role}, {self.application or 'no name'}{since})"
-
-    @property
-    def remedy(self) -> str:
-        """What ends it."""
-        if self.pid == 0:
-            return "COMMIT PREPARED or ROLLBACK PREPARED it"
-        return f"let it end, or SELECT pg_terminate_backend({self.pid})"
 
 
 async def until_locks_are_free(
@@ -118,8 +97,3 @@ async def _watch(pid: int, connects: Connects, seen: list[Blocker]) -> None:
                 await asyncio.sleep(_LOOK_EVERY)
         finally:
             beside.terminate()
-
-
-async def find_blockers(on: Fetches, pid: int) -> list[Blocker]:
-    """Who holds what that session waits for, the longest first."""
-    return [Blocker(*row) for row in await fetch(on, "find_blockers", pid)]

@@ -33,7 +33,10 @@ def note_run(job: Job) -> None:
 async def square(payload: Number, job: Job) -> int:
     connection = await connect(DSN)
     await connection.execute(
-        "INSERT INTO public.runs (job_id, pid, kind) VALUES ($1, $2, $3)", job.id, os.getpid(), job.kind
+        "INSERT INTO public.runs (job_id, pid, kind) VALUES ($1, $2, $3)",
+        job.id,
+        os.getpid(),
+        job.kind,
     )
     await connection.close()
     return payload.n**2

@@ -66,7 +66,8 @@ def in_process(seconds: float, job: Job) -> str:
     """Runs in a process of its own, whose number it writes down."""
     with psycopg.connect(DSN) as connection:
         connection.execute(
-            "INSERT INTO public.runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid())
+            "INSERT INTO public.runs (job_id, pid, what) VALUES (%s, %s, 'began')",
+            (job.id, os.getpid()),
         )
     if job.attempt == 1:
         time.sleep(seconds)

@@ -115,4 +115,6 @@ async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(
     assert (
         await database.fetchval("SELECT count(DISTINCT worker_id) FROM hybrid_runner.archive") == 3
     )
-    assert {row[0] for row in await database.fetch("SELECT DISTINCT kind FROM public.runs")} == set(KINDS)
+    assert {row[0] for row in await database.fetch("SELECT DISTINCT kind FROM public.runs")} == set(
+        KINDS
+    )

@@ -69,11 +69,12 @@ async def test_the_enqueue_page_runs(
         }
         for block in blocks("docs/enqueue.md", "python", "sql"):
             if block.language == "sql":
-                await database.execute(block.text)
+                await connection.execute(block.text)
             else:
                 await run(
                     compile(block.text, "enqueue.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names
                 )
+    await connection.close()
     engine.dispose()
     assert names["result"] == {"bytes": 307200}
     receipts = await database.fetch(

@@ -59,8 +59,9 @@ async def receipts(dsn: str, count: int) -> list[int]:
 
 async def orders(database: Connection) -> list[int]:
     """The orders that were placed."""
+    await database.execute('SET search_path = "$user", public')  # as the example has it
     return [
-        number for (number,) in await database.fetch("SELECT number FROM public.orders ORDER BY number")
+        number for (number,) in await database.fetch("SELECT number FROM orders ORDER BY number")
     ]
 
 

@@ -60,9 +60,7 @@ async def test_no_argument_of_a_function_takes_a_type_of_the_caller(
     assert [tuple(row) for row in rows] == []
 
 
-async def test_a_doorbell_is_a_sequence_of_ours(
-    login: Logins, database: Connection
-) -> None:
+async def test_a_doorbell_is_a_sequence_of_ours(login: Logins, database: Connection) -> None:
     """Functions that run as the owner write to the sequence that the row names."""
     await database.execute(
         "CREATE SEQUENCE public.orders_id_seq; SELECT hybrid_runner.open_queue('default')"

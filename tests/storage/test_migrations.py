@@ -261,7 +261,9 @@ async def test_an_ordinary_role_without_a_schema_is_told_what_is_missing(
     await connection.close()
 
 
-async def test_without_createrole_the_roles_are_left_out_and_a_later_run_grants_them_rights() -> None:
+async def test_without_createrole_the_roles_are_left_out_and_a_later_run_grants_them_rights() -> (
+    None
+):
     """Roles belong to the whole cluster, so this one has a cluster of its own."""
     with embedded() as postgres:
         connection = await connect(postgres.dsn)
@@ -286,7 +288,8 @@ async def test_without_createrole_the_roles_are_left_out_and_a_later_run_grants_
         )
         assert await migrate(connection) == []
         await connection.execute(
-            "RESET SESSION AUTHORIZATION; SET ROLE hybrid_runner_producer; INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
+            "RESET SESSION AUTHORIZATION; SET ROLE hybrid_runner_producer;"
+            "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
         )
         await connection.close()
 
@@ -315,7 +318,9 @@ async def test_a_role_that_owns_nothing_migrates_while_there_is_nothing_to_do(
         await migrate(database)
     await database.execute("RESET ROLE")
     await database.execute(f"GRANT CREATE ON SCHEMA hybrid_runner TO {owner}; SET ROLE {owner}")
-    with pytest.raises(DatabaseError, match="denied for table migrations: migrate as the role that owns"):
+    with pytest.raises(
+        DatabaseError, match="denied for table migrations: migrate as the role that owns"
+    ):
         await migrate(database)
     await database.execute(f"RESET ROLE; DROP OWNED BY {owner}")
 
