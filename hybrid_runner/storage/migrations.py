@@ -63,7 +63,7 @@ async def migrate(
 async def _migrate(connection: Connection) -> list[Migration]:
     async with connection.transaction(isolation="read_committed"):
         await connection.execute(script("begin"))
-        if not await _is_there(connection) or await _todo(connection) is not None:
+        if not await _is_there(connection, to_migrate=True) or await _todo(connection) is not None:
             await connection.execute(script("bootstrap"))
             # Asked again behind the lock: somebody else may have migrated meanwhile.
             if (at := await _todo(connection)) is not None:
@@ -102,13 +102,13 @@ async def _read_applied(on: Fetches) -> list[Applied]:
     return [Applied(*row) for row in await on.fetch(query("applied_migrations"))]
 
 
-async def _is_there(on: Fetches) -> bool:
-    """Whether there is a list of migrations; DatabaseError if somebody else made it who could have
-    code of his run with the rights of whoever reads it.
+async def _is_there(on: Fetches, *, to_migrate: bool = False) -> bool:
+    """Whether there is a list of migrations; DatabaseError if it was so made that code of its owner
+    runs with the rights of whoever reads it, or writes to it.
     """
     rows = await on.fetch(query("find_schema"))
     found = Found(*rows[0]) if rows else Found(is_there=False, is_plain=True, stranger=None)
-    if found.stranger is not None:
+    if to_migrate and found.stranger is not None:
         raise DatabaseError(
             f"the schema hybrid_runner belongs to role {found.stranger}, who would get the rights"
             f" of this superuser: log in as {found.stranger}, or, if it is not yours, drop it"
