@@ -73,7 +73,7 @@ async def _table(connection: Connection, head: str, sql: str, *arguments: object
 def _cell(rights: set[tuple[str, str | None]]) -> str:
     ordered = sorted(rights, key=lambda each: _ORDER.index(each[0]))
     words = (right if columns is None else f"{right} ({columns})" for right, columns in ordered)
-    return ", ".join(words) or "–"
+    return ", ".join(words) or "-"
 
 
 async def _write() -> None:
