@@ -27,8 +27,8 @@ Connects = Callable[[], Awaitable[Connection]]
 
 LONGEST = 300.0
 """Seconds after which it is given up for good."""
-_PAUSES = (0.5, 1.0, 2.0, 5.0)
-"""Seconds between tries, in which those who queued behind this have their turn."""
+_PAUSES = (1.0, 3.0, 6.0, 10.0)
+"""Seconds between tries. A try may hold up others for two: they are to have most of the time."""
 _LOOK_EVERY = 0.2
 
 
