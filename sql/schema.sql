@@ -52,7 +52,7 @@ BEGIN
     END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[amend.id]))
             THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
@@ -73,6 +73,105 @@ BEGIN
 END
 $$;
 
+CREATE TABLE hybrid_runner.archive (
+    id bigint NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    priority smallint NOT NULL,
+    payload jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    state hybrid_runner.job_state NOT NULL,
+    attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY LIST (state);
+
+CREATE FUNCTION hybrid_runner.archived(ids bigint[]) RETURNS SETOF hybrid_runner.archive
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    AS $_$
+DECLARE
+    missing bigint[] := archived.ids;
+
+    opens timestamptz;
+
+    first_opens timestamptz;
+
+    closes timestamptz;
+
+    width interval := '1 hour';
+
+    job hybrid_runner.archive;
+
+BEGIN
+    IF cardinality(archived.ids) = 0 THEN
+        RETURN;
+
+    END IF;
+
+    SELECT h.noted_at INTO opens FROM hybrid_runner.id_history AS h
+    WHERE h.next_id <= (SELECT min(i.id) FROM unnest(archived.ids) AS i (id))
+    ORDER BY h.noted_at DESC LIMIT 1;
+
+    opens := coalesce(opens, '-infinity');
+
+    first_opens := opens;
+
+    LOOP
+        closes := CASE WHEN isfinite(opens) AND opens + width < clock_timestamp()
+            THEN opens + width ELSE 'infinity' END;
+
+        -- Bounds that are written into the statement leave all other partitions unplanned.
+        FOR job IN EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at >= %L AND a.finished_at < %L', opens, closes)
+            USING missing
+        LOOP
+            missing := array_remove(missing, job.id);
+
+            RETURN NEXT job;
+
+        END LOOP;
+
+        EXIT WHEN cardinality(missing) = 0 OR closes = 'infinity';
+
+        opens := closes;
+
+        width := width * 4;
+
+    END LOOP;
+
+    IF cardinality(missing) > 0 AND isfinite(first_opens) THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at < %L', first_opens)
+            USING missing;
+
+    END IF;
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -84,7 +183,7 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[cancel.id]))
             THEN 'finished' ELSE 'unknown' END;
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
@@ -147,13 +246,13 @@ BEGIN
     )
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-        traceparent, state, attempt, snoozes, claim, worker_id, started_at, progress,
+        traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt,
-        g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result
@@ -184,6 +283,7 @@ $$;
 CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -192,6 +292,7 @@ DECLARE
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
+    may_replace boolean := false;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -229,9 +330,15 @@ BEGIN
         -- Locked only to replace it: a lock held until the caller commits hides a queued job from
         -- claims without a ring afterwards, and on a running one it holds up its settling and all
         -- that settle with it.
+        -- One's own alone: else any producer could hide the jobs of others from workers.
+        -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+                AND (j.enqueued_by = session_user OR has_column_privilege(
+                    session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
+            FOR UPDATE;
+            may_replace := FOUND;
         END IF;
         IF holder.id IS NULL THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
@@ -243,9 +350,17 @@ BEGIN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
                 USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
         END IF;
+        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued'
+            AND holder.enqueued_by <> session_user AND NOT has_column_privilege(
+                session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
+            RAISE EXCEPTION 'key % is held by job %, which % enqueued: to replace jobs of other '
+                'logins takes the right UPDATE (payload) on hybrid_runner.jobs',
+                quote_literal(enqueue_job.key), holder.id, quote_ident(holder.enqueued_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
         enqueue_job.id := holder.id;
         enqueue_job.outcome := 'exists';
-        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
+        IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
                 queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
@@ -532,6 +647,21 @@ BEGIN
             made := made + 1;
         END LOOP;
     END LOOP;
+
+    -- For look-ups by id: hourly for a while, then daily, as far back as anything is kept.
+    INSERT INTO hybrid_runner.id_history (next_id)
+    SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('hybrid_runner.jobs', 'id')::regclass), 0) + 1
+    WHERE NOT EXISTS (
+        SELECT FROM hybrid_runner.id_history AS h
+        WHERE h.noted_at > clock_timestamp() - interval '50 minutes');
+    DELETE FROM hybrid_runner.id_history AS h
+    WHERE h.noted_at < clock_timestamp() - interval '7 days' AND (
+        EXISTS (SELECT FROM hybrid_runner.id_history AS e
+            WHERE date_trunc('day', e.noted_at) = date_trunc('day', h.noted_at)
+                AND e.noted_at < h.noted_at)
+        OR h.noted_at < clock_timestamp() - (
+            SELECT max(r.keep) + interval '1 month' FROM hybrid_runner.retention AS r));
     RETURN made;
 END
 $$;
@@ -876,7 +1006,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true, one_queue text DEFAULT NULL::text, of_known_kinds boolean DEFAULT false) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint, opened boolean, due_of_known_kinds bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -888,45 +1018,91 @@ CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_sche
 DECLARE
     one record;
     names text[];
+    kinds text[];
     enough integer;
+    sampled bigint;
     -- Between two counts time passes, and between two calls too: what lies on the border is in one
     -- of them.
     border timestamptz := clock_timestamp();
 BEGIN
-    WITH RECURSIVE seen (name) AS (
-        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
-            ORDER BY j.queue LIMIT 1)
-        UNION ALL
-        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
-            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
-        FROM seen AS s
-        WHERE s.name IS NOT NULL
-    ),
-    known (name) AS (
-        -- Nobody opened those of the table of jobs alone: then nobody works on them.
-        SELECT q.name FROM hybrid_runner.queues AS q
-        UNION
-        (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
-    )
-    SELECT array_agg(k.name ORDER BY k.name) INTO names
-    FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    IF queue_depths.one_queue IS NOT NULL THEN
+        names := ARRAY[queue_depths.one_queue];
+        IF NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = queue_depths.one_queue)
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = queue_depths.one_queue) THEN
+            RETURN;
+        END IF;
+    ELSE
+        WITH RECURSIVE seen (name) AS (
+            (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+                ORDER BY j.queue LIMIT 1)
+            UNION ALL
+            SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+            FROM seen AS s
+            WHERE s.name IS NOT NULL
+        ),
+        served AS MATERIALIZED (
+            SELECT DISTINCT k.name
+            FROM hybrid_runner.workers AS w
+            CROSS JOIN LATERAL jsonb_object_keys(w.queues) AS k (name)
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        opened AS (
+            SELECT q.name, s.name IS NULL AS unserved
+            FROM hybrid_runner.queues AS q
+            LEFT JOIN served AS s ON s.name = q.name
+            ORDER BY s.name IS NULL, q.name LIMIT 10000
+        ),
+        invented AS (
+            -- Nobody has opened them, so nobody works on them; any producer can make them up.
+            SELECT s.name
+            FROM (SELECT seen.name FROM seen WHERE seen.name IS NOT NULL LIMIT 10000) AS s
+            WHERE NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = s.name)
+            LIMIT 100
+        )
+        SELECT array_agg(n.name ORDER BY n.rank, n.name) INTO names
+        FROM (
+            SELECT o.name, o.unserved::int AS rank FROM opened AS o
+            UNION ALL
+            SELECT i.name, 2 FROM invented AS i
+        ) AS n;
+    END IF;
     enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
+    IF queue_depths.of_known_kinds THEN
+        SELECT array_agg(DISTINCT k.name) INTO kinds
+        FROM hybrid_runner.workers AS w
+        CROSS JOIN LATERAL unnest(w.kinds) AS k (name)
+        WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp();
+    END IF;
 
     FOR one IN
-        SELECT n.name, q.paused_at IS NOT NULL AS paused, w.workers, w.slots, w.running
-        FROM unnest(names) AS n (name)
+        WITH alive AS MATERIALIZED (
+            SELECT w.queues, w.running FROM hybrid_runner.workers AS w
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        served AS (
+            SELECT e.key AS name, count(*) AS workers, sum(e.value::bigint)::bigint AS slots
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.queues) AS e
+            GROUP BY e.key
+        ),
+        busy AS (
+            SELECT e.key AS name, sum(e.value::bigint)::bigint AS running
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.running) AS e
+            GROUP BY e.key
+        )
+        SELECT
+            n.name, q.paused_at IS NOT NULL AS paused, q.name IS NOT NULL AS opened,
+            coalesce(s.workers, 0) AS workers, coalesce(s.slots, 0) AS slots,
+            coalesce(b.running, 0) AS running
+        FROM unnest(names) WITH ORDINALITY AS n (name, place)
         LEFT JOIN hybrid_runner.queues AS q ON q.name = n.name
-        CROSS JOIN LATERAL (
-            SELECT
-                count(*) FILTER (WHERE a.queues ? n.name) AS workers,
-                coalesce(sum((a.queues ->> n.name)::bigint), 0)::bigint AS slots,
-                coalesce(sum((a.running ->> n.name)::bigint), 0)::bigint AS running
-            FROM hybrid_runner.workers AS a
-            WHERE a.dead_at IS NULL AND a.heartbeat_at + a.lease > clock_timestamp()
-        ) AS w
-        ORDER BY n.name
+        LEFT JOIN served AS s ON s.name = n.name
+        LEFT JOIN busy AS b ON b.name = n.name
+        ORDER BY n.place
     LOOP
         queue := one.name;
+        opened := one.opened;
         paused := one.paused;
         workers := one.workers;
         slots := one.slots;
@@ -956,6 +1132,28 @@ BEGIN
             due := greatest(due, hybrid_runner.estimate(format(
                 'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
                 'AND run_at <= %L', one.name, border)));
+        END IF;
+
+        due_of_known_kinds := due;
+        IF kinds IS NOT NULL AND workers > 0 AND due > 0 THEN
+            SELECT count(*), count(*) FILTER (WHERE sample.kind = ANY (kinds))
+            INTO sampled, due_of_known_kinds
+            FROM generate_series(0, 9) AS lane (priority)
+            CROSS JOIN LATERAL (
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at, j.id LIMIT enough / 10)
+                UNION
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at DESC, j.id DESC LIMIT enough / 10)
+            ) AS sample;
+            -- Where most are known, the rest is like them; where few are, only those count.
+            IF due_of_known_kinds * 2 >= sampled THEN
+                due_of_known_kinds := due * due_of_known_kinds / greatest(1, sampled);
+            END IF;
         END IF;
 
         scheduled := NULL;
@@ -1011,6 +1209,7 @@ $$;
 CREATE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1044,7 +1243,9 @@ BEGIN
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
     PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR SHARE;
-    SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
+    SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
+    SELECT a.* INTO done FROM hybrid_runner.archive AS a
+    WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
@@ -1053,9 +1254,9 @@ BEGIN
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        errors, version, created_at)
+        enqueued_by, errors, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
         done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
@@ -1217,42 +1418,20 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
         f.queue, f.due, f.running, f.slots, f.workers,
         -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
-            (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
+            (CASE
+                WHEN f.paused THEN 0
+                WHEN scale.queue IS NULL AND NOT f.opened AND EXISTS (
+                    SELECT FROM hybrid_runner.workers AS w
+                    WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+                ) THEN 0
+                ELSE f.due_of_known_kinds
+            END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
-    WHERE scale.queue IS NULL OR f.queue = scale.queue
+    FROM hybrid_runner.queue_depths(
+        with_scheduled => false, one_queue => scale.queue, of_known_kinds => true
+    ) AS f
 $$;
-
-CREATE TABLE hybrid_runner.archive (
-    id bigint NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    priority smallint NOT NULL,
-    payload jsonb NOT NULL,
-    data jsonb,
-    key text,
-    run_at timestamp with time zone NOT NULL,
-    max_attempts smallint,
-    timeout interval,
-    finish_by timestamp with time zone,
-    traceparent text,
-    state hybrid_runner.job_state NOT NULL,
-    attempt smallint NOT NULL,
-    snoozes integer NOT NULL,
-    claim bigint,
-    worker_id text,
-    started_at timestamp with time zone,
-    progress jsonb,
-    errors jsonb,
-    version integer NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    created_at timestamp with time zone NOT NULL,
-    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    result jsonb,
-    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
-)
-PARTITION BY LIST (state);
 
 CREATE TABLE hybrid_runner.jobs (
     id bigint NOT NULL,
@@ -1267,6 +1446,7 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
     snoozes integer DEFAULT 0 NOT NULL,
@@ -1307,6 +1487,7 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.timeout,
     j.finish_by,
     j.traceparent,
+    j.enqueued_by,
     j.state,
     j.attempt,
     j.snoozes,
@@ -1334,6 +1515,7 @@ UNION ALL
     a.timeout,
     a.finish_by,
     a.traceparent,
+    a.enqueued_by,
     a.state,
     a.attempt,
     a.snoozes,
@@ -1362,6 +1544,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1392,6 +1575,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1421,6 +1605,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1451,6 +1636,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1523,6 +1709,11 @@ CREATE TABLE hybrid_runner.duties (
     missed_turns integer DEFAULT 0 NOT NULL
 );
 
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_id bigint NOT NULL
+);
+
 ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME hybrid_runner.jobs_id_seq
     START WITH 1
@@ -1587,6 +1778,7 @@ CREATE TABLE hybrid_runner.workers (
     first_claim bigint DEFAULT 0 NOT NULL,
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
+    kinds text[] DEFAULT '{}'::text[] NOT NULL,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
     running jsonb DEFAULT '{}'::jsonb NOT NULL
@@ -1625,6 +1817,9 @@ ALTER TABLE ONLY hybrid_runner.archive_scans
 
 ALTER TABLE ONLY hybrid_runner.duties
     ADD CONSTRAINT duties_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.id_history
+    ADD CONSTRAINT id_history_pkey PRIMARY KEY (noted_at);
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -1680,6 +1875,20 @@ REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens time
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 
@@ -1773,13 +1982,13 @@ GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 
@@ -1814,12 +2023,6 @@ GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hy
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
-
-GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
-
-GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 
@@ -1900,6 +2103,10 @@ GRANT SELECT,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
 
 GRANT SELECT ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 

@@ -27,7 +27,7 @@ from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_ti
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
-from hybrid_runner.worker.queue.claimable import Claimable
+from hybrid_runner.worker.queue.claimable import Claimable, kinds_of
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.claims import Claims
 from hybrid_runner.worker.queue.members import Members
@@ -82,7 +82,7 @@ def wire(
         dsn, flush_claims=settings.work.flush_claims, lease=settings.work.lease
     )
     listener = Listener(settings.database.listen_dsn or dsn)
-    kinds = worker_calls.Kinds([(kind.name, kind.max_attempts, kind.timeout) for kind in registry])
+    kinds = kinds_of(registry)
     tracing = make_tracing(lambda: identity.id)
     total = sum(slots.values())
 
@@ -134,7 +134,7 @@ def wire(
     watchdog = Watchdog(
         settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )
-    offer = Offer(slots, kinds.number)
+    offer = Offer(slots, kinds)
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.

@@ -10,7 +10,7 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[cancel.id]))
             THEN 'finished' ELSE 'unknown' END;
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after

@@ -23,6 +23,8 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamptz,
     traceparent text DEFAULT nullif(current_setting('hybrid_runner.traceparent', true), ''),
+    -- the login that put it in, which a producer cannot choose
+    enqueued_by text NOT NULL DEFAULT session_user,
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
@@ -96,6 +98,7 @@ CREATE TABLE hybrid_runner.archive (
     timeout interval,
     finish_by timestamptz,
     traceparent text,
+    enqueued_by text NOT NULL DEFAULT session_user,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
@@ -218,6 +221,7 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamptz NOT NULL DEFAULT '-infinity',
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
+    kinds text[] NOT NULL DEFAULT '{}',
     dead_at timestamptz,
     rescued_at timestamptz,
     -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and
@@ -251,6 +255,13 @@ INSERT INTO hybrid_runner.locks (name) VALUES ('partitions'), ('prune');
 CREATE TABLE hybrid_runner.xid_history (
     noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
     next_xid bigint NOT NULL
+);
+
+-- Which id was the next one when: a job cannot have ended before its id was given out, so whoever
+-- looks for one by its id leaves older partitions of the archive alone.
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
+    next_id bigint NOT NULL
 );
 
 -- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is

@@ -302,5 +302,5 @@ def test_of_very_many_queues_the_last_are_shown_together() -> None:
     ]
     figures = as_metric_values(queues, 0.0)
     assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
-    assert figures[table.QUEUE_JOBS.name]["other", "due"] == 100
-    assert figures[table.QUEUE_OLDEST_DUE.name]["other",] == 399.0
+    assert figures[table.QUEUE_JOBS.name]["(other)", "due"] == 100
+    assert figures[table.QUEUE_OLDEST_DUE.name]["(other)",] == 399.0

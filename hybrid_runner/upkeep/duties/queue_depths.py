@@ -16,6 +16,10 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _MOST_QUEUES = 300
+_MOST_INVENTED = 10
+"""Of queues that no worker has opened: a mistyped name is seen, a thousand made-up ones are no
+series.
+"""
 _VALID = 25.0
 """Seconds for which values are exported if the next measurement fails."""
 
@@ -59,19 +63,23 @@ class QueueDepths(Duty):
 
 
 def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
-    """The values by instrument. Beyond 300 queues the rest is summed up as one."""
-    queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
+    """The values by instrument. Beyond 300 queues, and beyond 10 that no worker has opened, the
+    rest is summed up as one.
+    """
+    opened = [queue for queue in queues if queue.opened]
+    invented = [queue for queue in queues if not queue.opened]
+    rest = opened[_MOST_QUEUES:] + invented[_MOST_INVENTED:]
+    queues = opened[:_MOST_QUEUES] + invented[:_MOST_INVENTED]
     if rest:
-        _, due, scheduled, running, oldest, paused, workers = zip(*rest, strict=True)
         queues.append(
             QueueDepth(
                 OTHER,
-                sum(due),
-                sum(scheduled),
-                sum(running),
-                max(oldest),
-                all(paused),
-                max(workers),
+                due=sum(queue.due for queue in rest),
+                scheduled=sum(queue.scheduled for queue in rest),
+                running=sum(queue.running for queue in rest),
+                oldest_due=max(queue.oldest_due for queue in rest),
+                paused=all(queue.paused for queue in rest),
+                workers=max(queue.workers for queue in rest),
             )
         )
     return {
