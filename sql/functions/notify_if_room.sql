@@ -7,7 +7,8 @@ CREATE OR REPLACE FUNCTION hybrid_runner.notify_if_room(
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+    -- of one type on both sides, for which nobody can make an operator that fits better
+    IF pg_catalog.pg_notification_queue_usage() >= double precision '0.5' THEN
         RETURN false;
     END IF;
     PERFORM pg_catalog.pg_notify(channel, message);

@@ -137,7 +137,7 @@ def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None
         (
             (
                 "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
-                " $$\n$$;\n"
+                " $$\nSELECT now();\n$$;\n"
             ),
             "a function has SET search_path = pg_catalog, pg_temp",
         ),
