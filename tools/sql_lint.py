@@ -37,7 +37,7 @@ ON_CALLERS_CONNECTIONS = frozenset(
 """Queries that run on connections of callers, whose search path may find a stranger's function
 first.
 """
-_NO_SCHEMA_NEEDED = {"coalesce", "nullif", "greatest", "least"}
+_NO_SCHEMA_NEEDED = {"coalesce", "nullif", "greatest", "least", "extract"}
 """Looks like a function and is grammar."""
 _CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\(")
 _FIXED_PATH = "SET search_path = pg_catalog, pg_temp"

@@ -21,6 +21,7 @@ from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
+from hybrid_runner.storage.times import with_zone
 
 
 class KindLimits(NamedTuple):
@@ -296,7 +297,7 @@ async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
     """Jobs that ended without a worker, without payload and data; nobody else is given them for a
     minute.
     """
-    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most)]
+    rows = [tuple(map(with_zone, row)) for row in await fetch(on, "take_unreported_ends", most)]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
         CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived

@@ -35,12 +35,17 @@ TRAPS = (
     ("cardinality(text[])", "integer", "pg_catalog.cardinality($1)"),
     ("divided(interval, integer)", "interval", "pg_catalog.interval_div($1, $2)"),
     ("slower(timestamptz, timestamptz)", "boolean", "true"),
+    ("multiplied(bigint, interval)", "interval", "$2"),
+    ("compared(double precision, numeric)", "boolean", "true"),
+    ("make_interval(numeric)", "interval", "'0'"),
     ("joined(text, integer)", "text", "$1 || $2::text"),
 )
 """Each an exact match for a call that is polymorphic, or needs a cast, in pg_catalog."""
 OPERATORS = (
     ("/", "interval", "integer", "divided"),
     ("||", "text", "integer", "joined"),
+    ("*", "bigint", "interval", "multiplied"),
+    (">=", "double precision", "numeric", "compared"),
 )
 
 
