@@ -42,7 +42,6 @@ _NO_SCHEMA_NEEDED = {"coalesce", "nullif", "greatest", "least", "extract"}
 _CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\(")
 _FIXED_PATH = "SET search_path = pg_catalog, pg_temp"
 _LOCK_OF_ANYBODY = re.compile(r"\bpg_(?:try_)?advisory_\w+|\bhashtext(?:extended)?\b")
-_WITH_ADVISORY_LOCKS = frozenset({"open_bell", "mute_bell"})
 _CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
@@ -136,7 +135,7 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
 def _lock_rules(path: Path, text: str) -> Iterator[Complaint]:
     code = _without_comments_and_literals(text)
     for line, words in enumerate(code.split("\n"), start=1):
-        if path.stem not in _WITH_ADVISORY_LOCKS and _LOCK_OF_ANYBODY.search(words):
+        if _LOCK_OF_ANYBODY.search(words):
             yield Complaint(
                 path, line, "any login can take an advisory lock: lock a row of hybrid_runner.locks"
             )
