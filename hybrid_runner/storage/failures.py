@@ -134,7 +134,7 @@ def needs_owner(error: BaseException) -> DatabaseError:
     """What only the owner may do: granted rights would not help."""
     return DatabaseError(
         f"{_line(error)}: migrate as the role that owns the schema hybrid_runner (CREATE SCHEMA"
-        " hybrid_runner AUTHORIZATION … makes one that does), or as a superuser"
+        " hybrid_runner AUTHORIZATION … makes one that does)"
     )
 
 

@@ -18,7 +18,7 @@ from hybrid_runner.model.claims import (
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
 from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
+from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
 from hybrid_runner.storage.times import with_zone
@@ -363,6 +363,11 @@ async def prune(on: Fetches, most: int) -> list[Pruned]:
 async def find_growth(on: Fetches, longer_than: timedelta) -> list[BloatCause]:
     """What lets tables grow, and has for longer."""
     return [BloatCause(*row) for row in await fetch(on, "find_growth", longer_than)]
+
+
+async def find_blockers(on: Fetches, pid: int) -> list[Blocker]:
+    """Who holds what that session waits for, the longest first."""
+    return [Blocker(*row) for row in await fetch(on, "find_blockers", pid)]
 
 
 async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:

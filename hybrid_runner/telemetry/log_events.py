@@ -60,6 +60,7 @@ LogEvent = Literal[
     "queue.unnamed",
     "schema.functions_newer",
     "schema.functions_older",
+    "schema.migration_waits",
     "settings.unknown",
     "tables.grow",
     "telemetry.observer_failed",

@@ -36,7 +36,7 @@ BEGIN
 
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR SHARE;
     SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
     SELECT a.* INTO done FROM hybrid_runner.archive AS a
     WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;

@@ -247,11 +247,18 @@ CREATE TABLE hybrid_runner.duties (
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
     -- Who was given it. The holder of 'queue_depths' renews taken_at, so nobody else is given it
     -- while that one lives.
-    holder text
+    holder text,
+    -- how often in a row it could not be done, because somebody held what it needs
+    missed_turns integer NOT NULL DEFAULT 0
 );
 INSERT INTO hybrid_runner.duties (name, every) VALUES
     ('partitions', '1 hour'), ('orphaned_jobs', '10 minutes'), ('prune', '10 minutes'),
     ('growth', '10 minutes'), ('queue_depths', '30 seconds');
+
+-- Rows that are locked and never changed. Advisory locks would do if not every login could take
+-- them.
+CREATE TABLE hybrid_runner.locks (name text PRIMARY KEY);
+INSERT INTO hybrid_runner.locks (name) VALUES ('partitions'), ('prune');
 
 -- Which transaction was the next one when: what is older than a number that is ten minutes old has
 -- held back vacuum for as long.

@@ -9,6 +9,9 @@ from hybrid_runner.storage.connections import pooler
 # A plan that was made while a table was empty is ruinous once it is full: plan each time.
 FOR_ALL = {
     "application_name": "hybrid-runner",
+    # What others made under a name of ours is not found, not even in a session that a pooler gave
+    # to somebody before.
+    "search_path": "pg_catalog, pg_temp",
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
