@@ -65,10 +65,13 @@ class Claims:
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
         lanes = frontier.lanes(sweep=sweep)
         self._claim_unanswered = True
+        asked_at = time.monotonic()
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
         self._claim_unanswered = False
+        for claim in result.claims:
+            claim.asked_at = asked_at
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from hybrid_runner.policy.ring_order import AT_ONCE, EVERYBODY, Part, part, place
 from hybrid_runner.worker.identity import Identity
@@ -15,7 +16,7 @@ class Members:
         self._identity = identity
         self._kinds = kinds
         self._last_came_at = 0.0
-        self.kinds_of: dict[str, str] = {}
+        self.kinds_of: Mapping[str, str] = {}
         """By worker id; the texts of workers that know the same kinds are equal."""
         self.kinds_differ = True
         """True while workers of this queue know different kinds, or may. Then no worker mutes the
@@ -51,10 +52,13 @@ class Members:
     def remove(self, worker_id: str) -> None:
         """A worker has left the queue."""
         if worker_id != self._identity.id:
-            self.kinds_of.pop(worker_id, None)
+            # Anew, since queues with the same workers share one mapping.
+            self.kinds_of = {
+                other: kinds for other, kinds in self.kinds_of.items() if other != worker_id
+            }
             self._set(kinds_differ=self.kinds_differ)
 
-    def update(self, kinds_of: dict[str, str], asked_at: float) -> None:
+    def update(self, kinds_of: Mapping[str, str], asked_at: float) -> None:
         """Take the list of a heartbeat that was sent at `asked_at`."""
         self.kinds_of = kinds_of
         is_old = asked_at <= self._last_came_at

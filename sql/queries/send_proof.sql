@@ -1,0 +1,5 @@
+-- send_proof: a notification that this worker's listener must hear.
+-- $1 text proof_channel, $2 text message
+-- odd: apart from the heartbeat: while the server's queue of notifications is full it is refused,
+--   and the worker lives all the same.
+SELECT pg_notify($1, $2)
