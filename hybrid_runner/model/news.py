@@ -16,7 +16,6 @@ class LiveWorker:
 
     worker_id: str
     kinds: str
-    lease: timedelta
     queues: tuple[str, ...]
 
 
@@ -67,6 +66,13 @@ class LookAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortestLease:
+    """No worker that lives, or may, has a shorter lease."""
+
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class JobHung:
     """A job of this worker ran longer than its time-out and `timeout_grace` together."""
 
@@ -108,6 +114,6 @@ WorkerNews = CancelRequested | QueueNews
 """News for the worker's event loop."""
 UpkeepNews = WorkerDied | JobHung | RowGone | DutyGiven | EndsUnreported
 """News for those who do upkeep in the heartbeat's thread."""
-BeatNews = LiveWorker | LookAgain | LanesRead
+BeatNews = LiveWorker | ShortestLease | LookAgain | LanesRead
 """News for the heartbeat itself."""
 HeartbeatNews = WorkerNews | UpkeepNews | BeatNews

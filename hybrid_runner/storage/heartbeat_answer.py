@@ -20,6 +20,7 @@ from hybrid_runner.model.news import (
     MuteExpired,
     NextDue,
     RowGone,
+    ShortestLease,
     WorkerDied,
 )
 
@@ -35,8 +36,8 @@ def parse(what: str, queue: str, value: str) -> HeartbeatNews:
 
 
 def _live_worker(_: str, value: str) -> LiveWorker:
-    worker_id, kinds, lease, queues = orjson.loads(value)
-    return LiveWorker(worker_id, kinds, timedelta(seconds=lease), tuple(queues))
+    worker_id, kinds, queues = orjson.loads(value)
+    return LiveWorker(worker_id, kinds, tuple(queues))
 
 
 def _row_gone(_: str, value: str) -> RowGone:
@@ -57,6 +58,7 @@ _MAKE: dict[str, Callable[[str, str], HeartbeatNews]] = {
     "next_due": lambda queue, value: NextDue(queue, _delay(value)),
     "lanes_read": lambda _, value: LanesRead(_delay(value)),
     "worker_died": lambda _, value: WorkerDied(value),
+    "shortest_lease": lambda _, value: ShortestLease(_delay(value)),
     "look_again": lambda _, value: LookAgain(_delay(value)),
     "job_hung": lambda _, value: JobHung(int(value)),
     "duty_given": lambda _, value: DutyGiven(value),

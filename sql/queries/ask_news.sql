@@ -44,9 +44,9 @@ noticed AS MATERIALIZED (
         -- First it is suspected, which shows that its row could be written; then it has a quarter
         -- of its lease to speak.
         WHEN w.suspected_at BETWEEN greatest(w.heartbeat_at, clock_timestamp() - 1.5 * w.lease) AND clock_timestamp()
-            THEN w.suspected_at < clock_timestamp() - w.lease / 4 AND w.lease >= $7
-                AND greatest(w.heartbeat_at, a.listening_since) + w.lease < clock_timestamp()
-        ELSE w.heartbeat_at + w.lease * 2 / 3 < clock_timestamp()
+            THEN w.suspected_at <= clock_timestamp() - w.lease / 4 AND w.lease >= $7
+                AND greatest(w.heartbeat_at, a.listening_since) + w.lease <= clock_timestamp()
+        ELSE w.heartbeat_at + w.lease * 2 / 3 <= clock_timestamp()
     END
     FOR UPDATE OF w SKIP LOCKED
 ),
@@ -121,8 +121,11 @@ FROM (
 ) AS r
 WHERE EXISTS (SELECT FROM alive)
 UNION ALL
-SELECT
-    'live_worker', '',
-    jsonb_build_array(w.id, w.kinds_hash, extract(epoch FROM w.lease), ARRAY(SELECT jsonb_object_keys(w.queues)))::text
+SELECT 'shortest_lease', '', extract(epoch FROM min(w.lease))::text
+FROM hybrid_runner.workers AS w
+WHERE w.dead_at IS NULL
+HAVING count(*) > 0
+UNION ALL
+SELECT 'live_worker', '', jsonb_build_array(w.id, w.kinds_hash, ARRAY(SELECT jsonb_object_keys(w.queues)))::text
 FROM hybrid_runner.workers AS w
 WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()

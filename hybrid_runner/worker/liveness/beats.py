@@ -10,7 +10,7 @@ from typing import Protocol
 
 from hybrid_runner.errors import NoAnswer, RunnerError
 from hybrid_runner.jsontext import encode
-from hybrid_runner.model.news import LiveWorker, LookAgain, UpkeepNews, WorkerNews
+from hybrid_runner.model.news import LookAgain, UpkeepNews, WorkerNews
 from hybrid_runner.storage import heartbeat_calls
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.connections import Connections
@@ -152,7 +152,7 @@ class Beats:
         news = await self._questions.ask_news(name, self._fleet)
         if news is None:
             return self._fleet.longest_pause
-        members = self._fleet.seen(one for one in news if isinstance(one, LiveWorker))
+        members = self._fleet.seen(news)
         self._worker_loop.call(heard_by.on_members, members, asked_at, name)
         if for_worker := [one for one in news if isinstance(one, WorkerNews)]:
             self._worker_loop.call(heard_by.on_news, for_worker, name)

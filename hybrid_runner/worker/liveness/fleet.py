@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from hybrid_runner.model.news import LiveWorker
+from hybrid_runner.model.news import HeartbeatNews, LiveWorker, ShortestLease
 
 
 class Fleet:
@@ -33,21 +33,24 @@ class Fleet:
         """Postgres took a heartbeat, with this `longest_gap`."""
         self._listens_anew = False
 
-    def seen(self, workers: Iterable[LiveWorker]) -> dict[str, Mapping[str, str]]:
-        """Take the list of those who live; returns the kinds of each queue's workers, by id.
+    def seen(self, news: Iterable[HeartbeatNews]) -> dict[str, Mapping[str, str]]:
+        """Take who lives, and the shortest lease; returns the kinds of each queue's workers, by id.
 
         Queues that have the same workers share one mapping, which nobody may change.
         """
-        shortest = self._lease
         ids: defaultdict[str, list[str]] = defaultdict(list)
         kinds_of: dict[str, str] = {}
-        for worker in workers:
-            shortest = min(shortest, worker.lease)
-            kinds_of[worker.worker_id] = worker.kinds
-            for queue in self._queues.intersection(worker.queues):
-                ids[queue].append(worker.worker_id)
-        self._listens_anew = self._listens_anew or shortest < self.shortest_lease
-        self.shortest_lease = shortest
+        for one in news:
+            match one:
+                case LiveWorker(worker_id, kinds, queues):
+                    kinds_of[worker_id] = kinds
+                    for queue in self._queues.intersection(queues):
+                        ids[queue].append(worker_id)
+                case ShortestLease(lease):
+                    self._listens_anew = self._listens_anew or lease < self.shortest_lease
+                    self.shortest_lease = min(lease, self._lease)
+                case _:
+                    pass
         groups: dict[tuple[str, ...], Mapping[str, str]] = {}
         by_queue: dict[str, Mapping[str, str]] = {}
         for queue in self._queues:

@@ -21,7 +21,7 @@ _SOONEST = 0.2
 """Seconds between a beat and the next one, however soon it asks for that."""
 _APART = 0.5
 """Seconds between two beats that `soon` causes: anybody can send the messages behind them."""
-_AFTER_WAITING = 1.0
+AFTER_WAITING = 1.0
 """Seconds at most until the next try of a beat that waited for an answer or a lock: when the lock
 ends, others look for workers that are silent.
 """
@@ -109,7 +109,7 @@ class Heartbeat:
             try:
                 wanted = await self._beat()
             except (NoAnswer, RowLocked) as error:
-                pause = outage.failed(error, longest=_AFTER_WAITING)
+                pause = outage.failed(error, longest=AFTER_WAITING)
             except Exception as error:
                 pause = outage.failed(error)
             else:

@@ -188,9 +188,7 @@ class Executor:
             outcome = await self._attempt(attempt)
             claim.ended = time.monotonic()
             now = claim.server_time(claim.ended)
-            settlement = decide(
-                claim, outcome, attempt.kind.retry, now=now, chance=random.random()
-            )
+            settlement = decide(claim, outcome, attempt.kind.retry, now=now, chance=random.random())
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
