@@ -249,11 +249,11 @@ CREATE TABLE hybrid_runner.workers (
     ),
     CONSTRAINT workers_queues_are_numbers_by_queue CHECK (
         jsonb_typeof(queues) = 'object' AND pg_column_size(queues) <= 1048576
-        AND NOT queues @? '$.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
+        AND NOT queues @? 'strict $.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
     ),
     CONSTRAINT workers_running_are_numbers_by_queue CHECK (
         jsonb_typeof(running) = 'object' AND pg_column_size(running) <= 1048576
-        AND NOT running @? '$.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
+        AND NOT running @? 'strict $.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
     )
 );
 
