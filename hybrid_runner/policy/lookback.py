@@ -15,11 +15,11 @@ class Lookback(Enum):
     NONE = timedelta(0)
 
 
-_RATIO = 1000
+_RATIO = 5000
 """The lanes are read again after so many times what reading them took."""
 _USUAL = 0.0001
 """Seconds that reading the lanes of one queue takes on a healthy table: they do not count."""
-_LONGEST = {Lookback.ALL: 600.0, Lookback.RECENT: 60.0, Lookback.NONE: 0.0}
+_LONGEST = 600.0
 """Seconds after which they are read again, whatever it costs."""
 
 
@@ -50,4 +50,4 @@ class Lookbacks:
         # Once alone may be a busy processor or a cold cache: what counts is dear twice in a row.
         pause = _RATIO * min(cost, self._took[lookback])
         self._took[lookback] = cost
-        self._ready_at[lookback] = now + min(_LONGEST[lookback], pause)
+        self._ready_at[lookback] = now + min(_LONGEST, pause)
