@@ -81,8 +81,9 @@ benchmarks/node_modules/.installed: benchmarks/package.json
 	@npm install --prefix benchmarks --silent --no-audit --no-fund --no-package-lock
 	@touch $@
 
-chaos: $(STAMP) ## ten minutes of random faults, then: is all there? SECONDS=60 SEED=7 for less, and for the same again
+chaos: $(STAMP) ## ten minutes of random faults, five of random operations, then: is all there? SECONDS=60 SEED=7 for less, and for the same again
 	@$(BIN)/python -m tests.behaviour.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.behaviour.operations --seconds $$(($(SECONDS) / 2)) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built; the database of the demo stays
 	@rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,100 @@
+"""Workers in processes of their own, clients in this one, and in the end the laws."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from hybrid_runner import Runner
+from tests.behaviour.operations.clients import QUEUES, Client, pause_now_and_then
+from tests.behaviour.operations.laws import check
+from tests.behaviour.operations.records import SCHEMA, Records
+from tests.support.waiting import until
+
+ROOT = Path(__file__).resolve().parents[3]
+_CLIENTS = 8
+_WORKERS = 2
+_DRAINED_WITHIN = 90.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was done, and what is wrong."""
+
+    operations: int
+    jobs: int
+    violations: list[str]
+
+
+async def mix(dsn: str, seconds: float, seed: int) -> Result:
+    """Operations for so long, then the laws."""
+    records, app = Records(), Runner(dsn, http_port=0)
+    async with app, AsyncExitStack() as stack:
+        database = await app.connect()
+        stack.push_async_callback(database.close)
+        await database.execute(SCHEMA)
+        clients = []
+        for number in range(_CLIENTS):
+            opened = await app.connect()
+            stack.push_async_callback(opened.close)
+            await opened.execute("SET statement_timeout = '10s'")
+            clients.append(Client(app, opened, records, random.Random(f"{seed} {number}")))
+        with tempfile.NamedTemporaryFile("w+", errors="replace") as log, workers(dsn, log):
+            end = asyncio.get_running_loop().time() + seconds
+            async with asyncio.TaskGroup() as group:
+                for client in clients:
+                    group.create_task(client.work_until(end))
+                chance = random.Random(f"{seed} pauses")
+                group.create_task(pause_now_and_then(app, database, records, chance, end))
+
+            async def left() -> int:
+                count: int = await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs")
+                return count
+
+            try:
+                await until(left, lambda count: count == 0, patience=_DRAINED_WITHIN)
+            except AssertionError:
+                log.seek(0)
+                print(log.read()[-5000:], file=sys.stderr)  # noqa: T201  # and the laws name the jobs
+        await records.read(database)
+    return Result(sum(client.operations for client in clients), len(records.known), check(records))
+
+
+@contextmanager
+def workers(dsn: str, log: IO[str]) -> Iterator[None]:
+    """They stop in order; what they log goes to that file."""
+    environment = os.environ | {
+        "HYBRID_RUNNER_DSN": dsn,
+        "HYBRID_RUNNER_HTTP_PORT": "0",
+        "HYBRID_RUNNER_LOG_LEVEL": "error",
+        "PYTHONPATH": str(ROOT),
+    }
+    queues = [argument for queue in QUEUES for argument in ("--queue", f"{queue}=10")]
+    command = [
+        sys.executable,
+        "-m",
+        "hybrid_runner",
+        "worker",
+        "tests.behaviour.operations.app:app",
+    ]
+    started = [
+        subprocess.Popen([*command, *queues], cwd=ROOT, env=environment, stderr=log)
+        for _ in range(_WORKERS)
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.send_signal(signal.SIGTERM)
+        for process in started:
+            process.wait(30)

@@ -1,0 +1,98 @@
+"""What clients were answered, and what is in the tables in the end, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hybrid_runner.storage.connections.connection import Connection
+
+SCHEMA = """
+CREATE SCHEMA operations;
+CREATE TABLE operations.runs (id bigint, claim bigint, attempt int, mark bigint);
+CREATE TABLE operations.effects (id bigint, claim bigint);
+"""
+_ENDED = """
+SELECT id, kind, queue, priority, state::text, (payload ->> 'mark')::bigint AS mark, attempt,
+    max_attempts, snoozes, claim, run_at, started_at
+FROM hybrid_runner.archive ORDER BY id
+"""
+_LEFT = "SELECT id, kind, state::text FROM hybrid_runner.jobs ORDER BY id"
+
+
+@dataclass(slots=True)
+class Known:
+    """What the clients know of one job that they committed."""
+
+    claimable: datetime
+    """No earlier could it be seen: when its transaction had committed, by the server's clock."""
+    marks: set[int] = field(default_factory=set)
+    """What its payload may be."""
+    touched: bool = False
+    """It was cancelled, retried, amended or replaced, or somebody tried to."""
+    answers: list[str] = field(default_factory=list)
+    """Of committed cancels and retries, in no order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A row of the archive."""
+
+    id: int
+    kind: str
+    queue: str
+    priority: int
+    state: str
+    mark: int
+    attempt: int
+    max_attempts: int | None
+    """None: it never ran."""
+    snoozes: int
+    claim: int | None
+    run_at: datetime
+    started_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """That a handler began."""
+
+    id: int
+    claim: int
+    attempt: int
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A queue was surely paused from then to then, by the server's clock."""
+
+    queue: str
+    since: datetime
+    until: datetime
+
+
+@dataclass
+class Records:
+    """All that the laws judge."""
+
+    known: dict[int, Known] = field(default_factory=dict)
+    undone: set[int] = field(default_factory=set)
+    """Ids that rolled-back transactions were given."""
+    pauses: list[Pause] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    left: list[tuple[int, str, str]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    effects: list[tuple[int, int]] = field(default_factory=list)
+
+    async def read(self, database: Connection) -> None:
+        """Add what is in the tables."""
+        self.ended = [Ended(*row) for row in await database.fetch(_ENDED)]
+        self.left = [tuple(row) for row in await database.fetch(_LEFT)]
+        self.runs = [
+            Run(*row)
+            for row in await database.fetch("SELECT id, claim, attempt, mark FROM operations.runs")
+        ]
+        self.effects = [
+            tuple(row) for row in await database.fetch("SELECT id, claim FROM operations.effects")
+        ]
