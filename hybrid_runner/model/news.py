@@ -1,5 +1,5 @@
-"""What a heartbeat's questions can bring. Each type stands for a word of sql/queries/ask_news.sql or
-ask_queues.sql.
+"""What a heartbeat's questions can bring. Each type stands for a word of sql/queries/ask_news.sql
+or ask_queues.sql.
 """
 
 from __future__ import annotations

@@ -52,9 +52,8 @@ async def nothing_was_lost(database: Connection, workers: int) -> None:
         workers,
     )
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == workers
-    assert await database.fetch(
-        "SELECT DISTINCT state::text, attempt FROM hybrid_runner.all_jobs"
-    ) == [("running", 1)]
+    rows = await database.fetch("SELECT DISTINCT state::text, attempt FROM hybrid_runner.all_jobs")
+    assert [tuple(row) for row in rows] == [("running", 1)]
 
 
 @pytest.mark.parametrize("newcomer", ["during", "after"])

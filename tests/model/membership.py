@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hybrid_runner.model.news import LookAgain, WorkerDied
 from hybrid_runner.storage import heartbeat_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.queries import query
 from hybrid_runner.worker.liveness.fleet import Fleet
 from hybrid_runner.worker.liveness.heartbeat import AFTER_WAITING
@@ -96,7 +97,9 @@ class Member:
 class Membership:
     """Plays one story."""
 
-    def __init__(self, connection: Connection, locker: Connection, story: Story, rules: Rules):
+    def __init__(
+        self, connection: Connection, locker: Connection, story: Story, rules: Rules
+    ) -> None:
         self._connection, self._locker = connection, locker
         self._story, self._rules = story, rules
         self._order = count()
@@ -218,7 +221,7 @@ class Membership:
         now = START + timedelta(seconds=at + self._offset)
         await self._connection.execute("SELECT set_config('test.now', $1, false)", now.isoformat())
 
-    async def fetch(self, statement: str, /, *arguments: object) -> list[object]:
+    async def fetch(self, statement: str, /, *arguments: Any) -> Rows:
         """Run a production statement on the clock of the story."""
         asked = statement
         for name, part, instead in self._rules.replaced:

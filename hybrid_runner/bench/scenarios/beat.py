@@ -1,5 +1,5 @@
-"""What a heartbeat and its questions cost beside many jobs: due ones in other queues and in its own,
-and entries of claimed ones that vacuum may not remove.
+"""What a heartbeat and its questions cost beside many jobs: due ones in other queues and in its
+own, and entries of claimed ones that vacuum may not remove.
 """
 
 from __future__ import annotations
