@@ -1,4 +1,4 @@
-"""Reads the answers of sql/queries/ask_news.sql and ask_queues.sql: what, queue and value.
+"""Reads the answers of sql/queries/ask_news.sql and ask_queues.sql: what, queue and value."""
 
 from __future__ import annotations
 
