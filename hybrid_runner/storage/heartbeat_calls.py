@@ -26,8 +26,8 @@ async def beat(
     return bool(await fetch(on, "beat", worker_id, first_claim, running_by_queue, longest_gap))
 
 
-async def send_proof(on: Fetches, proof_channel: str) -> None:
-    """Send a notification that the worker's listener must hear."""
+async def send_proof(on: Fetches, proof_channel: str | None) -> None:
+    """Send a notification that the worker's listener must hear; None: it does not listen."""
     await fetch(on, "send_proof", proof_channel, Proof().text)
 
 

@@ -125,7 +125,7 @@ class Beats:
         either: then the listener must not be believed.
         """
         channel, asked_at = self._listener.proof_channel, time.monotonic()
-        if channel is None:
+        if channel is None and not self._proofs_refused:
             return
         try:
             await heartbeat_calls.send_proof(self._connections.heartbeat, channel)
@@ -138,7 +138,8 @@ class Beats:
                 )
             self._proofs_refused = True
             self._worker_loop.call(heard_by.on_proof_refused)
-        else:
+            return
+        if channel is not None:
             self._proofs_refused = False
             self._worker_loop.call(heard_by.on_proof_sent, channel, asked_at)
 
