@@ -17,7 +17,7 @@ from hybrid_runner.client.session import Sessions
 from hybrid_runner.durations import Duration, parse_optional
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.declaration import JobDecorator, make_kind
-from hybrid_runner.handlers.kind import Executor, JobKind
+from hybrid_runner.handlers.kind import Executor, JobKind, Limits
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
@@ -88,13 +88,14 @@ class Runner:
         timeout: Duration | None = _DEFAULT_TIMEOUT,
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
+        limits: Limits = "ceiling",
         keep_completed: Duration | None = None,
         keep_failed: Duration | None = None,
         keep_cancelled: Duration | None = None,
     ) -> JobDecorator:
-        """Make a function the handler of a kind.
-
-        `timeout=None` lets it run for ever; `keep_…` says how long ended jobs are kept.
+        """Make a function the handler of a kind. `timeout=None` lets it run for ever;
+        `limits="default"` lets a job ask for more than `max_attempts` and `timeout`; `keep_…` says
+        how long ended jobs are kept.
         """
         if not isinstance(name, str):
             raise ConfigurationError(
@@ -113,6 +114,7 @@ class Runner:
                 timeout=limit,
                 retry=retry,
                 keep=keep,
+                limits=limits,
             )
             self.registry.add(kind)
             return kind
@@ -201,9 +203,8 @@ class Runner:
         most: int = 50,
     ) -> Sequence[JobView]:
         """The newest jobs that match."""
-        return await self._client.list_jobs(
-            None if state is None else State(state), queue, kind, most
-        )
+        wanted = None if state is None else State(state)
+        return await self._client.list_jobs(wanted, queue, kind, most)
 
     async def cancel(self, job_id: int, reason: str | None = None) -> CancelAnswer:
         """cancelled, requested (it runs and was told), finished or unknown."""
@@ -255,9 +256,8 @@ class Runner:
         return self._dsn
 
     async def open(self, wait: Duration | None = None) -> None:
-        """Start the embedded Postgres if there is no DSN, and check that the server answers.
-
-        With `wait`, a server that does not answer yet is waited for.
+        """Start the embedded Postgres if there is no DSN, and check that the server answers; with
+        `wait`, one that does not answer yet is waited for.
         """
         await self._sessions.pool(wait)
 
@@ -343,9 +343,8 @@ class Runner:
         show: Callable[[Callable[[], WorkerStatus]], None],
         stop_on_signals: Callable[[], asyncio.Event],
     ) -> None:
-        """`run_worker` with pages and signals of the caller's own.
-
-        Once the worker has started, `show` is given the function that makes its snapshots.
+        """`run_worker` with pages and signals of the caller's own: once the worker has started,
+        `show` is given the function that makes its snapshots.
         """
         await self.open(wait=self.settings.database.start_timeout)
         try:

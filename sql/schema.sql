@@ -52,7 +52,7 @@ BEGIN
     END IF;
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = amend.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = amend.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[amend.id]))
             THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
@@ -73,6 +73,105 @@ BEGIN
 END
 $$;
 
+CREATE TABLE hybrid_runner.archive (
+    id bigint NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    priority smallint NOT NULL,
+    payload jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    traceparent text,
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    state hybrid_runner.job_state NOT NULL,
+    attempt smallint NOT NULL,
+    snoozes integer NOT NULL,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    version integer NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    result jsonb,
+    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
+)
+PARTITION BY LIST (state);
+
+CREATE FUNCTION hybrid_runner.archived(ids bigint[]) RETURNS SETOF hybrid_runner.archive
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    AS $_$
+DECLARE
+    missing bigint[] := archived.ids;
+
+    opens timestamptz;
+
+    first_opens timestamptz;
+
+    closes timestamptz;
+
+    width interval := '1 hour';
+
+    job hybrid_runner.archive;
+
+BEGIN
+    IF cardinality(archived.ids) = 0 THEN
+        RETURN;
+
+    END IF;
+
+    SELECT h.noted_at INTO opens FROM hybrid_runner.id_history AS h
+    WHERE h.next_id <= (SELECT min(i.id) FROM unnest(archived.ids) AS i (id))
+    ORDER BY h.noted_at DESC LIMIT 1;
+
+    opens := coalesce(opens, '-infinity');
+
+    first_opens := opens;
+
+    LOOP
+        closes := CASE WHEN isfinite(opens) AND opens + width < clock_timestamp()
+            THEN opens + width ELSE 'infinity' END;
+
+        -- Bounds that are written into the statement leave all other partitions unplanned.
+        FOR job IN EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at >= %L AND a.finished_at < %L', opens, closes)
+            USING missing
+        LOOP
+            missing := array_remove(missing, job.id);
+
+            RETURN NEXT job;
+
+        END LOOP;
+
+        EXIT WHEN cardinality(missing) = 0 OR closes = 'infinity';
+
+        opens := closes;
+
+        width := width * 4;
+
+    END LOOP;
+
+    IF cardinality(missing) > 0 AND isfinite(first_opens) THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a.* FROM hybrid_runner.archive AS a '
+            'WHERE a.id = ANY ($1) AND a.finished_at < %L', first_opens)
+            USING missing;
+
+    END IF;
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -84,7 +183,7 @@ BEGIN
     -- Locked first: between a claim and this call there is one order.
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = cancel.id FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archive AS a WHERE a.id = cancel.id)
+        RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.archived(ARRAY[cancel.id]))
             THEN 'finished' ELSE 'unknown' END;
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
@@ -101,7 +200,7 @@ BEGIN
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
-        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
@@ -118,6 +217,14 @@ BEGIN
     ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT 'hybrid_runner.~changes~'
+        || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
 CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
@@ -148,13 +255,13 @@ BEGIN
     )
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-        traceparent, state, attempt, snoozes, claim, worker_id, started_at, progress,
+        traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt,
-        g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result
@@ -185,6 +292,7 @@ $$;
 CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -193,6 +301,7 @@ DECLARE
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
+    may_replace boolean := false;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -230,9 +339,15 @@ BEGIN
         -- Locked only to replace it: a lock held until the caller commits hides a queued job from
         -- claims without a ring afterwards, and on a running one it holds up its settling and all
         -- that settle with it.
+        -- One's own alone: else any producer could hide the jobs of others from workers.
+        -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+                AND (j.enqueued_by = session_user OR has_column_privilege(
+                    session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
+            FOR UPDATE;
+            may_replace := FOUND;
         END IF;
         IF holder.id IS NULL THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
@@ -244,9 +359,17 @@ BEGIN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
                 USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
         END IF;
+        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued'
+            AND holder.enqueued_by <> session_user AND NOT has_column_privilege(
+                session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
+            RAISE EXCEPTION 'key % is held by job %, which % enqueued: to replace jobs of other '
+                'logins takes the right UPDATE (payload) on hybrid_runner.jobs',
+                quote_literal(enqueue_job.key), holder.id, quote_ident(holder.enqueued_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
         enqueue_job.id := holder.id;
         enqueue_job.outcome := 'exists';
-        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
+        IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
                 queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
@@ -285,14 +408,17 @@ CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'ISO'
-    AS $$
+    AS $_$
 DECLARE
     known bigint;
+
 BEGIN
     SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h
     WHERE h.noted_at <= clock_timestamp() - longer_than;
+
     DELETE FROM hybrid_runner.xid_history AS h
     WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+
     INSERT INTO hybrid_runner.xid_history (next_xid)
     VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
@@ -360,6 +486,24 @@ BEGIN
     WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
         AND NOT o.option_value::boolean;
 
+    -- Which listener it waits for Postgres tells its log alone; one that is in no transaction reads
+    -- on by itself.
+    RETURN QUERY
+    SELECT
+        'notifications', format(
+            'the queue of notifications of this server is %s %% full: somebody listens and is in a transaction for long%s; '
+            'from 50 %% on inserts ring for nobody, and jobs are found by polls',
+            round(100 * pg_notification_queue_usage()), coalesce((
+                SELECT format(', perhaps session %s (%s, in database %s, since %s): SELECT pg_terminate_backend(%1$s)',
+                    s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.datname,
+                    date_trunc('second', s.xact_start))
+                FROM pg_stat_activity AS s
+                WHERE s.backend_type = 'client backend' AND s.pid <> pg_backend_pid()
+                    AND s.xact_start IS NOT NULL
+                ORDER BY s.xact_start
+                LIMIT 1), ''))
+    WHERE pg_notification_queue_usage() > 0.1;
+
     RETURN QUERY
     SELECT
         'ahead ' || s.half, format(
@@ -385,8 +529,9 @@ BEGIN
         SELECT 'archive_failed_default'
         WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;
+
 END
-$$;
+$_$;
 
 CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
@@ -451,11 +596,11 @@ CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted bo
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
         PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q
         WHERE q.name = leave_bell.queue;
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     END IF;
 END
 $$;
@@ -497,6 +642,21 @@ BEGIN
             made := made + 1;
         END LOOP;
     END LOOP;
+
+    -- For look-ups by id: hourly for a while, then daily, as far back as anything is kept.
+    INSERT INTO hybrid_runner.id_history (next_id)
+    SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('hybrid_runner.jobs', 'id')::regclass), 0) + 1
+    WHERE NOT EXISTS (
+        SELECT FROM hybrid_runner.id_history AS h
+        WHERE h.noted_at > clock_timestamp() - interval '50 minutes');
+    DELETE FROM hybrid_runner.id_history AS h
+    WHERE h.noted_at < clock_timestamp() - interval '7 days' AND (
+        EXISTS (SELECT FROM hybrid_runner.id_history AS e
+            WHERE date_trunc('day', e.noted_at) = date_trunc('day', h.noted_at)
+                AND e.noted_at < h.noted_at)
+        OR h.noted_at < clock_timestamp() - (
+            SELECT max(r.keep) + interval '1 month' FROM hybrid_runner.retention AS r));
     RETURN made;
 END
 $$;
@@ -537,7 +697,19 @@ BEGIN
     IF mode = 'full' THEN
         PERFORM setval(its_bell, 0);
     END IF;
-    PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_catalog.pg_notify(channel, message);
     RETURN true;
 END
 $$;
@@ -822,12 +994,13 @@ CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS 
     AS $$
 BEGIN
     IF hybrid_runner.readers_left_ms() > 0 THEN
-        PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+        PERFORM hybrid_runner.notify_if_room(
+            hybrid_runner.changes_channel(), format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint)
+CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_scheduled boolean DEFAULT true, one_queue text DEFAULT NULL::text, of_known_kinds boolean DEFAULT false) RETURNS TABLE(queue text, due bigint, scheduled bigint, running bigint, oldest_due double precision, paused boolean, workers bigint, slots bigint, opened boolean, due_of_known_kinds bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -839,45 +1012,91 @@ CREATE FUNCTION hybrid_runner.queue_depths(most integer DEFAULT 10000, with_sche
 DECLARE
     one record;
     names text[];
+    kinds text[];
     enough integer;
+    sampled bigint;
     -- Between two counts time passes, and between two calls too: what lies on the border is in one
     -- of them.
     border timestamptz := clock_timestamp();
 BEGIN
-    WITH RECURSIVE seen (name) AS (
-        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
-            ORDER BY j.queue LIMIT 1)
-        UNION ALL
-        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
-            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
-        FROM seen AS s
-        WHERE s.name IS NOT NULL
-    ),
-    known (name) AS (
-        -- Nobody opened those of the table of jobs alone: then nobody works on them.
-        SELECT q.name FROM hybrid_runner.queues AS q
-        UNION
-        (SELECT s.name FROM seen AS s WHERE s.name IS NOT NULL LIMIT 1000)
-    )
-    SELECT array_agg(k.name ORDER BY k.name) INTO names
-    FROM (SELECT known.name FROM known LIMIT 1000) AS k;
+    IF queue_depths.one_queue IS NOT NULL THEN
+        names := ARRAY[queue_depths.one_queue];
+        IF NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = queue_depths.one_queue)
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = queue_depths.one_queue) THEN
+            RETURN;
+        END IF;
+    ELSE
+        WITH RECURSIVE seen (name) AS (
+            (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+                ORDER BY j.queue LIMIT 1)
+            UNION ALL
+            SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+            FROM seen AS s
+            WHERE s.name IS NOT NULL
+        ),
+        served AS MATERIALIZED (
+            SELECT DISTINCT k.name
+            FROM hybrid_runner.workers AS w
+            CROSS JOIN LATERAL jsonb_object_keys(w.queues) AS k (name)
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        opened AS (
+            SELECT q.name, s.name IS NULL AS unserved
+            FROM hybrid_runner.queues AS q
+            LEFT JOIN served AS s ON s.name = q.name
+            ORDER BY s.name IS NULL, q.name LIMIT 10000
+        ),
+        invented AS (
+            -- Nobody has opened them, so nobody works on them; any producer can make them up.
+            SELECT s.name
+            FROM (SELECT seen.name FROM seen WHERE seen.name IS NOT NULL LIMIT 10000) AS s
+            WHERE NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = s.name)
+            LIMIT 100
+        )
+        SELECT array_agg(n.name ORDER BY n.rank, n.name) INTO names
+        FROM (
+            SELECT o.name, o.unserved::int AS rank FROM opened AS o
+            UNION ALL
+            SELECT i.name, 2 FROM invented AS i
+        ) AS n;
+    END IF;
     enough := least(most, greatest(1000, 100000 / greatest(1, coalesce(cardinality(names), 1))));
+    IF queue_depths.of_known_kinds THEN
+        SELECT array_agg(DISTINCT k.name) INTO kinds
+        FROM hybrid_runner.workers AS w
+        CROSS JOIN LATERAL unnest(w.kinds) AS k (name)
+        WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp();
+    END IF;
 
     FOR one IN
-        SELECT n.name, q.paused_at IS NOT NULL AS paused, w.workers, w.slots, w.running
-        FROM unnest(names) AS n (name)
+        WITH alive AS MATERIALIZED (
+            SELECT w.queues, w.running FROM hybrid_runner.workers AS w
+            WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+        ),
+        served AS (
+            SELECT e.key AS name, count(*) AS workers, sum(e.value::bigint)::bigint AS slots
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.queues) AS e
+            GROUP BY e.key
+        ),
+        busy AS (
+            SELECT e.key AS name, sum(e.value::bigint)::bigint AS running
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.running) AS e
+            GROUP BY e.key
+        )
+        SELECT
+            n.name, q.paused_at IS NOT NULL AS paused, q.name IS NOT NULL AS opened,
+            coalesce(s.workers, 0) AS workers, coalesce(s.slots, 0) AS slots,
+            coalesce(b.running, 0) AS running
+        FROM unnest(names) WITH ORDINALITY AS n (name, place)
         LEFT JOIN hybrid_runner.queues AS q ON q.name = n.name
-        CROSS JOIN LATERAL (
-            SELECT
-                count(*) FILTER (WHERE a.queues ? n.name) AS workers,
-                coalesce(sum((a.queues ->> n.name)::bigint), 0)::bigint AS slots,
-                coalesce(sum((a.running ->> n.name)::bigint), 0)::bigint AS running
-            FROM hybrid_runner.workers AS a
-            WHERE a.dead_at IS NULL AND a.heartbeat_at + a.lease > clock_timestamp()
-        ) AS w
-        ORDER BY n.name
+        LEFT JOIN served AS s ON s.name = n.name
+        LEFT JOIN busy AS b ON b.name = n.name
+        ORDER BY n.place
     LOOP
         queue := one.name;
+        opened := one.opened;
         paused := one.paused;
         workers := one.workers;
         slots := one.slots;
@@ -907,6 +1126,28 @@ BEGIN
             due := greatest(due, hybrid_runner.estimate(format(
                 'SELECT FROM hybrid_runner.jobs WHERE state = ''queued'' AND queue = %L '
                 'AND run_at <= %L', one.name, border)));
+        END IF;
+
+        due_of_known_kinds := due;
+        IF kinds IS NOT NULL AND workers > 0 AND due > 0 THEN
+            SELECT count(*), count(*) FILTER (WHERE sample.kind = ANY (kinds))
+            INTO sampled, due_of_known_kinds
+            FROM generate_series(0, 9) AS lane (priority)
+            CROSS JOIN LATERAL (
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at, j.id LIMIT enough / 10)
+                UNION
+                (SELECT j.id, j.kind FROM hybrid_runner.jobs AS j
+                WHERE j.state = 'queued' AND j.queue = one.name AND j.priority = lane.priority
+                    AND j.run_at <= border
+                ORDER BY j.run_at DESC, j.id DESC LIMIT enough / 10)
+            ) AS sample;
+            -- Where most are known, the rest is like them; where few are, only those count.
+            IF due_of_known_kinds * 2 >= sampled THEN
+                due_of_known_kinds := due * due_of_known_kinds / greatest(1, sampled);
+            END IF;
         END IF;
 
         scheduled := NULL;
@@ -953,7 +1194,7 @@ BEGIN
     IF FOUND THEN
         -- Not as a full worker asks for help: what is found now had no ring of its own, and that is
         -- no wonder.
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help resumed');
     END IF;
     RETURN FOUND;
 END
@@ -962,6 +1203,7 @@ $$;
 CREATE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -996,7 +1238,9 @@ BEGIN
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
-    SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
+    SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
+    SELECT a.* INTO done FROM hybrid_runner.archive AS a
+    WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
@@ -1005,9 +1249,9 @@ BEGIN
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        errors, version, created_at)
+        enqueued_by, errors, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
         done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
@@ -1129,9 +1373,9 @@ BEGIN
         RETURN;
     END IF;
     IF due <= server_time THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, '');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
     ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
     END IF;
 END
 $$;
@@ -1169,42 +1413,20 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
         f.queue, f.due, f.running, f.slots, f.workers,
         -- A paused queue needs the workers whose jobs still run, and no more.
         least(1000, ceil(
-            (CASE WHEN f.paused THEN 0 ELSE f.due END + f.running)
+            (CASE
+                WHEN f.paused THEN 0
+                WHEN scale.queue IS NULL AND NOT f.opened AND EXISTS (
+                    SELECT FROM hybrid_runner.workers AS w
+                    WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+                ) THEN 0
+                ELSE f.due_of_known_kinds
+            END + f.running)
             / CASE WHEN f.slots > 0 THEN f.slots::numeric / f.workers
                 ELSE greatest(1, scale.usual_slots) END))::bigint
-    FROM hybrid_runner.queue_depths(with_scheduled => false) AS f
-    WHERE scale.queue IS NULL OR f.queue = scale.queue
+    FROM hybrid_runner.queue_depths(
+        with_scheduled => false, one_queue => scale.queue, of_known_kinds => true
+    ) AS f
 $$;
-
-CREATE TABLE hybrid_runner.archive (
-    id bigint NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    priority smallint NOT NULL,
-    payload jsonb NOT NULL,
-    data jsonb,
-    key text,
-    run_at timestamp with time zone NOT NULL,
-    max_attempts smallint,
-    timeout interval,
-    finish_by timestamp with time zone,
-    traceparent text,
-    state hybrid_runner.job_state NOT NULL,
-    attempt smallint NOT NULL,
-    snoozes integer NOT NULL,
-    claim bigint,
-    worker_id text,
-    started_at timestamp with time zone,
-    progress jsonb,
-    errors jsonb,
-    version integer NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    created_at timestamp with time zone NOT NULL,
-    finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    result jsonb,
-    CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
-)
-PARTITION BY LIST (state);
 
 CREATE TABLE hybrid_runner.jobs (
     id bigint NOT NULL,
@@ -1219,6 +1441,7 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
     snoozes integer DEFAULT 0 NOT NULL,
@@ -1260,6 +1483,7 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.timeout,
     j.finish_by,
     j.traceparent,
+    j.enqueued_by,
     j.state,
     j.attempt,
     j.snoozes,
@@ -1287,6 +1511,7 @@ UNION ALL
     a.timeout,
     a.finish_by,
     a.traceparent,
+    a.enqueued_by,
     a.state,
     a.attempt,
     a.snoozes,
@@ -1315,6 +1540,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1345,6 +1571,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1374,6 +1601,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1404,6 +1632,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     timeout interval,
     finish_by timestamp with time zone,
     traceparent text,
+    enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -1461,6 +1690,13 @@ CREATE TABLE hybrid_runner.archive_scans (
     not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
+CREATE SEQUENCE hybrid_runner.changes_channel_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE SEQUENCE hybrid_runner.claims
     START WITH 1
     INCREMENT BY 1
@@ -1474,6 +1710,11 @@ CREATE TABLE hybrid_runner.duties (
     taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     holder text,
     CONSTRAINT duties_every_is_at_most_a_year CHECK (((every > '00:00:00'::interval) AND (every <= '366 days'::interval) AND (EXTRACT(year FROM every) = (0)::numeric) AND (EXTRACT(month FROM every) = (0)::numeric) AND ((EXTRACT(day FROM every) >= (0)::numeric) AND (EXTRACT(day FROM every) <= (366)::numeric))))
+);
+
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_id bigint NOT NULL
 );
 
 ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -1536,11 +1777,13 @@ CREATE TABLE hybrid_runner.workers (
     first_claim bigint DEFAULT 0 NOT NULL,
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
+    kinds text[] DEFAULT '{}'::text[] NOT NULL,
     suspected_at timestamp with time zone,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
     running jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 1000))),
+    CONSTRAINT workers_kinds_are_at_most_1_mib CHECK ((pg_column_size(kinds) <= 1048576)),
     CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK ((octet_length(kinds_hash) <= 64)),
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (((lease > '00:00:00'::interval) AND (lease <= '1 day'::interval) AND (EXTRACT(year FROM lease) = (0)::numeric) AND (EXTRACT(month FROM lease) = (0)::numeric) AND ((EXTRACT(day FROM lease) >= (0)::numeric) AND (EXTRACT(day FROM lease) <= (1)::numeric)))),
     CONSTRAINT workers_queues_are_numbers_by_queue CHECK (((jsonb_typeof(queues) = 'object'::text) AND (pg_column_size(queues) <= 1048576) AND (NOT (queues @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
@@ -1581,6 +1824,9 @@ ALTER TABLE ONLY hybrid_runner.archive_scans
 
 ALTER TABLE ONLY hybrid_runner.duties
     ADD CONSTRAINT duties_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.id_history
+    ADD CONSTRAINT id_history_pkey PRIMARY KEY (noted_at);
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -1636,11 +1882,31 @@ REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload j
 
 GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
 
+GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.changes_channel() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
@@ -1706,6 +1972,12 @@ GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, 
 
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_worker;
@@ -1732,13 +2004,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) F
 
 GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 
@@ -1777,12 +2049,6 @@ GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hy
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
-
-GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
-
-GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 
@@ -1854,6 +2120,10 @@ GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
 
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
+
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
@@ -1863,6 +2133,10 @@ GRANT SELECT,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 

@@ -105,7 +105,11 @@ def add_common(
     parser.add_argument(
         "--dsn",
         type=_dsn,
-        help="Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one)",
+        help=(
+            "Postgres to use (default: HYBRID_RUNNER_DSN, else an embedded one); everybody on this"
+            " machine sees it in `ps`, so put a password in HYBRID_RUNNER_DSN, in PGPASSWORD or in"
+            " a passfile"
+        ),
     )
     parser.add_argument("--json", action="store_true", help=json_help)
     parser.add_argument(

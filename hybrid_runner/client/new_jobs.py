@@ -123,7 +123,26 @@ def _as_stored(
             stored["data"] = encode(stored["data"], "the data")
         except NotStorable as error:
             raise ConfigurationError(f"{name}: {error}") from None
+    if known:
+        _check_limits(known, stored.get("max_attempts"), stored.get("timeout"))
     return stored
+
+
+def _check_limits(
+    known: JobKind[Any, Any], max_attempts: int | None, timeout: timedelta | None
+) -> None:
+    """A worker would cut them down without a word."""
+    if known.limits == "default":
+        return
+    for what, asked, most in (
+        ("max_attempts", max_attempts, known.max_attempts),
+        ("timeout", timeout, known.timeout),
+    ):
+        if asked is not None and most is not None and asked > most:  # type: ignore[operator]
+            raise ConfigurationError(
+                f"kind {known.name!r} allows a {what} of {most} at most, not {asked}: raise it in"
+                f' @app.job(…), or write limits="default" there'
+            )
 
 
 def _completed(
@@ -142,6 +161,8 @@ def _completed(
                 theirs = known if known and known.name == job.kind else registry.get(job.kind)
                 job = replace(job, queue=theirs.queue if theirs else "default")
             _check(job)
+            if theirs := registry.get(job.kind):
+                _check_limits(theirs, job.max_attempts, job.timeout)
         except ConfigurationError as error:
             raise ConfigurationError(f"{_where(start, pattern.key)}: {error}") from None
         if keys:

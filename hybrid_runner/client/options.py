@@ -30,9 +30,11 @@ class EnqueueManyOptions(TypedDict, total=False):
     delay: Annotated[
         Duration | None, "not before so long from now, such as 30s, 5m or 1h; by the server's clock"
     ]
-    max_attempts: Annotated[int | None, "how often it may be tried (default: as its handler says)"]
+    max_attempts: Annotated[
+        int | None, "how often it may be tried, at most as its handler says (default)"
+    ]
     timeout: Annotated[
-        Duration | None, "how long one attempt may take (default: as its handler says)"
+        Duration | None, "how long one attempt may take, at most as its handler says (default)"
     ]
     finish_by: Annotated[
         datetime | None,

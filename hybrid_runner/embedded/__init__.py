@@ -6,6 +6,7 @@ Who does what:
     server.py    the postgres process: start, readiness, stop
     cluster.py   the data directory: initdb, version, owner
     account.py   which user Postgres runs as when we are root
+    ownership.py whether another user could have prepared the folder
     binaries.py  where initdb and postgres are
     folder.py    the files of one folder, and where the socket goes
     locks.py     flock, the only truth about who is alive (the kernel lets go after kill -9)

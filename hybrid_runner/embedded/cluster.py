@@ -10,7 +10,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.embedded.account import Account, allows
+from hybrid_runner.embedded.account import NOBODY, Account, accepted_account, allows
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE, Binaries
 from hybrid_runner.embedded.folder import EmbeddedError, Folder
 from hybrid_runner.embedded.probe import NAME
@@ -82,13 +82,23 @@ class Cluster:
             )
 
     def _own(self) -> None:
-        if os.geteuid() != 0 or self.folder.data.stat().st_uid == self.account.owner:
+        """Give root's files to uid 65534, if Postgres is to run as that; never the other way."""
+        if os.geteuid() != 0 or self.folder.data.lstat().st_uid == self.account.owner:
             return
         for parent, directories, files in os.walk(self.folder.data):
             for name in (*directories, *files):
                 os.lchown(Path(parent) / name, self.account.owner, self.account.owner)
         # Last: an interrupted change of owner starts again.
         os.chown(self.folder.data, self.account.owner, self.account.owner)
+
+
+def account_for(folder: Folder) -> Account:
+    """The account to run this folder's Postgres as. Files that were once uid 65534's stay its: it
+    may have written into them what root must not run.
+    """
+    account = accepted_account()
+    was_nobodys = folder.data.exists() and folder.data.lstat().st_uid == NOBODY
+    return Account.NOBODY if account is Account.NAMESPACE and was_nobodys else account
 
 
 def reachable(folder: Folder, binaries: Binaries, account: Account) -> Binaries:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_runner.embedded.account import Account, accepted_account
+from hybrid_runner.embedded.ownership import distrust_of, distrust_of_data, open_own
 from hybrid_runner.errors import RunnerError
 
 PORT = 5432
@@ -51,6 +52,7 @@ class Folder:
 
     def create(self) -> None:
         """Make the folder, or say why it cannot be used."""
+        self._refuse_if(distrust_of(self.directory))
         try:
             for path in reversed([self.directory, *self.directory.parents]):
                 if not path.exists():
@@ -65,8 +67,13 @@ class Folder:
             usable, reason = False, (error.strerror or str(error)).lower()
         if not usable:
             raise EmbeddedError(self._unusable(reason))
+        self._refuse_if(distrust_of(self.directory) or distrust_of_data(self.data))
         if (self.directory / "PG_VERSION").exists():
             raise EmbeddedError(self._unusable("it is the data directory of another Postgres"))
+
+    def _refuse_if(self, distrust: str | None) -> None:
+        if distrust is not None:
+            raise EmbeddedError(self._unusable(f"{distrust}, who could have put anything there"))
 
     def _unusable(self, reason: str) -> str:
         return (
@@ -117,13 +124,13 @@ class Folder:
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             directory = Path(lines[4])
-            return directory if _is_private(directory, self.data.stat().st_uid) else None
+            return directory if _is_private(directory, self.data.lstat().st_uid) else None
         except (OSError, IndexError):
             return None
 
     def open_log(self) -> int:
         """A descriptor that appends to the log."""
-        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return open_own(self.log, os.O_WRONLY | os.O_APPEND)
 
     def bound_log(self) -> None:
         """Rename a log that is too long to postgres.log.1, in place of the one before."""
@@ -150,7 +157,10 @@ def default_data_directory() -> Path:
     if shared := os.environ.get("XDG_DATA_HOME"):
         return Path(shared) / "hybrid-runner" / "postgres"
     home = Path.home()
-    if os.geteuid() == 0 and not _anyone_may_enter(home) and accepted_account() is Account.NOBODY:
+    if os.geteuid() == 0 and (
+        distrust_of(home.resolve()) is not None  # sudo may have kept somebody's
+        or (not _anyone_may_enter(home) and accepted_account() is Account.NOBODY)
+    ):
         return Path("/var/lib/hybrid-runner/postgres")
     application_data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
     return home / application_data / "hybrid-runner" / "postgres"

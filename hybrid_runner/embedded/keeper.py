@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from hybrid_runner.embedded import locks
-from hybrid_runner.embedded.account import accepted_account, die_with_parent
+from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.embedded.cluster import Cluster, reachable
+from hybrid_runner.embedded.cluster import Cluster, account_for, reachable
 from hybrid_runner.embedded.folder import EmbeddedError, Folder
 from hybrid_runner.embedded.server import Server
 from hybrid_runner.embedded.share import READY, START_WITHIN, TAKEN
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _start(folder: Folder, settings: dict[str, str]) -> Server:
     deadline = time.monotonic() + START_WITHIN
-    account = accepted_account()
+    account = account_for(folder)
     binaries = reachable(folder, find_binaries(), account)
     Cluster(folder, binaries, account).prepare()
     server = Server(folder, binaries, account, folder.make_socket_directory(account), settings)

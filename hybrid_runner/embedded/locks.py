@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from hybrid_runner.embedded.ownership import open_own
+
 if sys.platform != "win32":
     import fcntl
 
@@ -16,7 +18,7 @@ PAUSE = 0.01
 
 def open_lock(path: Path) -> int:
     """A descriptor to lock; children started with exec do not inherit it."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return open_own(path, os.O_RDWR)
 
 
 def hold(path: Path, *, deadline: float, shared: bool = False) -> int | None:

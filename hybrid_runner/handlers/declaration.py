@@ -20,6 +20,7 @@ from hybrid_runner.handlers.kind import (
     PLAIN_TYPES,
     Executor,
     JobKind,
+    Limits,
     P,
     R,
     check_queue,
@@ -59,6 +60,7 @@ def make_kind(
     timeout: timedelta | None,
     retry: RetryPolicy,
     keep: Keep = Keep(),  # noqa: B008  # frozen
+    limits: Limits = "ceiling",
 ) -> JobKind[Any, Any]:
     """Make a kind of a handler, and check all that can be checked before a job arrives."""
     if not NAME.fullmatch(name):
@@ -72,6 +74,10 @@ def make_kind(
         )
     if timeout is not None and timeout <= timedelta(0):
         raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
+    if limits not in ("ceiling", "default"):
+        raise ConfigurationError(
+            f"kind {name!r}: limits must be 'ceiling' or 'default', not {limits!r}"
+        )
     for state, _, how_long in keep.rules(name):
         if how_long <= timedelta(0):
             raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
@@ -97,6 +103,7 @@ def make_kind(
         timeout=timeout,
         retry=retry,
         keep=keep,
+        limits=limits,
         wants_job=wants_job,
         payload=_adapter(payload, name, "payload"),
         result=None if result is Any or result is object else _adapter(result, name, "result"),

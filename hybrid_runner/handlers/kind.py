@@ -24,6 +24,7 @@ log = logging.getLogger("hybrid_runner.worker")
 
 
 Executor = Literal["async", "thread", "process"]
+Limits = Literal["ceiling", "default"]
 
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
@@ -63,6 +64,8 @@ class JobKind(Generic[P, R]):
     payload: TypeAdapter[Any]
     result: TypeAdapter[Any] | None
     keep: Keep
+    limits: Limits = "ceiling"
+    """Whether a job may ask for more attempts or a longer time-out than these."""
     plain: bool = field(default=False)
     """The payload may be any JSON and needs no validation."""
     fitting: frozenset[type] = frozenset()

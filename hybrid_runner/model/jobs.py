@@ -106,6 +106,8 @@ class JobView:
     timeout: timedelta | None
     finish_by: datetime | None
     traceparent: str | None
+    enqueued_by: str
+    """The login that put it in."""
     state: State
     attempt: int
     snoozes: int

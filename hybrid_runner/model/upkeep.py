@@ -40,6 +40,8 @@ class QueueDepth(NamedTuple):
     """Seconds since the oldest due job was due."""
     paused: bool
     workers: int
+    opened: bool = True
+    """False: no worker has ever worked on it; whoever may insert can make up such names."""
 
 
 class WorkerDemand(NamedTuple):

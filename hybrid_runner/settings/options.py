@@ -39,6 +39,8 @@ class SettingOptions(TypedDict, total=False):
     http_port: int | None
     http_token: SecretStr | str | None
     http_readers: int | None
+    http_connections: int | None
+    http_hosts: str | None
     log_level: Literal["debug", "info", "warning", "error"] | None
     log_format: Literal["auto", "console", "json", "app"] | None
     log_payloads: bool | None

@@ -13,7 +13,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from hybrid_runner.settings.values import Duration, Section, check_order, check_token, lower_case
+from hybrid_runner.settings.values import (
+    Duration,
+    Section,
+    check_hosts,
+    check_order,
+    check_token,
+    lower_case,
+)
 
 
 class Database(Section):
@@ -226,6 +233,28 @@ class Pages(Section):
             ),
         ),
     ] = 100
+    http_connections: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=40_000,
+            description=(
+                "How many clients may be connected to the pages at a time, and never more than a"
+                " fourth of the files that the process may open; absent: four times"
+                " `http_readers`."
+            ),
+        ),
+    ] = None
+    http_hosts: Annotated[
+        str | None,
+        AfterValidator(check_hosts),
+        Field(
+            description=(
+                "Names by which the pages may be asked for (`Host`), separated by commas, beside"
+                " `localhost` and addresses; absent: any, but on a loopback address only those."
+            )
+        ),
+    ] = None
 
 
 class Logs(Section):

@@ -39,6 +39,17 @@ def check_token(token: SecretStr | None) -> SecretStr | None:
     return token
 
 
+def check_hosts(names: str | None) -> str | None:
+    """Names of hosts without ports, as a browser would send them."""
+    for name in () if names is None else names.split(","):
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,253}", name.strip()):
+            raise ValueError(
+                f"{name.strip()[:60]!r} is no name of a host: write names without ports, such as"
+                " jobs.example.org"
+            )
+    return names
+
+
 def check_order(section: Section, shorter: str, longer: str) -> None:
     """ValueError if the first of two durations is longer than the second."""
     if getattr(section, shorter) > getattr(section, longer):

@@ -98,6 +98,12 @@ async def get_job(on: Fetches, job_id: int) -> JobView | None:
     return _view(rows[0]) if rows else None
 
 
+async def get_public_job(on: Fetches, job_id: int) -> dict[str, Any] | None:
+    """The columns of one job that everybody may see: not its key, nor what it carries."""
+    rows = await fetch(on, "get_public_job", job_id)
+    return dict(rows[0]) | {"progress": decode(rows[0]["progress"])} if rows else None
+
+
 async def list_jobs(
     on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int
 ) -> list[JobView]:

@@ -37,6 +37,10 @@ _LOST = (
 )
 
 
+_KEY_INDEX = "jobs_one_live_job_per_key"
+_ENQUEUE = "function hybrid_runner.enqueue_job("
+
+
 def translate(error: BaseException) -> RunnerError:
     """The RunnerError that says in one line what happened and what to do."""
     match error:
@@ -49,7 +53,7 @@ def translate(error: BaseException) -> RunnerError:
                 f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN"
             )
         case asyncpg.PostgresError():
-            return _from_postgres(error)
+            return _about_key(error) or _from_postgres(error)
         # Before InterfaceError, which some of these are too: what asyncpg refuses to send, it
         # refuses each time.
         case ValueError() | TypeError() | OverflowError():
@@ -62,14 +66,27 @@ def translate(error: BaseException) -> RunnerError:
             return DatabaseError(f"{type(error).__name__}: {_line(error)}")
 
 
+def _about_key(error: asyncpg.PostgresError) -> RunnerError | None:
+    """What an enqueue is told of the key that it asked for."""
+    state, line = getattr(error, "sqlstate", ""), _line(error)
+    if state == "23505" and getattr(error, "constraint_name", "") == _KEY_INDEX:
+        return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
+    if state == "42501" and line.startswith("key "):
+        return KeyTaken(line)
+    if state == _LOCK_NOT_AVAILABLE and _ENQUEUE in (getattr(error, "context", "") or ""):
+        return RowLocked(
+            "an open transaction has stored a job with the same key, and has not ended within 5 s:"
+            " try again once it has"
+        )
+    return None
+
+
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
     if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
         kind = RowLocked if state == _LOCK_NOT_AVAILABLE else DatabaseUnavailable
         return kind(f"Postgres cannot do this now: {line}")
-    if state == "23505" and getattr(error, "constraint_name", "") == "jobs_one_live_job_per_key":
-        return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
     if state == "23514":
         named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
         return EnqueueError(

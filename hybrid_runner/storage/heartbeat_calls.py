@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.messages import Proof
 from hybrid_runner.model.news import HeartbeatNews
-from hybrid_runner.storage.connections.statements import Fetches, fetch
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
 
 
@@ -26,9 +26,9 @@ async def beat(
     return bool(await fetch(on, "beat", worker_id, first_claim, running_by_queue, longest_gap))
 
 
-async def send_proof(on: Fetches, proof_channel: str | None) -> None:
-    """Send a notification that the worker's listener must hear; None: it does not listen."""
-    await fetch(on, "send_proof", proof_channel, Proof().text)
+async def send_proof(on: Fetches, proof_channel: str) -> bool:
+    """Send a notification that the worker's listener must hear; False: there is no room for it."""
+    return bool(await fetch_value(on, "send_proof", proof_channel, Proof().text))
 
 
 async def ask_news(

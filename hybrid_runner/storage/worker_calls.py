@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybrid_runner.model.claims import (
     CancelledInQueue,
@@ -21,13 +21,24 @@ from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDem
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 
 
+class KindLimits(NamedTuple):
+    """What a handler says of the jobs of its kind."""
+
+    kind: str
+    max_attempts: int
+    timeout: timedelta | None
+    are_ceilings: bool = True
+    """Jobs cannot ask for more; otherwise they are for jobs that say nothing."""
+
+
 class Kinds:
     """What a worker can run, as the arrays that claim_jobs takes."""
 
-    def __init__(self, kinds: Sequence[tuple[str, int, timedelta | None]]) -> None:
-        self.names = [name for name, _, _ in kinds]
-        self.max_attempts = [attempts for _, attempts, _ in kinds]
-        self.timeouts = [timeout for _, _, timeout in kinds]
+    def __init__(self, limits: Sequence[KindLimits]) -> None:
+        self.names = [each.kind for each in limits]
+        self.max_attempts = [each.max_attempts for each in limits]
+        self.timeouts = [each.timeout for each in limits]
+        self.ceilings = [each.are_ceilings for each in limits]
         self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
         """The same for whoever knows the same kinds."""
 
@@ -62,6 +73,7 @@ async def claim_jobs(
         kinds.timeouts,
         *lanes,
         claim,
+        kinds.ceilings,
     )
     at = rows[0]["looked_at"]
     return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
@@ -208,12 +220,13 @@ async def register_worker(
     queues: str,
     lease: timedelta,
     kinds_hash: str = "",
+    kinds: Sequence[str] = (),
 ) -> Registered:
     """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same
     kinds.
     """
     (row,) = await fetch(
-        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash
+        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash, list(kinds)
     )
     return Registered(*row)
 
@@ -327,6 +340,12 @@ async def horizon_age(on: Fetches) -> float:
     """For how many seconds vacuum has been kept from cleaning up."""
     seconds: float = await fetch_value(on, "horizon_age")
     return seconds
+
+
+async def notify_queue_used(on: Fetches) -> float:
+    """The share of the server's queue of notifications that is full."""
+    share: float = await fetch_value(on, "notify_queue_used")
+    return share
 
 
 async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[WorkerDemand]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybrid_runner.version import VERSION
 from hybrid_runner.web.pages.health import Check, Phase
-from hybrid_runner.web.pages.reports import Body, health_of, ready_in
+from hybrid_runner.web.pages.reports import Body, health_of, hindrances_of, ready_in
 
 LONGEST_SILENCE = 10.0
 """Seconds without a report, due every second, after which a process's event loop is stalled."""
@@ -48,10 +48,20 @@ def fleet_health(views: Sequence[ProcessView], *, stopping: bool) -> Body:
 
 
 def fleet_ready(views: Sequence[ProcessView], *, stopping: bool) -> Body:
-    """The body of /ready: ready while every process is, and no stop was asked for."""
-    running = sum(_runs(view) for view in views)
-    return ready_in(_phase(views, stopping=stopping)) | {
-        "running": running,
+    """The body of /ready: ready while every process takes jobs, and no stop was asked for."""
+    phase = _phase(views, stopping=stopping)
+    hindrances = {
+        view.number: hindrances_of(view.health)
+        for view in views
+        if _runs(view) and view.health is not None
+    }
+    taking = sum(not why for why in hindrances.values())
+    reasons = [
+        f"process {number}: {reason}" for number, why in hindrances.items() for reason in why
+    ]
+    ready = phase == "running" and taking == len(views)
+    return ready_in(phase, ready=ready, hindrances=reasons) | {
+        "running": taking,
         "processes": len(views),
     }
 

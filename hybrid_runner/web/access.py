@@ -22,16 +22,20 @@ class TokenCheck:
 
     def is_granted(self, request: web.Request) -> bool:
         """Whether the request brings the token. A wrong token is refused, no token is not."""
-        scheme, _, said = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":  # meant for a proxy in front
+        said = _bearer_of(request)
+        if said is None:
             return False
         if self._token is None:
             raise web.HTTPForbidden(reason=_CLOSED)
-        if not hmac.compare_digest(said.strip().encode("utf-8", "surrogateescape"), self._token):
+        if not self._is_ours(said):
             raise web.HTTPUnauthorized(
                 reason="this is not the token of HYBRID_RUNNER_HTTP_TOKEN", headers=_CHALLENGE
             )
         return True
+
+    def brings_token(self, request: web.Request) -> bool:
+        """The same for what is open to all: a wrong token is as good as none."""
+        return self._is_ours(_bearer_of(request))
 
     def require(self, request: web.Request) -> None:
         """Refuse the request unless it brings the token."""
@@ -41,3 +45,15 @@ class TokenCheck:
             raise web.HTTPUnauthorized(
                 reason="send the token: Authorization: Bearer …", headers=_CHALLENGE
             )
+
+    def _is_ours(self, said: bytes | None) -> bool:
+        return (
+            said is not None and self._token is not None and hmac.compare_digest(said, self._token)
+        )
+
+
+def _bearer_of(request: web.Request) -> bytes | None:
+    scheme, _, said = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer":  # meant for a proxy in front
+        return None
+    return said.strip().encode("utf-8", "surrogateescape")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from hybrid_runner.web.access import TokenCheck
+from hybrid_runner.web.connections import LARGEST_BODY, timed, without_banner
 from hybrid_runner.web.database import PageConnection, PageDatabase
+from hybrid_runner.web.hosts import HostCheck
 from hybrid_runner.web.pages.jobs import JobPages
 from hybrid_runner.web.pages.reports import PageReports
 from hybrid_runner.web.pages.scale import ScalePage
@@ -14,25 +16,31 @@ from hybrid_runner.web.stream.events import EventPages
 from hybrid_runner.web.stream.job_stream import JobStream
 
 
-def make_application(reports: PageReports, database: PageDatabase | None) -> web.Application:
+def make_application(
+    reports: PageReports, database: PageDatabase | None, *, hosts: HostCheck, readers: int
+) -> web.Application:
     """The pages of one worker, or of several processes as one; without a database only the pages
-    about the process itself.
+    about the process itself. `readers` is how many event streams may be read at a time.
     """
-    application = web.Application(middlewares=[errors_as_json])
+    application = web.Application(
+        middlewares=[timed, errors_as_json, hosts.middleware()], client_max_size=LARGEST_BODY
+    )
+    application.on_response_prepare.append(without_banner)
     application.add_routes(StatusPages(reports).routes())
     if database is not None:
-        _add_job_pages(application, database, reports)
+        _add_job_pages(application, database, reports, readers)
         _add_scale_page(application, database)
     return application
 
 
 def _add_job_pages(
-    application: web.Application, database: PageDatabase, reports: PageReports
+    application: web.Application, database: PageDatabase, reports: PageReports, readers: int
 ) -> None:
     connection = PageConnection(database)
-    stream = JobStream(database, lambda: reports.ready()["phase"] == "stopping")
-    jobs = JobPages(connection, TokenCheck(database.settings.pages.http_token))
-    application.add_routes([*jobs.routes(), *EventPages(jobs, stream).routes()])
+    access = TokenCheck(database.settings.pages.http_token)
+    stream = JobStream(database, readers, lambda: reports.ready()["phase"] == "stopping")
+    jobs = JobPages(connection, access)
+    application.add_routes([*jobs.routes(), *EventPages(jobs, stream, access).routes()])
 
     async def end_streams(_: web.Application) -> None:
         await stream.close()

@@ -38,13 +38,13 @@ BEGIN
     )
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-        traceparent, state, attempt, snoozes, claim, worker_id, started_at, progress,
+        traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.final_state::hybrid_runner.job_state, g.attempt,
-        g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
+        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
         CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result

@@ -7,6 +7,8 @@ CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
     on_conflict text DEFAULT 'exists'
 ) RETURNS TABLE (id bigint, outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- A key is waited for while somebody's open transaction holds it, and no longer than this.
+SET lock_timeout = '5s'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -15,6 +17,7 @@ DECLARE
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
+    may_replace boolean := false;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -52,9 +55,15 @@ BEGIN
         -- Locked only to replace it: a lock held until the caller commits hides a queued job from
         -- claims without a ring afterwards, and on a running one it holds up its settling and all
         -- that settle with it.
+        -- One's own alone: else any producer could hide the jobs of others from workers.
+        -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued' FOR UPDATE;
+            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+                AND (j.enqueued_by = session_user OR has_column_privilege(
+                    session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
+            FOR UPDATE;
+            may_replace := FOUND;
         END IF;
         IF holder.id IS NULL THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j WHERE j.key = enqueue_job.key;
@@ -66,9 +75,17 @@ BEGIN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
                 USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
         END IF;
+        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued'
+            AND holder.enqueued_by <> session_user AND NOT has_column_privilege(
+                session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
+            RAISE EXCEPTION 'key % is held by job %, which % enqueued: to replace jobs of other '
+                'logins takes the right UPDATE (payload) on hybrid_runner.jobs',
+                quote_literal(enqueue_job.key), holder.id, quote_ident(holder.enqueued_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
         enqueue_job.id := holder.id;
         enqueue_job.outcome := 'exists';
-        IF enqueue_job.on_conflict = 'replace' AND holder.state = 'queued' THEN
+        IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
                 queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,

@@ -37,6 +37,21 @@ BEGIN
             made := made + 1;
         END LOOP;
     END LOOP;
+
+    -- For look-ups by id: hourly for a while, then daily, as far back as anything is kept.
+    INSERT INTO hybrid_runner.id_history (next_id)
+    SELECT coalesce(
+        pg_sequence_last_value(pg_get_serial_sequence('hybrid_runner.jobs', 'id')::regclass), 0) + 1
+    WHERE NOT EXISTS (
+        SELECT FROM hybrid_runner.id_history AS h
+        WHERE h.noted_at > clock_timestamp() - interval '50 minutes');
+    DELETE FROM hybrid_runner.id_history AS h
+    WHERE h.noted_at < clock_timestamp() - interval '7 days' AND (
+        EXISTS (SELECT FROM hybrid_runner.id_history AS e
+            WHERE date_trunc('day', e.noted_at) = date_trunc('day', h.noted_at)
+                AND e.noted_at < h.noted_at)
+        OR h.noted_at < clock_timestamp() - (
+            SELECT max(r.keep) + interval '1 month' FROM hybrid_runner.retention AS r));
     RETURN made;
 END
 $$;

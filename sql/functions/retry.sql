@@ -2,6 +2,8 @@
 -- unknown.
 CREATE OR REPLACE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Plans that know when the job ended leave the archive's other partitions alone.
+SET plan_cache_mode = 'force_custom_plan'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -36,7 +38,9 @@ BEGIN
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
-    SELECT a.* INTO done FROM hybrid_runner.archive AS a WHERE a.id = retry.id FOR UPDATE;
+    SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
+    SELECT a.* INTO done FROM hybrid_runner.archive AS a
+    WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;
     IF NOT FOUND THEN
         -- Somebody else may have retried it while this call waited.
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
@@ -45,9 +49,9 @@ BEGIN
     -- A fresh set of attempts; the errors of the earlier ones are kept.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        errors, version, created_at)
+        enqueued_by, errors, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.errors, done.version + 1,
+        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
         done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN

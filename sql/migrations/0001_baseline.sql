@@ -23,6 +23,8 @@ CREATE TABLE hybrid_runner.jobs (
     timeout interval,
     finish_by timestamptz,
     traceparent text DEFAULT nullif(current_setting('hybrid_runner.traceparent', true), ''),
+    -- the login that put it in, which a producer cannot choose
+    enqueued_by text NOT NULL DEFAULT session_user,
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
@@ -101,6 +103,7 @@ CREATE TABLE hybrid_runner.archive (
     timeout interval,
     finish_by timestamptz,
     traceparent text,
+    enqueued_by text NOT NULL DEFAULT session_user,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
@@ -223,6 +226,7 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamptz NOT NULL DEFAULT '-infinity',
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
+    kinds text[] NOT NULL DEFAULT '{}',
     -- by others, once it was silent for two thirds of its lease
     suspected_at timestamptz,
     dead_at timestamptz,
@@ -234,6 +238,7 @@ CREATE TABLE hybrid_runner.workers (
     -- Each worker reads the rows of all others: one that cannot be read would stop them all.
     CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (octet_length(id) BETWEEN 1 AND 1000),
     CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK (octet_length(kinds_hash) <= 64),
+    CONSTRAINT workers_kinds_are_at_most_1_mib CHECK (pg_column_size(kinds) <= 1048576),
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (
         lease > interval '0' AND lease <= interval '1 day'
         -- months and days of opposite signs add up to little and reach far
@@ -283,10 +288,25 @@ CREATE TABLE hybrid_runner.xid_history (
     next_xid bigint NOT NULL
 );
 
+-- Which id was the next one when: a job cannot have ended before its id was given out, so whoever
+-- looks for one by its id leaves older partitions of the archive alone.
+CREATE TABLE hybrid_runner.id_history (
+    noted_at timestamptz PRIMARY KEY DEFAULT clock_timestamp(),
+    next_id bigint NOT NULL
+);
+
 -- Until when somebody reads how jobs move, as server-clock milliseconds. A sequence, so that it is
 -- read and written outside MVCC; a lease, so that it runs out by itself when a page server dies.
 -- Whoever sets it notifies the workers on hybrid_runner.~readers.
 CREATE SEQUENCE hybrid_runner.stream_readers_until AS bigint MINVALUE 0 START 0;
+
+-- A random number, of 59 bits, which names the channel of event streams. A sequence, since nobody
+-- without a right can read its last value; where it starts everybody can.
+CREATE SEQUENCE hybrid_runner.changes_channel_number AS bigint;
+SELECT setval(
+    'hybrid_runner.changes_channel_number',
+    ('x' || translate(left(gen_random_uuid()::text, 18), '-', ''))::bit(64)::bigint & 9223372036854775807
+);
 
 -- Jobs that cancel() ended while no worker had them: one of the workers reports them to tracing.
 CREATE TABLE hybrid_runner.unreported_ends (

@@ -2,7 +2,9 @@
 --   each lane's frontier.
 -- $1 text queue, $2 text[] kinds, $3 int8 slots, $4 text worker_id, $5 int4[] max_attempts,
 -- $6 interval[] timeouts,
--- $7 timestamptz[] run_ats, $8 int8[] ids, $9 int8 claim
+-- $7 timestamptz[] run_ats, $8 int8[] ids, $9 int8 claim, $10 bool[] ceilings
+-- odd: where $10 says so, $5 and $6 are ceilings of what the job itself says (least() ignores
+--   NULLs), elsewhere what counts if it says nothing.
 -- odd: the lanes are walked in order by a nested loop that stops at $3, so nothing is locked past
 --   the limit.
 -- odd: one row comes in any case, with the time of the look; its id is NULL when nothing was
@@ -35,8 +37,12 @@ claimed AS (
         version = j.version + 1,
         -- what the handler declares is written down, so that others can apply it without knowing
         -- the kind
-        max_attempts = coalesce(j.max_attempts, ($5::int4[])[array_position($2, j.kind)]),
-        timeout = coalesce(j.timeout, ($6::interval[])[array_position($2, j.kind)])
+        max_attempts = CASE WHEN ($10::bool[])[array_position($2, j.kind)]
+            THEN least(j.max_attempts, ($5::int4[])[array_position($2, j.kind)])
+            ELSE coalesce(j.max_attempts, ($5::int4[])[array_position($2, j.kind)]) END,
+        timeout = CASE WHEN ($10::bool[])[array_position($2, j.kind)]
+            THEN least(j.timeout, ($6::interval[])[array_position($2, j.kind)])
+            ELSE coalesce(j.timeout, ($6::interval[])[array_position($2, j.kind)]) END
     WHERE j.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING
         j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,

@@ -3,5 +3,10 @@
 SELECT
     j.id, j.queue, j.kind, j.state::text AS state, j.version, j.priority, j.attempt, j.snoozes, j.max_attempts, j.run_at, j.worker_id,
     j.started_at, j.finished_at, j.progress, j.cancel_requested_at, j.created_at
-FROM hybrid_runner.all_jobs AS j
-WHERE j.id = ANY ($1)
+FROM (
+    SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result FROM hybrid_runner.jobs AS j WHERE j.id = ANY ($1)
+    UNION ALL
+    SELECT a.* FROM hybrid_runner.archived(ARRAY(
+        SELECT i.id FROM unnest($1::int8[]) AS i (id) WHERE NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = i.id)
+    )) AS a
+) AS j

@@ -104,8 +104,39 @@ async def test_a_stopped_postgres_is_503_and_its_return_is_200() -> None:
     async with own_server() as server, a_worker_with_a_page(server.dsn) as (_, client):
         await server.stop(signal.SIGINT)
         assert "does not answer" in await until_ill(client, "postgres")
+        ready = await client.get("/ready")
+        assert (ready.status, ready.body["phase"]) == (503, "running")
+        assert "nobody has had an answer for" in ready.body["reason"]
         await server.start()
         await until_well(client)
+        assert (await client.get("/ready")).body == {"ready": True, "phase": "running"}
+
+
+async def test_a_fleet_of_processes_is_not_ready_while_postgres_is_stopped(
+    tmp_path: Path,
+) -> None:
+    """A11: a rollout does not go on over a fleet that takes nothing."""
+    (tmp_path / "tasks.py").write_text(HOLDS_THE_LOOP)
+    port = free_port()
+    async with (
+        own_server() as server,
+        worker_process(
+            *("tasks:app", "--dsn", server.dsn, "--processes", "2"),
+            cwd=tmp_path,
+            HYBRID_RUNNER_HTTP_PORT=str(port),
+        ) as process,
+        browser(port) as client,
+    ):
+        await client.until("/ready", 200)
+        await server.stop(signal.SIGINT)
+        ready = (await client.until("/ready", 503)).body
+        assert (ready["ready"], ready["phase"], ready["processes"]) == (False, "running", 2)
+        assert "process 1: " in ready["reason"] or "process 2: " in ready["reason"]
+        await server.start()
+        await until(
+            lambda: client.get("/ready"), lambda answer: answer.status == 200, patience=LONGEST
+        )
+        assert await process.ends() == 0
 
 
 async def test_a_frozen_postgres_is_503_and_its_return_is_200(dsn: str) -> None:
@@ -113,6 +144,7 @@ async def test_a_frozen_postgres_is_503_and_its_return_is_200(dsn: str) -> None:
     async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (_, client):
         proxy.freeze(newcomers=True)
         assert "one is due every 10 s" in await until_ill(client, "heartbeat")
+        assert (await client.get("/ready")).status == 503
         proxy.thaw()
         await until_well(client)
 
@@ -126,6 +158,7 @@ async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_2
     async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
         proxy.freeze("listener")
         assert "does not hear our own rings" in await until_ill(client, "listener")
+        assert (await client.get("/ready")).status == 200  # jobs are found by polling
         assert running.status().hearing  # it believes so
         await until_well(client)
         await asyncio.wait_for(running.hearing(), LONGEST)

@@ -11,13 +11,14 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from pydantic import SecretStr
 
-from hybrid_runner import Settings
+from hybrid_runner import ConfigurationError, Settings
 from hybrid_runner.cli.commands import enqueue
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.client.options import EnqueueOptions, option_texts
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.settings import SettingOptions
 from tests.docs.blocks import ROOT
+from tests.support.working import runner
 
 NOT_OF_THE_JOB = {"connection", "on_conflict"}
 
@@ -73,3 +74,25 @@ def test_the_arguments_of_a_runner_are_its_settings() -> None:
             type(None)
         }
         assert given == accepted(Settings.fields()[name].annotation), name
+
+
+async def test_more_than_the_handler_allows_is_refused_where_the_handler_is_known(
+    dsn: str,
+) -> None:
+    app = runner(dsn)
+
+    @app.job("bounded", max_attempts=3, timeout="10s")
+    async def bounded(payload: dict[str, int]) -> None: ...
+
+    @app.job("open", max_attempts=3, timeout="10s", limits="default")
+    async def unbounded(payload: dict[str, int]) -> None: ...
+
+    async with app:
+        with pytest.raises(ConfigurationError, match="max_attempts of 3 at most, not 4"):
+            await app.enqueue(bounded, {}, max_attempts=4)
+        with pytest.raises(ConfigurationError, match="timeout of 0:00:10 at most, not 0:00:11"):
+            await app.enqueue_many(bounded, [{}], timeout="11s")
+        with pytest.raises(ConfigurationError, match="max_attempts of 3 at most"):
+            await app.enqueue_many(bounded, [NewJob("bounded", "{}", max_attempts=4)])
+        await app.enqueue(bounded, {}, max_attempts=3, timeout="10s")
+        await app.enqueue(unbounded, {}, max_attempts=1000, timeout="1d")

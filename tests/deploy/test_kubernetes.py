@@ -132,6 +132,17 @@ def test_a_lost_database_makes_a_worker_unready_and_does_not_restart_it() -> Non
     )
 
 
+def test_a_rollout_waits_until_a_lost_database_would_show() -> None:
+    assert one("Deployment")["spec"]["minReadySeconds"] >= 15
+
+
+def test_a_pod_takes_a_bounded_part_of_its_node_and_no_variables_of_services() -> None:
+    for pod in pods():
+        assert pod["spec"]["enableServiceLinks"] is False
+        for container in pod["spec"]["containers"]:
+            assert {"memory", "ephemeral-storage"} <= set(container["resources"]["limits"])
+
+
 def test_a_worker_has_more_time_to_stop_than_its_jobs_have_to_end() -> None:
     """D6"""
     spec = one("Deployment")["spec"]["template"]["spec"]

@@ -12,6 +12,7 @@ from aiohttp import hdrs
 from hybrid_runner.policy.last_minute import QUIET
 from hybrid_runner.settings import Settings
 from hybrid_runner.web.database import PageDatabase
+from hybrid_runner.web.hosts import HostCheck
 from hybrid_runner.web.pages.reports import WorkerReports, health_of
 from hybrid_runner.web.routes import make_application
 from hybrid_runner.worker.report.status import QueueStatus
@@ -23,7 +24,9 @@ PAGE = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 
 def test_the_page_names_every_page_and_no_other() -> None:
     database = PageDatabase(Settings(), lambda: None)
-    application = make_application(WorkerReports(lambda: None), database)
+    application = make_application(
+        WorkerReports(lambda: None), database, hosts=HostCheck([]), readers=1
+    )
     served = {
         (route.method, route.resource.canonical)
         for route in application.router.routes()

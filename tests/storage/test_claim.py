@@ -129,7 +129,12 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
     """D5: others can then apply it without knowing the kind."""
     plain = await enqueue(database, kind="other")
     special = await enqueue(database, kind="other", max_attempts=9, timeout=timedelta(seconds=8))
-    kinds = worker_calls.Kinds([("work", 5, None), ("other", 3, timedelta(seconds=30))])
+    kinds = worker_calls.Kinds(
+        [
+            worker_calls.KindLimits("work", 5, None),
+            worker_calls.KindLimits("other", 3, timedelta(seconds=30), are_ceilings=False),
+        ]
+    )
     taken = {
         c.id: (c.max_attempts, c.timeout_seconds)
         for c in (
@@ -140,6 +145,25 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
     view = await client_calls.get_job(database, plain)
     assert view is not None
     assert (view.max_attempts, view.timeout) == (3, timedelta(seconds=30))
+
+
+async def test_a_job_is_cut_down_to_its_handler_s_ceilings(database: Connection) -> None:
+    """Else whoever may insert could hold a slot for ten years."""
+    modest = await enqueue(database, kind="other", max_attempts=2, timeout=timedelta(seconds=8))
+    greedy = await enqueue(database, kind="other", max_attempts=1000, timeout=timedelta(days=3000))
+    endless = await enqueue(database, kind="work", timeout=timedelta(days=3000))
+    kinds = worker_calls.Kinds(
+        [
+            worker_calls.KindLimits("work", 5, None),
+            worker_calls.KindLimits("other", 3, timedelta(seconds=30)),
+        ]
+    )
+    result = await worker_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)
+    assert {c.id: (c.max_attempts, c.timeout_seconds) for c in result.claims} == {
+        modest: (2, 8.0),
+        greedy: (3, 30.0),
+        endless: (5, timedelta(days=3000).total_seconds()),
+    }
 
 
 async def test_kinds_that_nobody_here_knows_are_left_to_others(database: Connection) -> None:

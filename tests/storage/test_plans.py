@@ -30,8 +30,8 @@ Plan = dict[str, Any]
 STARTS = "array_fill('-infinity'::timestamptz, ARRAY[10]), array_fill(0::int8, ARRAY[10])"
 CLAIM = (
     "claim_jobs",
-    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8",
-    f"'default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], {STARTS}, 1",
+    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8, bool[]",
+    f"'default', '{{work}}', {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], {STARTS}, 1, '{{t}}'",
 )
 DUE = ("next_due", "text", "'default'")
 

@@ -35,6 +35,7 @@ FORBIDDEN = [
     "version",
     "cancel_requested_at",
     "created_at",
+    "enqueued_by",
 ]
 
 
@@ -160,7 +161,12 @@ async def test_a_worker_runs_what_a_producer_inserted(producer: Connection) -> N
     await producer.execute("SET ROLE hybrid_runner_worker")
     [claim] = (
         await worker_calls.claim_jobs(
-            producer, "images", worker_calls.Kinds([("work", 5, None)]), 10, "worker-1", 1
+            producer,
+            "images",
+            worker_calls.Kinds([worker_calls.KindLimits("work", 5, None)]),
+            10,
+            "worker-1",
+            1,
         )
     ).claims
     assert claim.payload == '{"a": 1}'

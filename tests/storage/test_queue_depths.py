@@ -19,10 +19,12 @@ async def test_each_job_is_counted_in_one_state_of_its_queue(database: Connectio
     await database.execute(INSERT, "b", 5, 1)
     await database.execute("UPDATE hybrid_runner.jobs SET run_at = 'infinity' WHERE queue = 'b'")
     await database.execute("SELECT hybrid_runner.open_queue('c'), hybrid_runner.pause('c')")
-    a, b, c = await worker_calls.queue_depths(database)
+    c, a, b = await worker_calls.queue_depths(database)
     assert 180 <= a.oldest_due < 240
-    assert a._replace(oldest_due=0) == QueueDepth("a", 25, 7, 0, 0, paused=False, workers=0)
-    assert b == QueueDepth("b", 0, 1, 0, 0, paused=False, workers=0)
+    assert a._replace(oldest_due=0) == QueueDepth(
+        "a", 25, 7, 0, 0, paused=False, workers=0, opened=False
+    )
+    assert b == QueueDepth("b", 0, 1, 0, 0, paused=False, workers=0, opened=False)
     assert c == QueueDepth("c", 0, 0, 0, 0, paused=True, workers=0)
 
 

@@ -78,6 +78,14 @@ def test_an_end_is_the_exit_code_that_a_shell_would_give(code: int, said: int) -
 
 
 SAID = {"healthy": True, "phase": "running", "version": "1", "checks": [], "worker": {"id": "w"}}
+GONE = SAID | {
+    "healthy": False,
+    "checks": [{"name": "postgres", "ok": False, "severity": "failed", "reason": "it is away"}],
+}
+DEAF = SAID | {
+    "healthy": False,
+    "checks": [{"name": "listener", "ok": False, "severity": "failed", "reason": "deaf"}],
+}
 WELL = ProcessView(1, 11, 0, SAID, 0.5)
 
 
@@ -97,7 +105,8 @@ WELL = ProcessView(1, 11, 0, SAID, 0.5)
         ),
         (ProcessView(2, None, 0, None, 0.0), False, True, False, "not started"),
         (ProcessView(2, None, 0, None, 0.0), True, True, False, "asked to stop"),
-        (ProcessView(2, 12, 0, SAID | {"healthy": False}, 0.5), False, False, True, "lives"),
+        (ProcessView(2, 12, 0, GONE, 0.5), False, False, False, "lives"),
+        (ProcessView(2, 12, 0, DEAF, 0.5), False, False, True, "lives"),
         (ProcessView(2, 12, 0, SAID | {"phase": "starting"}, 0.5), False, True, False, "lives"),
     ],
 )
@@ -109,6 +118,16 @@ def test_all_are_healthy_and_ready_if_each_is(
     assert [child["healthy"] for child in health["processes"]] == [True, healthy]
     assert reason in health["processes"][1]["checks"][0]["reason"]
     assert fleet_ready([WELL, view], stopping=stopping)["ready"] is ready
+
+
+def test_ready_says_which_process_takes_no_jobs_and_why() -> None:
+    assert fleet_ready([WELL, ProcessView(2, 12, 0, GONE, 0.5)], stopping=False) == {
+        "ready": False,
+        "phase": "running",
+        "reason": "process 2: it is away",
+        "running": 1,
+        "processes": 2,
+    }
 
 
 def test_nothing_is_ready_while_all_stop() -> None:

@@ -11,7 +11,9 @@ from hybrid_runner.model.outcomes import FinalState, Finished
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 
-KINDS = worker_calls.Kinds([("work", 5, None), ("other", 3, None)])
+KINDS = worker_calls.Kinds(
+    [worker_calls.KindLimits("work", 5, None), worker_calls.KindLimits("other", 3, None)]
+)
 """What the workers in these tests can run."""
 
 

@@ -81,8 +81,8 @@ def test_what_is_beyond_the_most_series_is_counted_together() -> None:
         counter.add(("default", f"kind{number}"))
         histogram.series((f"kind{number}", "completed")).add(0.1)
     assert len(counter.read()) == len(histogram.read()) == MOST_SERIES + 1
-    assert counter.read()["other", "other"] == 50
-    assert sum(histogram.read()["other", "other"].counts) == 50
+    assert counter.read()["(other)", "(other)"] == 50
+    assert sum(histogram.read()["(other)", "(other)"].counts) == 50
     counter.add(("default", "kind0"))
     assert counter.read()["default", "kind0"] == 2
 

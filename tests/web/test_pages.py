@@ -149,7 +149,7 @@ async def test_a_lost_database_is_503_after_five_errors_and_200_when_it_is_back(
             assert claiming["name"] == "claiming"
             assert "times in default" in claiming["reason"]
             assert ill.body["worker"]["consecutive_errors"] >= 5
-            assert (await client.get("/ready")).status == 200
+            assert (await client.get("/ready")).status == 503
             await proxy.mend()
             well = await client.until("/health", 200)
             assert well.body["worker"]["consecutive_errors"] == 0

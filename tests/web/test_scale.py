@@ -68,18 +68,20 @@ async def test_it_follows_the_backlog_within_two_seconds(dsn: str, database: Con
             patience=5,
         )
         assert answer.body == {
-            "wanted": 21,
+            "wanted": 3,
             "backlog": 407,
             "running": 4,
             "slots": 4,
             "workers": 1,
             "queues": {
                 "busy": {"backlog": 6, "running": 4, "slots": 4, "workers": 1, "wanted": 3},
-                # Nobody works on it: a worker would have 20 slots, as the settings say.
-                "nobodys": {"backlog": 401, "running": 0, "slots": 0, "workers": 0, "wanted": 21},
+                # More workers like this one would not work on it.
+                "nobodys": {"backlog": 401, "running": 0, "slots": 0, "workers": 0, "wanted": 0},
             },
         }
         assert (await client.get("/scale?queue=busy")).body["wanted"] == 3
+        # Asked for by name: a worker would have 20 slots, as the settings say.
+        assert (await client.get("/scale?queue=nobodys")).body["wanted"] == 21
         missing = await client.get("/scale?queue=none")
         assert (missing.status, missing.body["error"]) == (404, "there is no queue 'none'")
 

@@ -72,7 +72,7 @@ def die_in_process(payload: dict[str, int]) -> None:
     os._exit(payload.get("code", 9))
 
 
-@app.job("hang_in_process", executor="process", max_attempts=1, timeout=0.5)
+@app.job("hang_in_process", executor="process", max_attempts=1, timeout=0.5, limits="default")
 def hang_in_process(payload: dict[str, str]) -> None:
     Path(payload["pid_file"]).write_text(str(os.getpid()))
     threading.Event().wait()

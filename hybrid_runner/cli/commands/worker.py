@@ -34,7 +34,11 @@ from hybrid_runner.telemetry.logs.setup import (
     use_logs_of_application,
 )
 from hybrid_runner.web.server import PageServer
-from hybrid_runner.worker.interpreter import collect_garbage_less_often, fastest_loop
+from hybrid_runner.worker.interpreter import (
+    allow_more_files,
+    collect_garbage_less_often,
+    fastest_loop,
+)
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -85,6 +89,7 @@ def configure(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     collect_garbage_less_often()
+    allow_more_files()
     supervised = Supervised.find(os.environ)
     if supervised is not None:
         return _run_as_child(arguments, supervised)

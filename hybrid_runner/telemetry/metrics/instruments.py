@@ -3,7 +3,7 @@ dashboards and alerts against this table.
 
 The values of all labels come from small sets: queues and kinds that workers know, and words of
 ours. Beyond MOST_SERIES combinations of one instrument, new ones are counted together under
-`other`.
+`(other)`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 MOST_SERIES: Final = 1000
-OTHER: Final = "other"
+OTHER: Final = "(other)"
 """The value of every label for combinations beyond MOST_SERIES."""
 
 
@@ -336,6 +336,14 @@ HORIZON_AGE = _gauge(
     (),
     "For how long somebody has kept vacuum from cleaning up: a transaction, a replication slot or a"
     " standby.",
+    "D8",
+    Merge.HIGHEST,
+)
+NOTIFY_QUEUE_USED = _gauge(
+    "notify_queue_used_ratio",
+    "",
+    (),
+    "How full the server's queue of notifications is, from 0 to 1; from 0.5 on nobody rings.",
     "D8",
     Merge.HIGHEST,
 )

@@ -16,6 +16,10 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 
 _MOST_QUEUES = 300
+_MOST_INVENTED = 10
+"""Of queues that no worker has opened: a mistyped name is seen, a thousand made-up ones are no
+series.
+"""
 _VALID = 25.0
 """Seconds for which values are exported if the next measurement fails."""
 
@@ -51,27 +55,37 @@ class QueueDepths(Duty):
         began = time.monotonic()
         try:
             queues = await worker_calls.queue_depths(connection)
-            values = as_metric_values(queues, await worker_calls.horizon_age(connection))
+            values = as_metric_values(
+                queues,
+                await worker_calls.horizon_age(connection),
+                await worker_calls.notify_queue_used(connection),
+            )
         except Exception:
             self._failed_at = time.monotonic()
             raise
         self._values, self._measured_at = values, began
 
 
-def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
-    """The values by instrument. Beyond 300 queues the rest is summed up as one."""
-    queues, rest = queues[:_MOST_QUEUES], queues[_MOST_QUEUES:]
+def as_metric_values(
+    queues: list[QueueDepth], horizon_age: float, notify_queue_used: float
+) -> MetricValues:
+    """The values by instrument. Beyond 300 queues, and beyond 10 that no worker has opened, the
+    rest is summed up as one.
+    """
+    opened = [queue for queue in queues if queue.opened]
+    invented = [queue for queue in queues if not queue.opened]
+    rest = opened[_MOST_QUEUES:] + invented[_MOST_INVENTED:]
+    queues = opened[:_MOST_QUEUES] + invented[:_MOST_INVENTED]
     if rest:
-        _, due, scheduled, running, oldest, paused, workers = zip(*rest, strict=True)
         queues.append(
             QueueDepth(
                 OTHER,
-                sum(due),
-                sum(scheduled),
-                sum(running),
-                max(oldest),
-                all(paused),
-                max(workers),
+                due=sum(queue.due for queue in rest),
+                scheduled=sum(queue.scheduled for queue in rest),
+                running=sum(queue.running for queue in rest),
+                oldest_due=max(queue.oldest_due for queue in rest),
+                paused=all(queue.paused for queue in rest),
+                workers=max(queue.workers for queue in rest),
             )
         )
     return {
@@ -88,4 +102,5 @@ def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValu
         table.QUEUE_WORKERS.name: {(queue.queue,): queue.workers for queue in queues},
         table.QUEUE_PAUSED.name: {(queue.queue,): int(queue.paused) for queue in queues},
         table.HORIZON_AGE.name: {(): horizon_age},
+        table.NOTIFY_QUEUE_USED.name: {(): notify_queue_used},
     }

@@ -30,6 +30,9 @@ DEAF_FROM = 15.0
 LAG_FROM = 1.0
 """Seconds of event-loop lag from which there is a warning; from `stall_after` on it is a stall."""
 
+HARMLESS = frozenset({"listener"})
+"""Checks that may fail while jobs are taken: then by polling alone."""
+
 Phase = Literal["starting", "running", "stalled", "stopping"]
 Severity = Literal["ok", "warning", "failed"]
 
@@ -121,6 +124,8 @@ def _listener(status: WorkerStatus) -> Check:
         )
     if vitals.deaf is None:
         return Check("listener", "ok", "rings arrive")
+    if vitals.disturbance:
+        return Check("listener", "warning", f"{vitals.disturbance}: jobs are found by polling")
     if vitals.deaf >= DEAF_FROM and not status.stopping:
         return Check(
             "listener",

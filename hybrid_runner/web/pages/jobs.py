@@ -12,15 +12,15 @@ from aiohttp import web
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import JobSnapshot, JobView, parse_job_id
+from hybrid_runner.model.jobs import JobSnapshot, parse_job_id
 from hybrid_runner.storage import client_calls, stream_calls
 from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.status import as_json
 
-CARRIED = ("payload", "data", "result", "errors")
+HIDDEN = ("payload", "data", "key", "enqueued_by", "result", "errors")
 """Columns that only the token reveals: they may hold anything that an application knows."""
-_ANYTHING = (*CARRIED, "progress")
+_ANYTHING = ("payload", "data", "result", "errors", "progress")
 """Columns in which SQL may have put what JSON can hold and Python cannot."""
 _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
     "unknown": 404,
@@ -46,15 +46,18 @@ class JobPages:
         ]
 
     async def show(self, request: web.Request) -> web.Response:
-        """Every column of the job; what it carries only for the token."""
-        job_id, reveals = job_id_of(request), self._access.is_granted(request)
+        """Every column of the job; its key and what it carries only for the token: without, they
+        are not read.
+        """
+        job_id, granted = job_id_of(request), self._access.is_granted(request)
         try:
-            job = await client_calls.get_job(self._connection, job_id)
+            columns = await (self._all_columns if granted else self._public_columns)(job_id)
         except RunnerError as error:
             raise unavailable(error) from None
-        if job is None:
+        if columns is None:
             raise unknown(job_id)
-        return as_json(orjson.Fragment(_text(_shown(job, reveals=reveals))), 200)
+        shown = _shown(columns, hidden=() if granted else HIDDEN)
+        return as_json(orjson.Fragment(_text(shown)), 200)
 
     async def cancel(self, request: web.Request) -> web.Response:
         """End a queued job, or ask a running one to stop; the body may be {"reason": "…"}."""
@@ -75,6 +78,13 @@ class JobPages:
         except RunnerError as error:
             raise unavailable(error) from None
         return _said(job_id, outcome)
+
+    async def _all_columns(self, job_id: int) -> dict[str, Any] | None:
+        job = await client_calls.get_job(self._connection, job_id)
+        return None if job is None else {each.name: getattr(job, each.name) for each in fields(job)}
+
+    async def _public_columns(self, job_id: int) -> dict[str, Any] | None:
+        return await client_calls.get_public_job(self._connection, job_id)
 
     async def snapshot(self, job_id: int) -> JobSnapshot:
         try:
@@ -110,13 +120,13 @@ def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
     return web.HTTPServiceUnavailable(reason=reason, headers={"Retry-After": "2"})
 
 
-def _shown(job: JobView, *, reveals: bool) -> dict[str, Any]:
-    hidden: tuple[str, ...] = () if reveals else CARRIED
-    hidden += tuple(
-        name for name in _ANYTHING if name not in hidden and not _can_be_written(getattr(job, name))
+def _shown(columns: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Any]:
+    unwritable = (
+        name for name in _ANYTHING if name in columns and not _can_be_written(columns[name])
     )
-    names = [field.name for field in fields(job) if field.name not in hidden]
-    return {name: getattr(job, name) for name in names} | ({"hidden": hidden} if hidden else {})
+    hidden += tuple(unwritable)
+    shown = {name: value for name, value in columns.items() if name not in hidden}
+    return shown | ({"hidden": hidden} if hidden else {})
 
 
 def _said(job_id: int, outcome: CancelAnswer | RetryAnswer) -> web.Response:

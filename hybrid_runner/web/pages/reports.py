@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from hybrid_runner.policy.last_minute import QUIET, LastMinute
 from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.version import VERSION
-from hybrid_runner.web.pages.health import Phase, checks_of, phase_of
+from hybrid_runner.web.pages.health import HARMLESS, Phase, checks_of, phase_of
 from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.worker.report.status import WorkerStatus
 
@@ -42,7 +42,7 @@ class WorkerReports:
         return health_of(self._status())
 
     def ready(self) -> Body:
-        return ready_in(phase_of(self._status()))
+        return ready_of(health_of(self._status()))
 
     def metric_values(self) -> MetricValues:
         return metric_values_of(self._status())
@@ -60,11 +60,28 @@ def health_of(status: WorkerStatus | None) -> Body:
     }
 
 
-def ready_in(phase: Phase) -> Body:
-    """The body of /ready: true while jobs are taken, so not while a handler holds up the event
-    loop.
+def ready_of(health: Body) -> Body:
+    """The body of /ready, from that of /health: true while jobs are taken, so not while a handler
+    holds up the event loop, nor while Postgres is gone.
     """
-    return {"ready": phase == "running", "phase": phase}
+    hindrances = hindrances_of(health)
+    ready = health["phase"] == "running" and not hindrances
+    return ready_in(health["phase"], ready=ready, hindrances=hindrances)
+
+
+def ready_in(phase: Phase, *, ready: bool, hindrances: Sequence[str]) -> Body:
+    """The body of /ready: a reason is there if the phase is not reason enough."""
+    body = {"ready": ready, "phase": phase}
+    return body | ({"reason": "; ".join(hindrances)} if hindrances else {})
+
+
+def hindrances_of(health: Body) -> list[str]:
+    """Why no jobs are taken, by the body of a worker's /health."""
+    return [
+        check["reason"]
+        for check in health["checks"]
+        if not check["ok"] and check["name"] not in HARMLESS
+    ]
 
 
 def worker_numbers(status: WorkerStatus) -> Body:

@@ -1,5 +1,5 @@
-"""GET /scale: how many workers the queues could use, for autoscalers. It queries Postgres, at most
-once a second however many clients ask.
+"""GET /scale: how many workers the queues could use, for autoscalers. It queries Postgres, for each
+queue at most once a second however many clients ask.
 """
 
 from __future__ import annotations
@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from aiohttp import web
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
@@ -26,42 +27,59 @@ _LINGER = 60.0
 _SESSION = named("scale", FOR_SETTLING | {"statement_timeout": "3s"})
 
 
+_MOST_QUEUES = 100
+"""That are asked for within a second, each by itself."""
+
+
+class Asked(NamedTuple):
+    """A query, and when it began by the monotonic clock."""
+
+    task: asyncio.Task[Sequence[WorkerDemand]]
+    at: float
+
+
 class ScalePage:
     def __init__(self, database: PageDatabase) -> None:
         self._connection = PageConnection(
             database, "GET /scale", session=_SESSION, patience=_PATIENCE, linger=_LINGER
         )
         self._slots = database.settings.work.slots
-        self._asking: asyncio.Task[Sequence[WorkerDemand]] | None = None
-        self._asked_at = 0.0
+        self._asked: dict[str | None, Asked] = {}
+        """By the queue that was asked for; None: all."""
 
     async def close(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+        tasks = [asked.task for asked in self._asked.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         await self._connection.close()
 
     async def page(self, request: web.Request) -> web.Response:
         """The demand of all queues, or of the one in `?queue=`."""
         queue = request.query.get("queue")
         try:
-            wanted = await self._ask()
+            wanted = await self._ask(queue)
         except RunnerError as error:
             return as_json({"error": f"the queues cannot be counted: {error}"}, 503)
-        if queue is not None:
-            wanted = [each for each in wanted if each.queue == queue]
-            if not wanted:
-                return as_json({"error": f"there is no queue {queue!r}"}, 404)
+        if queue is not None and not wanted:
+            return as_json({"error": f"there is no queue {queue!r}"}, 404)
         return as_json(_body(wanted), 200)
 
-    async def _ask(self) -> Sequence[WorkerDemand]:
-        """Run one query at a time; requests within a second share its answer or its error."""
+    async def _ask(self, queue: str | None) -> Sequence[WorkerDemand]:
+        """Requests for the same within a second share its answer or its error; the connection runs
+        one query at a time.
+        """
         now = time.monotonic()
-        if self._asking is None or (self._asking.done() and now - self._asked_at >= _FRESH):
-            self._asked_at = now
-            asking = worker_calls.scale(self._connection, None, self._slots)
-            self._asking = asyncio.get_running_loop().create_task(asking)
-        return await asyncio.shield(self._asking)
+        for name, asked in list(self._asked.items()):
+            if asked.task.done() and now - asked.at >= _FRESH:
+                del self._asked[name]
+        if queue not in self._asked:
+            if len(self._asked) >= _MOST_QUEUES:
+                raise DatabaseUnavailable("too many queues are asked for at once: ask for all")
+            asking = worker_calls.scale(self._connection, queue, self._slots)
+            self._asked[queue] = Asked(asyncio.get_running_loop().create_task(asking), now)
+        return await asyncio.shield(self._asked[queue].task)
 
 
 def _body(queues: Sequence[WorkerDemand]) -> Body:

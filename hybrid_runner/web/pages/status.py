@@ -9,7 +9,6 @@ from aiohttp.typedefs import Handler
 from hybrid_runner.telemetry.metrics.exposition import CONTENT_TYPE, as_text
 from hybrid_runner.web.pages.reports import PageReports
 
-_NOT_CACHED = {"Cache-Control": "no-store"}
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
@@ -41,7 +40,7 @@ class StatusPages:
     async def metrics(self, _request: web.Request) -> web.Response:
         """All metrics in the text format of Prometheus."""
         body = as_text(self._reports.metric_values()).encode()
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE} | _NOT_CACHED)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
 
 def as_json(body: object, status: int, headers: dict[str, str] | None = None) -> web.Response:
@@ -49,7 +48,7 @@ def as_json(body: object, status: int, headers: dict[str, str] | None = None) ->
         body=orjson.dumps(body),
         status=status,
         content_type="application/json",
-        headers=_NOT_CACHED | (headers or {}),
+        headers=headers,
     )
 
 

@@ -13,7 +13,10 @@ from aiohttp import web
 
 from hybrid_runner.handlers.kind import NAME, QUEUE
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.web.access import TokenCheck
+from hybrid_runner.web.connections import lasts
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
+from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.job_stream import STOPPING, JobStream
 from hybrid_runner.web.stream.reader import Reader, Subscription, event
 
@@ -29,7 +32,6 @@ _STOP_PATIENCE_AT_SHUTDOWN = 0.5
 _RETRY = b"retry: 2000\n\n"
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
 _KERNEL_BUFFER = 64 * 1024
@@ -42,9 +44,11 @@ log = logging.getLogger("hybrid_runner.web")
 class EventPages:
     """The two pages; each request that reads is one reader of the stream."""
 
-    def __init__(self, jobs: JobPages, stream: JobStream) -> None:
+    def __init__(self, jobs: JobPages, stream: JobStream, access: TokenCheck) -> None:
         self._jobs = jobs
         self._stream = stream
+        self._access = access
+        self._dismissed = Seldom()  # whoever reads badly on purpose can be dismissed all the time
 
     def routes(self) -> list[web.AbstractRouteDef]:
         return [web.get("/jobs/{id}/events", self.job_events), web.get("/events", self.all_events)]
@@ -57,7 +61,7 @@ class EventPages:
         if request.method == "HEAD":
             await self._jobs.snapshot(job_id)
             return _head()
-        reader = self._admit(Reader(Subscription(job_id), seen, lambda: _is_there(request)))
+        reader = self._admit(request, Subscription(job_id), seen)
         try:
             snapshot = await self._jobs.snapshot(job_id)
             if snapshot.state.final and snapshot.version == seen:
@@ -78,7 +82,7 @@ class EventPages:
             )
         if request.method == "HEAD":
             return _head()
-        reader = self._admit(Reader(subscription, None, lambda: _is_there(request)))
+        reader = self._admit(request, subscription, None)
         if "Last-Event-ID" in request.headers:
             reader.skip(0)
             reader.put_skipped()
@@ -88,12 +92,13 @@ class EventPages:
         finally:
             self._stream.leave(reader)
 
-    def _admit(self, reader: Reader) -> Reader:
+    def _admit(self, request: web.Request, subscription: Subscription, seen: int | None) -> Reader:
         if self._stream.stopping:
             raise web.HTTPServiceUnavailable(reason=STOPPING)
         if not self._stream.has_started:
             raise unavailable()
-        if self._stream.full:
+        granted = self._access.brings_token(request)
+        if not self._stream.make_room(granted=granted):
             raise web.HTTPServiceUnavailable(
                 reason=(
                     "as many read events here as HYBRID_RUNNER_HTTP_READERS allows: try later, or"
@@ -101,7 +106,9 @@ class EventPages:
                 ),
                 headers={"Retry-After": "5"},
             )
+        reader = Reader(subscription, seen, lambda: _is_there(request), granted=granted)
         self._stream.join(reader)
+        lasts(request)
         return reader
 
     async def _send(self, request: web.Request, reader: Reader) -> web.StreamResponse:
@@ -112,7 +119,8 @@ class EventPages:
             async with asyncio.timeout(STOP_PATIENCE):
                 await response.write(_RETRY)
             await _pass_on(reader, response)
-            if reader.reason is not None and not self._stream.stopping:
+            dismissed = reader.reason is not None and not self._stream.stopping
+            if dismissed and self._dismissed.is_due():
                 log.info(
                     "a reader of %s was sent away: %s",
                     request.path,

@@ -55,6 +55,7 @@ _LONGEST_OUTAGE_PAUSE = 2.0
 
 STOPPING = "this worker stops: connect again, to another one"
 _BROKEN = "something went wrong here; it is in the worker's log"
+_DISPLACED = "as many read here as may, and somebody with the token came"
 _AWAY = event("away", {"reason": "the database does not answer; this stream goes on once it does"})
 _BACK = event("back", {})
 
@@ -64,12 +65,17 @@ log = logging.getLogger("hybrid_runner.web")
 class JobStream:
     """Runs from the first reader until a while after the last one."""
 
-    def __init__(self, database: PageDatabase, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, database: PageDatabase, most_readers: int, stopping: Callable[[], bool]
+    ) -> None:
         self._database = database
+        self._most_readers = most_readers
         self._stopping = stopping
         self._readers: set[Reader] = set()
-        self._admitted: set[Reader] = set()
-        """The readers, and those that have ended while their requests are still open."""
+        self._admitted: dict[Reader, None] = {}
+        """The readers, and those that have ended while their requests are still open; the oldest
+        first.
+        """
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
         self._left_at = 0.0
@@ -86,10 +92,18 @@ class JobStream:
         self._checked_at = 0.0
         self._away = False
 
-    @property
-    def full(self) -> bool:
-        """Whether there is no room for another reader."""
-        return len(self._admitted) >= self._database.settings.pages.http_readers
+    def make_room(self, *, granted: bool) -> bool:
+        """Whether there is room for another reader; one that brings the token takes the place of
+        one that does not.
+        """
+        if len(self._admitted) < self._most_readers:
+            return True
+        other = next((each for each in self._admitted if not each.granted), None)
+        if not granted or other is None:
+            return False
+        other.end(_DISPLACED)
+        del self._admitted[other]
+        return True
 
     @property
     def has_started(self) -> bool:
@@ -103,7 +117,7 @@ class JobStream:
     def join(self, reader: Reader) -> None:
         """Send events to this reader from now on."""
         self._readers.add(reader)
-        self._admitted.add(reader)
+        self._admitted[reader] = None
         if self._away:
             reader.put(_AWAY)
         self._recheck_at = 0.0
@@ -114,7 +128,7 @@ class JobStream:
 
     def leave(self, reader: Reader) -> None:
         """Forget the reader: its request has ended."""
-        self._admitted.discard(reader)
+        self._admitted.pop(reader, None)
         self._drop(reader)
 
     def _drop(self, reader: Reader) -> None:

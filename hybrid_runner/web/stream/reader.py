@@ -42,10 +42,17 @@ class Reader:
     """Filled by the stream, emptied by the request that it belongs to."""
 
     def __init__(
-        self, subscription: Subscription, seen: int | None, is_there: Callable[[], bool]
+        self,
+        subscription: Subscription,
+        seen: int | None,
+        is_there: Callable[[], bool],
+        *,
+        granted: bool = False,
     ) -> None:
         self.subscription = subscription
         self.is_there = is_there
+        self.granted = granted
+        """Whether it brought the token."""
         self.ended = False
         self.reason: str | None = None
         """Why it ends, for the client; None: because the job has ended."""

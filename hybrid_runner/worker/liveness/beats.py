@@ -125,23 +125,24 @@ class Beats:
         either: then the listener must not be believed.
         """
         channel, asked_at = self._listener.proof_channel, time.monotonic()
-        if channel is None and not self._proofs_refused:
+        if channel is None:
             return
+        refused: object = "there is no room for them"
         try:
-            await heartbeat_calls.send_proof(self._connections.heartbeat, channel)
+            if await heartbeat_calls.send_proof(self._connections.heartbeat, channel):
+                self._proofs_refused = False
+                self._worker_loop.call(heard_by.on_proof_sent, channel, asked_at)
+                return
         except RunnerError as error:
-            if not self._proofs_refused:
-                log.warning(
-                    "notifications cannot be sent: %s; jobs are found by polling",
-                    error,
-                    extra=log_event("listener.proof_refused"),
-                )
-            self._proofs_refused = True
-            self._worker_loop.call(heard_by.on_proof_refused)
-            return
-        if channel is not None:
-            self._proofs_refused = False
-            self._worker_loop.call(heard_by.on_proof_sent, channel, asked_at)
+            refused = error
+        if not self._proofs_refused:
+            log.warning(
+                "notifications cannot be sent: %s; jobs are found by polling",
+                refused,
+                extra=log_event("listener.proof_refused"),
+            )
+        self._proofs_refused = True
+        self._worker_loop.call(heard_by.on_proof_refused)
 
     async def _ask_queues(self, name: Name, heard_by: HearsBeats) -> None:
         news = await self._questions.ask_queues()

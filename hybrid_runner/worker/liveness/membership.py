@@ -30,8 +30,7 @@ class Offer(NamedTuple):
 
     slots: Mapping[str, int]
     """How many jobs it runs at a time, by queue."""
-    kinds: str
-    """Equal for workers that know the same kinds."""
+    kinds: worker_calls.Kinds
 
 
 class Membership:
@@ -76,8 +75,9 @@ class Membership:
 
     async def _register(self, on: Fetches, worker_id: str) -> None:
         host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
+        kinds = self._offer.kinds
         first, took_over = await worker_calls.register_worker(
-            on, worker_id, host, pid, VERSION, queues, self._lease, self._offer.kinds
+            on, worker_id, host, pid, VERSION, queues, self._lease, kinds.number, kinds.names
         )
         self._identity.register(worker_id, first)
         if took_over:

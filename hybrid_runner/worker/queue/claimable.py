@@ -5,12 +5,13 @@ while another worker has one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
-from hybrid_runner.handlers.kind import Executor
+from hybrid_runner.handlers.kind import Executor, JobKind
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage.worker_calls import Kinds
+from hybrid_runner.storage.worker_calls import KindLimits, Kinds
 from hybrid_runner.worker.run.places import Places
 
 Executors = frozenset[Executor]
@@ -60,12 +61,8 @@ class Claimable:
     def kinds(self, excluded: Executors) -> Kinds:
         """All kinds but those of these executors."""
         if excluded not in self._kinds:
-            self._kinds[excluded] = Kinds(
-                [
-                    (kind.name, kind.max_attempts, kind.timeout)
-                    for kind in self._registry
-                    if kind.executor not in excluded
-                ]
+            self._kinds[excluded] = kinds_of(
+                kind for kind in self._registry if kind.executor not in excluded
             )
         return self._kinds[excluded]
 
@@ -81,3 +78,13 @@ class Claimable:
     def _came_free(self, executor: Executor, on_free: Callable[[], None]) -> None:
         if executor in self._short:
             on_free()
+
+
+def kinds_of(kinds: Iterable[JobKind[Any, Any]]) -> Kinds:
+    """These kinds, with what their handlers say of their jobs."""
+    return Kinds(
+        [
+            KindLimits(kind.name, kind.max_attempts, kind.timeout, kind.limits == "ceiling")
+            for kind in kinds
+        ]
+    )
