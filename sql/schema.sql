@@ -296,8 +296,10 @@ CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}':
     AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at,
-        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    -- Made of seconds: a day of an interval is longer or shorter when the session's time zone
+    -- changes its clocks.
+    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(
+        make_interval(secs => extract(epoch FROM enqueue_job.delay)::float8), interval '0'));
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
@@ -561,6 +563,15 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     ) AS held (since)
 $$;
 
+CREATE FUNCTION hybrid_runner.join_sleepers(queues text[]) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    INSERT INTO hybrid_runner.sleepers AS s (queue, pid, is_asleep)
+    SELECT DISTINCT q.name, pg_backend_pid(), true FROM unnest(queues) AS q (name)
+    ON CONFLICT ON CONSTRAINT sleepers_pkey DO UPDATE SET is_asleep = true WHERE NOT s.is_asleep
+$$;
+
 CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -603,6 +614,19 @@ BEGIN
         PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     END IF;
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM hybrid_runner.sleepers AS s
+    WHERE (s.queue, s.pid) IN (
+        SELECT o.queue, o.pid FROM hybrid_runner.sleepers AS o
+        WHERE o.pid = pg_backend_pid()
+            OR NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a WHERE a.pid = o.pid)
+        FOR UPDATE SKIP LOCKED -- others may be deleting them at this moment
+    )
 $$;
 
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
@@ -661,36 +685,29 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) RETURNS boolean
+CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
     its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell INTO its_bell FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = mute_bell.queue;
+        its_bell := hybrid_runner.open_queue(mute_bell.queue);
     END IF;
-    IF drop_sleep_lock THEN
-        PERFORM pg_advisory_unlock_shared(1212371538, place);
+    IF leave_sleepers THEN
+        UPDATE hybrid_runner.sleepers AS s SET is_asleep = false
+        WHERE s.queue = mute_bell.queue AND s.pid = pg_backend_pid() AND s.is_asleep;
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
-    IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
-        RETURN false;
-    END IF;
-    -- Another worker that asks at this moment holds it too: look closely.
-    IF NOT EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.granted
-            AND l.classid = 1212371538 AND l.objid = place::oid AND l.objsubid = 2
-            AND l.database = (SELECT d.oid FROM pg_database AS d
-                WHERE d.datname = current_database())
+    -- Muted first, asked afterwards, with a newer snapshot: a worker that falls asleep has
+    -- committed its row before it opens the bell, so either the row is seen here or this mute is
+    -- undone. The row of a session that has ended says nothing.
+    IF mode = 'looking' OR NOT EXISTS (
+        SELECT FROM hybrid_runner.sleepers AS s
+        WHERE s.queue = mute_bell.queue AND s.is_asleep AND s.pid <> pg_backend_pid()
+            AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid))
     ) THEN
         RETURN false;
     END IF;
@@ -706,7 +723,8 @@ CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+    IF pg_catalog.pg_notification_queue_usage() >= 0.5 OR coalesce(
+        nullif(pg_catalog.current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
         RETURN false;
     END IF;
     PERFORM pg_catalog.pg_notify(channel, message);
@@ -714,25 +732,15 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) RETURNS void
+CREATE FUNCTION hybrid_runner.open_bell(queue text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-DECLARE
-    its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = open_bell.queue;
+    PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(open_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = open_bell.queue;
+        PERFORM setval(hybrid_runner.open_queue(open_bell.queue)::regclass, 0);
     END IF;
-    IF take_sleep_lock THEN
-        PERFORM pg_advisory_lock_shared(1212371538, place);
-    END IF;
-    PERFORM setval(its_bell, 0);
 END
 $$;
 
@@ -1397,7 +1405,15 @@ BEGIN
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        -- What is due a moment after it was made needs no ring, so that none is missed.
+        UPDATE hybrid_runner.jobs AS j
+        SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
+        FROM inserted AS i
+        WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;
@@ -1752,6 +1768,13 @@ ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 
+CREATE UNLOGGED TABLE hybrid_runner.sleepers (
+    queue text NOT NULL,
+    pid integer NOT NULL,
+    is_asleep boolean NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', vacuum_truncate=off);
+
 CREATE SEQUENCE hybrid_runner.stream_readers_until
     START WITH 0
     INCREMENT BY 1
@@ -1842,6 +1865,9 @@ ALTER TABLE ONLY hybrid_runner.queues
 
 ALTER TABLE ONLY hybrid_runner.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
+
+ALTER TABLE ONLY hybrid_runner.sleepers
+    ADD CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid);
 
 ALTER TABLE ONLY hybrid_runner.unreported_ends
     ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
@@ -1948,6 +1974,12 @@ GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
@@ -1960,17 +1992,23 @@ GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_mu
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
 
@@ -1978,11 +2016,11 @@ GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
@@ -2157,6 +2195,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.queues TO hybrid_runner
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.sleepers TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
+from hybrid_runner.policy.reach import Reach
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
@@ -51,6 +52,7 @@ class Claims:
         self._generation = 1
         self._claim_unanswered = False
         self._try_again_at = math.inf
+        self.took = 0.0
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; None: the worker stops, and the database was not asked.
@@ -69,7 +71,7 @@ class Claims:
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
-        self._claim_unanswered = False
+        self._claim_unanswered, self.took = False, self._connection.took
         for claim in result.claims:
             claim.asked_at = asked_at
         if not self._identity.still(worker_id):
@@ -112,12 +114,13 @@ class Claims:
 class Frontier:
     """How far this worker has looked in each lane, so that looks need not pass over what is gone.
 
-    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time: that
-    leaves room for transactions which commit late with an earlier run_at. Sweeps find older ones.
+    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time, and
+    further off while few jobs come: that leaves room for transactions which commit late with an
+    earlier run_at. Sweeps find older ones.
     """
 
     def __init__(self, margin: timedelta) -> None:
-        self._margin = margin
+        self._reach = Reach(margin)
         self._run_ats, self._ids = list(WHOLE_LANES[0]), list(WHOLE_LANES[1])
 
     def lanes(self, *, sweep: bool) -> Lanes:
@@ -131,7 +134,10 @@ class Frontier:
         """
         if result.looked_at is None:
             return
-        limit = result.looked_at - self._margin
+        if result.claims:
+            newest = result.claims[-1].id
+            self._reach.found(len(result.claims), newest, result.looked_at)
+        limit = self._reach.back_to(result.looked_at)
         if len(result.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES
             return
