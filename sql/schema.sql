@@ -190,7 +190,8 @@ BEGIN
     -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
@@ -1271,7 +1272,8 @@ BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         RETURN 'running';
     ELSIF job.state = 'running' THEN
@@ -1528,6 +1530,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
+    CONSTRAINT jobs_timeout_has_no_negative_parts CHECK (((EXTRACT(year FROM timeout) >= (0)::numeric) AND (EXTRACT(month FROM timeout) >= (0)::numeric) AND (EXTRACT(day FROM timeout) >= (0)::numeric) AND (EXTRACT(hour FROM timeout) >= (0)::numeric))),
     CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK ((timeout <= '10 years'::interval)),
     CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
@@ -1773,7 +1776,8 @@ CREATE TABLE hybrid_runner.duties (
     every interval NOT NULL,
     taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     holder text,
-    missed_turns integer DEFAULT 0 NOT NULL
+    missed_turns integer DEFAULT 0 NOT NULL,
+    CONSTRAINT duties_every_is_at_most_a_year CHECK (((every > '00:00:00'::interval) AND (every <= '366 days'::interval) AND (EXTRACT(year FROM every) = (0)::numeric) AND (EXTRACT(month FROM every) = (0)::numeric) AND ((EXTRACT(day FROM every) >= (0)::numeric) AND (EXTRACT(day FROM every) <= (366)::numeric))))
 );
 
 CREATE TABLE hybrid_runner.id_history (
@@ -1853,9 +1857,17 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    suspected_at timestamp with time zone,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
-    running jsonb DEFAULT '{}'::jsonb NOT NULL
+    running jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 1000))),
+    CONSTRAINT workers_kinds_are_at_most_1_mib CHECK ((pg_column_size(kinds) <= 1048576)),
+    CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK ((octet_length(kinds_hash) <= 64)),
+    CONSTRAINT workers_lease_is_at_most_a_day CHECK (((lease > '00:00:00'::interval) AND (lease <= '1 day'::interval) AND (EXTRACT(year FROM lease) = (0)::numeric) AND (EXTRACT(month FROM lease) = (0)::numeric) AND ((EXTRACT(day FROM lease) >= (0)::numeric) AND (EXTRACT(day FROM lease) <= (1)::numeric)))),
+    CONSTRAINT workers_queues_are_numbers_by_queue CHECK (((jsonb_typeof(queues) = 'object'::text) AND (pg_column_size(queues) <= 1048576) AND (NOT (queues @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
+    CONSTRAINT workers_running_are_numbers_by_queue CHECK (((jsonb_typeof(running) = 'object'::text) AND (pg_column_size(running) <= 1048576) AND (NOT (running @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
+    CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (((heartbeat_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (unbroken_since < '9999-01-01 00:00:00+00'::timestamp with time zone)))
 );
 
 CREATE TABLE hybrid_runner.xid_history (

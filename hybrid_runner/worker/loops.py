@@ -49,10 +49,13 @@ class Outage:
         """Log the failure and wait before the next try."""
         await asyncio.sleep(self.failed(error))
 
-    def failed(self, error: Exception) -> float:
-        """Log the failure; returns how many seconds to wait before the next try."""
+    def failed(self, error: Exception, longest: float = math.inf) -> float:
+        """Log the failure; returns how many seconds to wait before the next try, `longest` at
+        most.
+        """
         self.failures += 1
-        delay = min(self._longest, OUTAGE.spread(self.failures, random.random()).total_seconds())
+        delay = OUTAGE.spread(self.failures, random.random()).total_seconds()
+        delay = min(self._longest, longest, delay)
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a
             # failover.

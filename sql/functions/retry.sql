@@ -13,7 +13,8 @@ BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         RETURN 'running';
     ELSIF job.state = 'running' THEN

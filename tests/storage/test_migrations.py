@@ -24,6 +24,7 @@ from hybrid_runner.storage.migrations import (
 )
 from hybrid_runner.storage.queries import Migration, functions, migrations
 from hybrid_runner.version import VERSION
+from tests.support.beats import told
 from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
 from tools.schema_dump import dump
@@ -400,8 +401,8 @@ async def _works(connection: Connection) -> None:
     assert await client_calls.cancel_job(connection, taken.id, None) == "requested"
     await worker_calls.make_archive_partitions(connection, 9)
     first = await living(connection)
-    told = await worker_calls.beat(connection, "worker-1", [(taken.id, taken.number)], [], first)
-    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
+    news = await told(connection, "worker-1", first, [(taken.id, taken.number)])
+    assert [one for one in news if isinstance(one, CancelRequested)] == [CancelRequested(taken.id)]
     await worker_calls.retire_worker(connection, "worker-1", first, in_order=True)
     view = await client_calls.get_job(connection, job)
     assert view is not None

@@ -221,7 +221,7 @@ def block_sweeps(worker: Worker) -> None:
 def tell_overdue(worker: Worker) -> None:
     """Tell the worker what a heartbeat says that found an overdue job."""
     station = _queue(worker)
-    station.on_news(JobsOverdue(station.queue))
+    station.on_news(JobsOverdue(station.queue, timedelta(seconds=1)))
 
 
 def missed_rings_examined(worker: Worker) -> asyncio.Event:

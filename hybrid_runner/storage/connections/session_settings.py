@@ -45,7 +45,20 @@ FOR_SETTLING = {"lock_timeout": "1s"}
 """Settings of the session that settles: a row that is locked must not hold up the others."""
 
 FOR_UPKEEP = FOR_SETTLING
-"""Settings of the heartbeat's session."""
+"""Settings of the session that does upkeep."""
+
+
+def for_heartbeat(patience: float) -> dict[str, str]:
+    """Settings of the heartbeat's session; `patience`: how many seconds a statement may take.
+
+    The server gives up before the worker does, which would have to connect again.
+    """
+    # Its questions have one good plan whatever the table holds, as claims do.
+    return FOR_CLAIMS | {
+        "lock_timeout": f"{round(400 * patience)}ms",
+        "statement_timeout": f"{round(600 * patience)}ms",
+    }
+
 
 FOR_LISTENING = {"application_name": "hybrid-runner listener", "synchronous_commit": "off"}
 """Settings of the session that listens and moves doorbells: none of that must survive a crash."""

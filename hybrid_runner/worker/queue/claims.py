@@ -67,10 +67,13 @@ class Claims:
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
         lanes = frontier.lanes(sweep=sweep)
         self._claim_unanswered = self._unstarted = True
+        asked_at = time.monotonic()
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
         self._claim_unanswered, self.took = False, self._connection.took
+        for claim in result.claims:
+            claim.asked_at = asked_at
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))

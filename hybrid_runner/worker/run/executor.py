@@ -10,7 +10,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -196,9 +195,8 @@ class Executor:
         try:
             outcome = await self._attempt(attempt)
             claim.ended = time.monotonic()
-            settlement = decide(
-                claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()
-            )
+            now = claim.server_time(claim.ended)
+            settlement = decide(claim, outcome, attempt.kind.retry, now=now, chance=random.random())
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
@@ -213,7 +211,9 @@ class Executor:
             unusable = Finished(
                 claim,
                 State.FAILED,
-                error=error_text(claim, datetime.now(UTC), raised.kind, raised.message),
+                error=error_text(
+                    claim, claim.server_time(claim.ended), raised.kind, raised.message
+                ),
             )
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, raised, unusable)
@@ -228,8 +228,9 @@ class Executor:
         for attempt in started:
             if attempt.ended or attempt.task is None or not attempt.task.done():
                 continue
-            outcome, now = attempt.stop or Stopped.SHUTDOWN, datetime.now(UTC)
-            self._settle(decide(attempt.claim, outcome, attempt.kind.retry, now=now, chance=0.0))
+            claim, outcome = attempt.claim, attempt.stop or Stopped.SHUTDOWN
+            now = claim.server_time(time.monotonic())
+            self._settle(decide(claim, outcome, attempt.kind.retry, now=now, chance=0.0))
             self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
@@ -334,7 +335,7 @@ class Executor:
         claim = attempt.claim
         seconds = claim.timeout_seconds
         if claim.finish_by is not None:
-            left = (claim.finish_by - datetime.now(UTC)).total_seconds()
+            left = (claim.finish_by - claim.server_time(time.monotonic())).total_seconds()
             seconds = left if seconds is None else min(seconds, left)
         if seconds is not None:
             attempt.limited = True
@@ -352,14 +353,14 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
 
 
 def _too_late(claim: Claim) -> Refused | None:
-    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
         reason = f"finish_by ({claim.finish_by.isoformat()}) passed before it could run"
         return Refused("FinishByPassed", reason)
     return None
 
 
 def _out_of_time(claim: Claim) -> Raised | Refused:
-    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
         reason = f"finish_by ({claim.finish_by.isoformat()}) passed while it ran"
         return Refused("FinishByPassed", reason)
     return Raised(
