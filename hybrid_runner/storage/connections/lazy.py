@@ -11,7 +11,13 @@ from typing import Any
 
 import asyncpg
 
-from hybrid_runner.errors import DatabaseUnavailable, RowLocked
+from hybrid_runner.errors import (
+    DatabaseError,
+    DatabaseUnavailable,
+    NoConnection,
+    RowLocked,
+    StatementAborted,
+)
 from hybrid_runner.storage.connections import pooler
 from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT, Connection, connect
 from hybrid_runner.storage.connections.reachability import Reachability
@@ -43,6 +49,8 @@ class LazyConnection:
         self._orphan: int | None = None
         """The server process of a session that was given up while a statement ran."""
         self._opened = 0
+        self.took = 0.0
+        """Seconds of the last statement that was answered, without waiting for its turn."""
 
     @property
     def generation(self) -> int:
@@ -58,14 +66,16 @@ class LazyConnection:
             if connection is None or connection.is_closed():
                 connection = self._connection = await self._reopen()
             try:
-                self._asked_at = time.monotonic()
+                self._asked_at = asked_at = time.monotonic()
                 rows = await connection.fetch(query, *args, timeout=self._timeout)
             except asyncio.CancelledError:
                 self._leave(connection)  # the next statement must not wait for this answer
                 raise
             except Exception as error:  # all of them: the loops of a worker know RunnerError alone
                 failure = translate(error)
-                if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
+                if isinstance(failure, DatabaseUnavailable) and not isinstance(
+                    failure, (RowLocked, StatementAborted)
+                ):
                     self._reachability.failed(failure)
                     self._leave(connection)
                 # Only the server's errors have a severity: what the driver refuses is not sent.
@@ -75,6 +85,7 @@ class LazyConnection:
             finally:
                 self._asked_at = math.inf
             self._reachability.answered()
+            self.took = time.monotonic() - asked_at
             return rows
 
     def suspect(self, patience: float) -> None:
@@ -106,6 +117,8 @@ class LazyConnection:
         except DatabaseUnavailable as error:
             self._reachability.failed(error)
             raise
+        except DatabaseError as error:
+            raise NoConnection(str(error)) from error
         self._opened += 1
         return connection
 
