@@ -21,7 +21,7 @@ import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
 from tests.behaviour.chaos.checker import check
-from tests.behaviour.chaos.clock import why_absent
+from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import Absence, Span, wrongly_declared_dead
 from tests.behaviour.chaos.faults import BETWEEN_SERVER_FAULTS, SERVER, What, plan
 from tests.behaviour.chaos.full_queue import fill_queue
@@ -437,25 +437,27 @@ def test_an_insert_that_was_refused_while_the_queue_of_notifications_was_full_is
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Postgres]:
-    if trouble := why_absent():
-        missing(trouble)
-    async with Postgres.running(tmp_path / "postgres", with_clock=True) as postgres:
+    async with Postgres.running(tmp_path / "postgres") as postgres:
         yield postgres
 
 
-async def test_the_server_s_clock_goes_as_it_is_set_and_ours_does_not(server: Postgres) -> None:
-    async def ahead() -> int:
+async def test_the_server_s_clock_goes_as_it_is_set_and_ours_does_not(tmp_path: Path) -> None:
+    if trouble := why_fixed():
+        missing(trouble)
+
+    async def ahead(server: Postgres) -> int:
         [[now]] = await server.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
         return round(float(now - time.time()) / 50)
 
-    assert server.clock is not None
-    with server.clock.ahead(100):
-        with server.clock.ahead(-300):
-            assert await ahead() == -4
-        assert await ahead() == 2
-        await server.end(signal.SIGKILL)
-        assert await ahead() == 2
-    assert await ahead() == 0
+    async with Postgres.running(tmp_path / "postgres", with_clock=True) as server:
+        assert server.clock is not None
+        with server.clock.ahead(100):
+            with server.clock.ahead(-300):
+                assert await ahead(server) == -4
+            assert await ahead(server) == 2
+            await server.end(signal.SIGKILL)
+            assert await ahead(server) == 2
+        assert await ahead(server) == 0
 
 
 async def test_jobs_are_inserted_while_the_queue_of_notifications_is_full(server: Postgres) -> None:

@@ -7,26 +7,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries
-from tests.support.outside import cache
-
-_LIBRARY = "lib/*/faketime/libfaketime.so.1"
+from tests.support import faketime
 
 
-def find() -> Path | None:
-    """The library: what tools/fetch got, else an installed one."""
-    places = (cache() / "faketime" / "usr", Path("/usr"))
-    return next(chain.from_iterable(place.glob(_LIBRARY) for place in places), None)
-
-
-def why_absent() -> str | None:
-    """One line for a person; None: clocks can be set."""
-    if find() is None:
-        return "there is no libfaketime: tools/fetch/faketime gets it"
+def why_fixed() -> str | None:
+    """Why the server's clock cannot be set, in one line for a person; None: it can."""
+    if faketime.find() is None:
+        return faketime.why_absent()
     if accepted_account() is Account.NOBODY:
         return "the server runs as nobody, who cannot read libfaketime"
     return None
@@ -42,7 +33,7 @@ class ServerClock:
 
     def wrap(self, binaries: Binaries) -> Path:
         """A folder of binaries that run by this clock, with nothing else that they start."""
-        library = find()
+        library = faketime.find()
         assert library is not None
         self._folder.mkdir()
         self._write()

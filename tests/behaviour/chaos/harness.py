@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.behaviour.chaos import faults, report
 from tests.behaviour.chaos.checker import Violation, check
-from tests.behaviour.chaos.clock import why_absent
+from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import wrongly_declared_dead
 from tests.behaviour.chaos.fleet import ROOT, Member
 from tests.behaviour.chaos.injector import Injector
@@ -98,7 +98,7 @@ class Harness:
 
     def _sets_clock(self) -> bool:
         wanted = any(fault.what is faults.What.CLOCK for fault in self._plan)
-        if wanted and (trouble := why_absent()):
+        if wanted and (trouble := why_fixed()):
             self._say(f"SKIPPED, all that sets the server's clock: {trouble}")
             return False
         return wanted

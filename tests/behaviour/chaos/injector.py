@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from hybrid_runner.storage.connections.connection import Connection
-from tests.behaviour.chaos.clock import why_absent
+from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import Absence, Span
 from tests.behaviour.chaos.faults import SERVER, Fault, What
 from tests.behaviour.chaos.fleet import Member
@@ -146,7 +146,7 @@ class Injector:
         """Set for a while, and then set right."""
         clock = self._postgres.clock
         if clock is None:
-            self._skip(fault, why_absent())
+            self._skip(fault, why_fixed())
             return
         with clock.ahead(fault.step):
             await asyncio.sleep(fault.seconds)
