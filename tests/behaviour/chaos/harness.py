@@ -30,7 +30,10 @@ _HEALTHY = (
     "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease >"
     " clock_timestamp()"
 )
-_ASLEEP = "SELECT count(*) FROM hybrid_runner.sleepers WHERE is_asleep"
+_ASLEEP = """
+SELECT count(*) FROM hybrid_runner.sleepers AS s
+WHERE s.is_asleep AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid)) -- not of one that was killed
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class Harness:
                     self._say(f"after {self._patience:g} s there are still jobs")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
-                # Whoever listens and has nothing to do lies asleep, with a lock for each queue; a
-                # deaf one looks healthy otherwise.
+                # Whoever listens and has nothing to do sleeps, with a row for each queue; a deaf one
+                # looks healthy otherwise.
                 if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
                     self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
