@@ -89,8 +89,8 @@ class Harness:
                     self._say(f"after {self._patience:g} s there are still jobs")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
-                # Whoever listens and has nothing to do sleeps, with a row for each queue; a deaf one
-                # looks healthy otherwise.
+                # Whoever listens and has nothing to do sleeps, with a row for each queue; a deaf
+                # one looks healthy otherwise.
                 if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
                     self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
