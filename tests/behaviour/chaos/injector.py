@@ -127,6 +127,7 @@ class Injector:
 
     async def _lock(self, fault: Fault) -> None:
         """Held until the time is over, or the server is gone, which lets go as well."""
+        await self._postgres.until_up()
 
         async def hold(connection: Connection) -> None:
             async with connection.transaction():
@@ -155,6 +156,7 @@ class Injector:
         if not can_fill_queue():
             self._skip(fault, "the queue of notifications can be made small since PostgreSQL 17")
             return
+        await self._postgres.until_up()
         try:
             async with self._postgres.connected() as idle, self._postgres.connected() as other:
                 await fill_queue(idle, other)

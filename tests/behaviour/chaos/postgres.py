@@ -111,6 +111,10 @@ class Postgres:
                 except AWAY:
                     await asyncio.sleep(0.1)
 
+    async def until_up(self) -> None:
+        """Return when it answers."""
+        await self.fetch("SELECT 1")
+
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:
         """Meanwhile there is no server: its keeper is held, which would start it again at once."""
@@ -138,7 +142,7 @@ class Postgres:
         async with asyncio.timeout(_BACK_WITHIN):
             while self._postmaster() in (pid, None):
                 await asyncio.sleep(0.02)
-        await self.fetch("SELECT 1")
+        await self.until_up()
 
     def _postmaster(self) -> int | None:
         try:
