@@ -12,7 +12,7 @@ from typing import assert_never
 from hybrid_runner.storage.connections.connection import Connection
 from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import Absence, Span
-from tests.behaviour.chaos.faults import SERVER, Fault, What
+from tests.behaviour.chaos.faults import Fault, What
 from tests.behaviour.chaos.fleet import Member
 from tests.behaviour.chaos.full_queue import fill_queue
 from tests.behaviour.chaos.newcomers import Newcomers
@@ -39,7 +39,16 @@ FOR UPDATE SKIP LOCKED
 
 
 _FREEZES = frozenset({What.FREEZE_LONG, What.FREEZE_SHORT})
-_CUTS_OFF = SERVER | {What.TERMINATE_SOME, What.TERMINATE_ALL, What.LIMIT}
+_CUTS_OFF = frozenset(
+    {
+        What.TERMINATE_SOME,
+        What.TERMINATE_ALL,
+        What.LIMIT,
+        What.RESTART_FAST,
+        What.RESTART_IMMEDIATE,
+        What.KILL_SERVER,
+    }
+)
 
 
 class Injector:
@@ -122,8 +131,10 @@ class Injector:
             await self._postgres.fetch(f"ALTER ROLE {WORKER} CONNECTION LIMIT -1")
 
     async def _be_away(self, seconds: float) -> None:
+        since = time.time()
         async with self._postgres.away():
             await asyncio.sleep(seconds)
+        self.absences.append(Absence(None, Span(since, time.time())))
 
     async def _lock(self, fault: Fault) -> None:
         """Held until the time is over, or the server is gone, which lets go as well."""
