@@ -32,7 +32,7 @@ from tests.behaviour.chaos.report import troubles
 from tests.cli.running import ROOT, environment
 from tests.support.outside import missing
 
-SEED = 755
+SEED = 11271
 NEWCOMERS = {What.NEWCOMER_IN_LOCK, What.NEWCOMER_AFTER_LOCK, What.NEWCOMER_WITHOUT_SERVER}
 
 
@@ -117,7 +117,7 @@ def test_ten_seconds_hold_five_faults_of_different_sorts() -> None:
     assert kinds & SERVER
     assert kinds & {What.KILL, What.FREEZE_LONG}
     assert kinds & NEWCOMERS
-    assert What.CLOCK in kinds
+    assert {What.CLOCK, What.FULL_QUEUE} <= kinds
 
 
 # --- the checker, on records made by hand
