@@ -21,7 +21,6 @@ import pytest
 
 from hybrid_runner.errors import DatabaseUnavailable
 from tests.behaviour.chaos.checker import check
-from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import Absence, Span, wrongly_declared_dead
 from tests.behaviour.chaos.faults import BETWEEN_SERVER_FAULTS, SERVER, What, plan
 from tests.behaviour.chaos.full_queue import fill_queue
@@ -30,6 +29,7 @@ from tests.behaviour.chaos.postgres import Postgres, can_fill_queue
 from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Refusal, Run
 from tests.behaviour.chaos.report import troubles
 from tests.cli.running import ROOT, environment
+from tests.support import faketime
 from tests.support.outside import missing
 
 SEED = 11271
@@ -442,8 +442,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Postgres]:
 
 
 async def test_the_server_s_clock_goes_as_it_is_set_and_ours_does_not(tmp_path: Path) -> None:
-    if trouble := why_fixed():
-        missing(trouble)
+    if faketime.find() is None:
+        missing(faketime.why_absent())
 
     async def ahead(server: Postgres) -> int:
         [[now]] = await server.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")

@@ -9,18 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries
 from tests.support import faketime
-
-
-def why_fixed() -> str | None:
-    """Why the server's clock cannot be set, in one line for a person; None: it can."""
-    if faketime.find() is None:
-        return faketime.why_absent()
-    if accepted_account() is Account.NOBODY:
-        return "the server runs as nobody, who cannot read libfaketime"
-    return None
 
 
 class ServerClock:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tests.behaviour.chaos import faults, report
 from tests.behaviour.chaos.checker import Violation, check
-from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import wrongly_declared_dead
 from tests.behaviour.chaos.fleet import ROOT, Member
 from tests.behaviour.chaos.injector import Injector
@@ -23,6 +22,7 @@ from tests.behaviour.chaos.orders import QUEUES
 from tests.behaviour.chaos.postgres import CLIENT, PRODUCER, WORKER, Postgres
 from tests.behaviour.chaos.records import Records
 from tests.behaviour.chaos.tables import read_archive, read_left
+from tests.support import faketime
 
 LEASE = 3.0
 _AFTERWARDS = 5.0
@@ -101,8 +101,8 @@ class Harness:
 
     def _sets_clock(self) -> bool:
         wanted = any(fault.what is faults.What.CLOCK for fault in self._plan)
-        if wanted and (trouble := why_fixed()):
-            self._say(f"SKIPPED, all that sets the server's clock: {trouble}")
+        if wanted and faketime.find() is None:
+            self._say(f"SKIPPED, all that sets the server's clock: {faketime.why_absent()}")
             return False
         return wanted
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from hybrid_runner.storage.connections.connection import Connection
-from tests.behaviour.chaos.clock import why_fixed
 from tests.behaviour.chaos.deaths import Absence, Span
 from tests.behaviour.chaos.faults import Fault, What
 from tests.behaviour.chaos.fleet import Member
 from tests.behaviour.chaos.full_queue import fill_queue
 from tests.behaviour.chaos.newcomers import Newcomers
 from tests.behaviour.chaos.postgres import AWAY, PRODUCER, WORKER, Postgres, can_fill_queue
+from tests.support import faketime
 
 _SIGNALS = {
     What.KILL: signal.SIGKILL,
@@ -158,7 +158,7 @@ class Injector:
         """Set for a while, and then set right."""
         clock = self._postgres.clock
         if clock is None:
-            self._skip(fault, why_fixed())
+            self._skip(fault, faketime.why_absent())
             return
         with clock.ahead(fault.step):
             await asyncio.sleep(fault.seconds)
@@ -177,6 +177,6 @@ class Injector:
         except AWAY:
             self._say("the queue of notifications was emptied early")
 
-    def _skip(self, fault: Fault, why: str | None) -> None:
+    def _skip(self, fault: Fault, why: str) -> None:
         self.done[fault.what] -= 1
         self._say(f"SKIPPED: {why}")
