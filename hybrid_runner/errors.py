@@ -26,6 +26,9 @@ from __future__ import annotations
 class RunnerError(Exception):
     """Base of everything raised on purpose; `str()` is one line for a person."""
 
+    sqlstate: str = ""
+    """What Postgres called it; empty if Postgres did not say it."""
+
 
 class ConfigurationError(RunnerError):
     """A setting, a name or a handler target is wrong."""
@@ -100,8 +103,9 @@ class JobFailed(RunnerError):
         self.kind = kind
         self.error_type = error_type
         """The name of the exception's class; `Fail` or `Retry` when the handler said that;
-        `PayloadRefused`, `ResultRefused`, `OutcomeRefused`, `FinishByPassed` or `HandlerNotFound`
-        when the job failed without a word of its handler; `WorkerLost` when its worker died.
+        `PayloadRefused`, `PayloadUnreadable`, `ResultRefused`, `OutcomeRefused`,
+        `FinishByPassed` or `HandlerNotFound` when the job failed without a word of its handler;
+        `WorkerLost` when its worker died.
         """
         self.message = message
         self.attempts = attempts

@@ -98,8 +98,11 @@ CREATE TABLE hybrid_runner.archive (
     version integer NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
+    payload_bytes integer,
+    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY LIST (state);
@@ -194,7 +197,10 @@ BEGIN
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
-            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+            errors = CASE
+                WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
+                ELSE coalesce(j.errors, '[]')
+            END || jsonb_build_object(
                 'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
@@ -226,7 +232,7 @@ CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
         || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
-CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
+CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone, unreadable boolean DEFAULT false) RETURNS SETOF bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -255,15 +261,34 @@ BEGIN
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
         traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
-        errors, version, cancel_requested_at, created_at, finished_at, result
+        errors, version, cancel_requested_at, created_at, payload_bytes, data_bytes, finished_at,
+        result
     )
     SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
-        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
-        CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+        g.id, g.queue, g.kind, g.priority,
+        -- Only what can be read again: rows that predate the limits, or are damaged, end without.
+        CASE
+            WHEN g.payload_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.payload
+            ELSE 'null'
+        END,
+        CASE WHEN g.data_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.data END,
+        g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state,
+        -- Failed from the queue: the attempt that could not begin counts.
+        CASE
+            WHEN g.state = 'queued' AND g.final_state = 'failed' THEN g.attempt + 1
+            ELSE g.attempt
+        END,
+        g.snoozes, g.claim, g.worker_id, g.started_at,
+        CASE WHEN NOT end_jobs.unreadable THEN g.progress END,
+        CASE
+            WHEN end_jobs.unreadable THEN jsonb_build_array(g.error)
+            WHEN g.error IS NULL THEN g.errors
+            WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
+            ELSE coalesce(g.errors, '[]') || g.error
+        END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
-        clock_timestamp(), g.result
+        g.payload_bytes, g.data_bytes, clock_timestamp(), g.result
     FROM gone AS g
     RETURNING a.id;
 END
@@ -1451,13 +1476,15 @@ CREATE TABLE hybrid_runner.jobs (
     version integer DEFAULT 1 NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT jobs_data_is_at_most_1_mib CHECK ((pg_column_size(data) <= 1048576)),
+    payload_bytes integer GENERATED ALWAYS AS (octet_length((payload)::text)) STORED,
+    data_bytes integer GENERATED ALWAYS AS (octet_length((data)::text)) STORED,
+    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((data_bytes <= 1048576)),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib CHECK ((pg_column_size(payload) <= 1048576)),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((payload_bytes <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
@@ -1492,6 +1519,8 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.version,
     j.cancel_requested_at,
     j.created_at,
+    j.payload_bytes,
+    j.data_bytes,
     NULL::timestamp with time zone AS finished_at,
     NULL::jsonb AS result
    FROM hybrid_runner.jobs j
@@ -1520,6 +1549,8 @@ UNION ALL
     a.version,
     a.cancel_requested_at,
     a.created_at,
+    a.payload_bytes,
+    a.data_bytes,
     a.finished_at,
     a.result
    FROM hybrid_runner.archive a;
@@ -1549,8 +1580,11 @@ CREATE TABLE hybrid_runner.archive_completed (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    payload_bytes integer,
+    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1580,8 +1614,11 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    payload_bytes integer,
+    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
@@ -1610,8 +1647,11 @@ CREATE TABLE hybrid_runner.archive_failed (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    payload_bytes integer,
+    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1641,8 +1681,11 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
+    payload_bytes integer,
+    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
@@ -1896,11 +1939,11 @@ GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
 

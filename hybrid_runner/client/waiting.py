@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import (
     ConfigurationError,
+    DatabaseError,
     DatabaseUnavailable,
     JobNotFound,
     RunnerError,
@@ -142,7 +143,9 @@ class Watcher:
                 except Exception as error:  # the caller's function failed: end its wait alone
                     future.set_exception(error)
                     continue
-            if status.state.final:
+            if status.state.final and status.unreadable:
+                future.set_exception(DatabaseError(f"job {job_id}: {status.unreadable}"))
+            elif status.state.final:
                 future.set_result(status)
         if status is not None:
             seen[job_id] = status

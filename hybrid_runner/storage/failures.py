@@ -26,7 +26,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
-_CONSTRAINT = re.compile(r"jobs_(\w+)")
+_CONSTRAINT = re.compile(r"(jobs|archive)_(\w+)")
 _LOST = (
     asyncpg.InterfaceError,
     asyncpg.exceptions.ConnectionDoesNotExistError,
@@ -53,7 +53,9 @@ def translate(error: BaseException) -> RunnerError:
                 f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN"
             )
         case asyncpg.PostgresError():
-            return _about_key(error) or _from_postgres(error)
+            failure = _about_key(error) or _from_postgres(error)
+            failure.sqlstate = str(getattr(error, "sqlstate", "") or "")
+            return failure
         # Before InterfaceError, which some of these are too: what asyncpg refuses to send, it
         # refuses each time.
         case ValueError() | TypeError() | OverflowError():
@@ -88,10 +90,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         kind = RowLocked if state == _LOCK_NOT_AVAILABLE else DatabaseUnavailable
         return kind(f"Postgres cannot do this now: {line}")
     if state == "23514":
-        named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
-        return EnqueueError(
-            f"the job was refused: {named[1].replace('_', ' ')}" if named else f"refused: {line}"
-        )
+        return _check_violated(getattr(error, "constraint_name", "") or "", line)
     if state[:2] == "28":
         return DatabaseError(f"Postgres refused the login: {line}")
     if state == "3D000":
@@ -110,6 +109,14 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
     return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
+
+
+def _check_violated(constraint: str, line: str) -> EnqueueError:
+    named = _CONSTRAINT.fullmatch(constraint)
+    if named is None:
+        return EnqueueError(f"refused: {line}")
+    what = "job" if named[1] == "jobs" else "outcome"
+    return EnqueueError(f"the {what} was refused: {named[2].replace('_', ' ')}")
 
 
 def needs_owner(error: BaseException) -> DatabaseError:

@@ -21,7 +21,10 @@ BEGIN
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
-            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+            errors = CASE
+                WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
+                ELSE coalesce(j.errors, '[]')
+            END || jsonb_build_object(
                 'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1

@@ -74,6 +74,9 @@ class ClaimPort(Protocol):
         claim.
         """
 
+    def refused(self) -> tuple[int, tuple[str, ...]]:
+        """How many jobs, and which kinds, are left out because Postgres refuses their claims."""
+
 
 class BellSession(Protocol):
     """The listener's connection. Doorbells are moved there, so that the lock that says "asleep"
@@ -309,13 +312,13 @@ class Claimer:
         if claims is None:
             return None
         ended = time.monotonic()
+        if claims:
+            self._start(claims, slots)  # first: whatever fails below, they are running
         if self._outage.failures:
             self._outage.over()
         self.budget.looked(claims, free, began, ended, swept=sweep)
         self.seen.sweeps += sweep
         self._tell(claims, free, began, ended, sweep=sweep)
-        if claims:
-            self._start(claims, slots)
         slots.awaited = not slots.free()
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
@@ -344,7 +347,7 @@ class Claimer:
             )
             for claim in claims:
                 payload = (
-                    f", payload {shorten(claim.payload)}"
+                    f", payload {shorten(claim.payload or '(large)')}"
                     if self._settings.logs.log_payloads
                     else ""
                 )

@@ -249,7 +249,7 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
             " own name",
         )
     try:
-        payload = kind.decode(claim.payload)
+        payload = kind.decode(claim.payload or "")
         job = (Job(claim, report, kind.encode_result),) if kind.wants_job else ()
         return kind.as_outcome(kind.function(payload, *job))
     except BaseException as error:
