@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 from hybrid_runner.client.calls import Client
@@ -58,7 +58,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _CLIENT_CONNECTIONS = 10
-_DEFAULT_TIMEOUT = timedelta(hours=1)
+_NO_PAYLOAD: Any = {}
 _PRUNE_TIMEOUT = 1800.0  # a large partition of which some jobs are kept is rewritten
 
 
@@ -93,7 +93,7 @@ class Runner:
         *,
         queue: str = "default",
         max_attempts: int = MAX_ATTEMPTS,
-        timeout: Duration | None = _DEFAULT_TIMEOUT,
+        timeout: Duration | None = "1h",
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
         limits: Limits = "ceiling",
@@ -142,7 +142,7 @@ class Runner:
     async def enqueue(
         self,
         kind: JobKind[Any, Any] | str,
-        payload: Any = None,
+        payload: Any = _NO_PAYLOAD,
         **options: Unpack[EnqueueOptions],
     ) -> JobHandle[Any]:
         """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what

@@ -320,8 +320,10 @@ CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}':
     AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at,
-        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    -- Made of seconds: a day of an interval is longer or shorter when the session's time zone
+    -- changes its clocks.
+    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(
+        make_interval(secs => extract(epoch FROM enqueue_job.delay)::float8), interval '0'));
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
@@ -730,7 +732,8 @@ CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+    IF pg_catalog.pg_notification_queue_usage() >= 0.5 OR coalesce(
+        nullif(pg_catalog.current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
         RETURN false;
     END IF;
     PERFORM pg_catalog.pg_notify(channel, message);
@@ -1420,7 +1423,15 @@ BEGIN
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        -- What is due a moment after it was made needs no ring, so that none is missed.
+        UPDATE hybrid_runner.jobs AS j
+        SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
+        FROM inserted AS i
+        WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;

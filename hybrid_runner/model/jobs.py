@@ -206,8 +206,6 @@ class JobStatus:
     errors: Any
     result: str | None
     attempt: int = 0
-    unreadable: str = ""
-    """Why Postgres cannot read progress, errors and result; empty: it can."""
 
     @property
     def error_type(self) -> str:

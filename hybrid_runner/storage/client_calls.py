@@ -24,6 +24,7 @@ from hybrid_runner.model.jobs import (
 )
 from hybrid_runner.storage.alike import Alike, alike
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
+from hybrid_runner.storage.times import with_zone
 
 
 async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
@@ -158,25 +159,10 @@ async def list_jobs(
 
 async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
     """The status of each of these jobs that exists."""
-    try:
-        rows = await fetch(on, "watch_jobs", ids)
-    except DatabaseError as error:
-        if len(ids) == 1:
-            return await _unreadable_status(on, ids[0], error)
-        return [status for job_id in ids for status in await watch_jobs(on, [job_id])]
     return [
         JobStatus(row[0], row[1], State(row[2]), decode(row[3]), decode(row[4]), row[5], row[6])
-        for row in rows
+        for row in await fetch(on, "watch_jobs", ids)
     ]
-
-
-async def _unreadable_status(on: Fetches, job_id: int, error: DatabaseError) -> list[JobStatus]:
-    """What can be said of a job whose result or errors cannot be read: it fails its own waits."""
-    job = await get_job(on, job_id, ())
-    if job is None:
-        return []
-    seen = job.id, job.kind, job.state, None, None, None, job.attempt
-    return [JobStatus(*seen, unreadable=str(error))]
 
 
 async def cancel_job(on: Fetches, job_id: int, reason: str | None) -> CancelAnswer:
@@ -216,13 +202,14 @@ async def resume_queue(on: Fetches, queue: str) -> bool:
 
 
 def _summary(row: asyncpg.Record) -> JobSummary:
-    columns = dict(row)
+    columns = {name: with_zone(value) for name, value in row.items()}
     for name in ("progress", "error"):
         columns[name] = decode(columns[name])
     return JobSummary(**(columns | {"state": State(columns["state"])}))
 
 
 def _view(columns: dict[str, Any]) -> JobView:
+    columns = {name: with_zone(value) for name, value in columns.items()}
     for name in ("payload", "data", "progress", "errors", "result"):
         columns[name] = decode(columns[name])
     return JobView(**(columns | {"state": State(columns["state"])}))

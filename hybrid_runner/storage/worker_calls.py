@@ -22,6 +22,7 @@ from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.heartbeat_answer import parse
+from hybrid_runner.storage.times import with_zone
 
 
 class KindLimits(NamedTuple):
@@ -364,7 +365,7 @@ async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
         found = await fetch(on, "take_unreported_ends", most, True)  # as the SQL has it
     except DatabaseError:  # one of them cannot be read
         found = await fetch(on, "take_unreported_ends", most, False)  # as above
-    rows = [tuple(row) for row in found]
+    rows = [tuple(map(with_zone, row)) for row in found]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
         CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived

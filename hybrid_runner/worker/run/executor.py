@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.kind import explain
+from hybrid_runner.handlers.json_type import explain
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State

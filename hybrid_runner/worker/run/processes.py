@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import inspect
 import logging
 import multiprocessing
 import os
@@ -251,6 +252,9 @@ def _run(module: str, name: str, claim: Claim, report: Report) -> Outcome:
     try:
         payload = kind.decode(claim.payload or "")
         job = (Job(claim, report, kind.encode_result),) if kind.wants_job else ()
-        return kind.as_outcome(kind.function(payload, *job))
+        returned = kind.function(payload, *job)
+        if inspect.iscoroutine(returned):  # of a plain wrapper of an async def
+            returned = asyncio.run(returned)
+        return kind.as_outcome(returned)
     except BaseException as error:
         return outcome_of_exception(error)
