@@ -55,6 +55,7 @@ BEGIN
             hybrid_runner.changes_channel, hybrid_runner.open_queue, hybrid_runner.keep,
             hybrid_runner.make_archive_partitions, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
+            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,
             hybrid_runner.archived
             TO hybrid_runner_worker;

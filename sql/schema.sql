@@ -587,6 +587,15 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     ) AS held (since)
 $$;
 
+CREATE FUNCTION hybrid_runner.join_sleepers(queues text[]) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    INSERT INTO hybrid_runner.sleepers AS s (queue, pid, is_asleep)
+    SELECT DISTINCT q.name, pg_backend_pid(), true FROM unnest(queues) AS q (name)
+    ON CONFLICT ON CONSTRAINT sleepers_pkey DO UPDATE SET is_asleep = true WHERE NOT s.is_asleep
+$$;
+
 CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -629,6 +638,19 @@ BEGIN
         PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     END IF;
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM hybrid_runner.sleepers AS s
+    WHERE (s.queue, s.pid) IN (
+        SELECT o.queue, o.pid FROM hybrid_runner.sleepers AS o
+        WHERE o.pid = pg_backend_pid()
+            OR NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a WHERE a.pid = o.pid)
+        FOR UPDATE SKIP LOCKED -- others may be deleting them at this moment
+    )
 $$;
 
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
@@ -687,36 +709,29 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) RETURNS boolean
+CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
     its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell INTO its_bell FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = mute_bell.queue;
+        its_bell := hybrid_runner.open_queue(mute_bell.queue);
     END IF;
-    IF drop_sleep_lock THEN
-        PERFORM pg_advisory_unlock_shared(1212371538, place);
+    IF leave_sleepers THEN
+        UPDATE hybrid_runner.sleepers AS s SET is_asleep = false
+        WHERE s.queue = mute_bell.queue AND s.pid = pg_backend_pid() AND s.is_asleep;
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
-    IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
-        RETURN false;
-    END IF;
-    -- Another worker that asks at this moment holds it too: look closely.
-    IF NOT EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.granted
-            AND l.classid = 1212371538 AND l.objid = place::oid AND l.objsubid = 2
-            AND l.database = (SELECT d.oid FROM pg_database AS d
-                WHERE d.datname = current_database())
+    -- Muted first, asked afterwards, with a newer snapshot: a worker that falls asleep has
+    -- committed its row before it opens the bell, so either the row is seen here or this mute is
+    -- undone. The row of a session that has ended says nothing.
+    IF mode = 'looking' OR NOT EXISTS (
+        SELECT FROM hybrid_runner.sleepers AS s
+        WHERE s.queue = mute_bell.queue AND s.is_asleep AND s.pid <> pg_backend_pid()
+            AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid))
     ) THEN
         RETURN false;
     END IF;
@@ -741,25 +756,15 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) RETURNS void
+CREATE FUNCTION hybrid_runner.open_bell(queue text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-DECLARE
-    its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = open_bell.queue;
+    PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(open_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = open_bell.queue;
+        PERFORM setval(hybrid_runner.open_queue(open_bell.queue)::regclass, 0);
     END IF;
-    IF take_sleep_lock THEN
-        PERFORM pg_advisory_lock_shared(1212371538, place);
-    END IF;
-    PERFORM setval(its_bell, 0);
 END
 $$;
 
@@ -1802,6 +1807,13 @@ ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 
+CREATE UNLOGGED TABLE hybrid_runner.sleepers (
+    queue text NOT NULL,
+    pid integer NOT NULL,
+    is_asleep boolean NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', vacuum_truncate=off);
+
 CREATE SEQUENCE hybrid_runner.stream_readers_until
     START WITH 0
     INCREMENT BY 1
@@ -1884,6 +1896,9 @@ ALTER TABLE ONLY hybrid_runner.queues
 
 ALTER TABLE ONLY hybrid_runner.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
+
+ALTER TABLE ONLY hybrid_runner.sleepers
+    ADD CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid);
 
 ALTER TABLE ONLY hybrid_runner.unreported_ends
     ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
@@ -1990,6 +2005,12 @@ GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
@@ -2002,17 +2023,23 @@ GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_mu
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
 
@@ -2020,11 +2047,11 @@ GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
@@ -2199,6 +2226,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.queues TO hybrid_runner
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.sleepers TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
 

@@ -227,19 +227,27 @@ async def next_due(on: Fetches, queue: str) -> timedelta | None:
     return delay
 
 
-async def open_bell(on: Fetches, queue: str, *, take_sleep_lock: bool) -> None:
-    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts
-    as long as the session.
-    """
-    await fetch(on, "open_bell", queue, take_sleep_lock)
+async def join_sleepers(on: Fetches, queues: Sequence[str]) -> None:
+    """This session sleeps on these queues; it is to be committed before their bells are opened."""
+    await fetch(on, "join_sleepers", queues)
+
+
+async def leave_sleepers(on: Fetches) -> None:
+    """This session sleeps on no queue."""
+    await fetch(on, "leave_sleepers")
+
+
+async def open_bell(on: Fetches, queue: str) -> None:
+    """From now on every insert rings."""
+    await fetch(on, "open_bell", queue)
 
 
 async def mute_bell(
-    on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool
+    on: Fetches, queue: str, lasting: timedelta, mode: str, *, leave_sleepers: bool
 ) -> bool:
     """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
     milliseconds = round(lasting.total_seconds() * 1000)
-    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, drop_sleep_lock))
+    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, leave_sleepers))
 
 
 async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:

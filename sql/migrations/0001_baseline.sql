@@ -238,6 +238,16 @@ CREATE TABLE hybrid_runner.workers (
     running jsonb NOT NULL DEFAULT '{}'
 );
 
+-- Which listeners' sessions sleep on which queues: a worker without a free slot may mute a queue
+-- only while nobody does. A row counts as long as its session lasts, so nothing is lost with a
+-- crash, and it need not be logged. Changed in place many times a second: room for that.
+CREATE UNLOGGED TABLE hybrid_runner.sleepers (
+    queue text NOT NULL,
+    pid integer NOT NULL,
+    is_asleep boolean NOT NULL,
+    CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid)
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, vacuum_truncate = off);
+
 -- What has to be done once in a while, by whichever worker's heartbeat comes first: no worker is
 -- special, so none can be missing.
 CREATE TABLE hybrid_runner.duties (

@@ -27,7 +27,7 @@ from tests.support.waiting import at_least, until, until_fetched
 from tests.support.working import runner, working
 
 APP = "tests.behaviour.noting_app:app"
-SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1212371538"
+SLEEPERS = "SELECT count(*) FROM hybrid_runner.sleepers"
 END_OTHERS = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname ="
     " current_database() AND pid <> pg_backend_pid()"

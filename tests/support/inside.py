@@ -187,6 +187,11 @@ def hold_rings(worker: Worker) -> HeldRings:
     return HeldRings(worker._station.listener, "default")
 
 
+def block_sweeps(worker: Worker) -> None:
+    """As if sweeps walked over so much that the next one has to wait for long."""
+    _queue(worker).claimer.budget._sweeps.ready_at = time.monotonic() + 3600
+
+
 def tell_overdue(worker: Worker) -> None:
     """Tell the worker what a heartbeat says that found an overdue job."""
     station = _queue(worker)

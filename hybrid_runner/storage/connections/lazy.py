@@ -43,6 +43,8 @@ class LazyConnection:
         self._orphan: int | None = None
         """The server process of a session that was given up while a statement ran."""
         self._opened = 0
+        self.took = 0.0
+        """Seconds of the last statement that was answered, without waiting for its turn."""
 
     @property
     def generation(self) -> int:
@@ -58,7 +60,7 @@ class LazyConnection:
             if connection is None or connection.is_closed():
                 connection = self._connection = await self._reopen()
             try:
-                self._asked_at = time.monotonic()
+                self._asked_at = asked_at = time.monotonic()
                 rows = await connection.fetch(query, *args, timeout=self._timeout)
             except asyncio.CancelledError:
                 self._leave(connection)  # the next statement must not wait for this answer
@@ -75,6 +77,7 @@ class LazyConnection:
             finally:
                 self._asked_at = math.inf
             self._reachability.answered()
+            self.took = time.monotonic() - asked_at
             return rows
 
     def suspect(self, patience: float) -> None:

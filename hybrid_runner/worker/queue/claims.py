@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
+from hybrid_runner.policy.reach import Reach
 from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
@@ -63,6 +64,7 @@ class Claims:
         self._generation = 1
         self._claim_unanswered = False
         self._try_again_at = math.inf
+        self.took = 0.0
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; None: the worker stops, and the database was not asked.
@@ -86,6 +88,7 @@ class Claims:
             await self.reconcile()  # if only its answer could not be read, they have been claimed
             result, others = await self._unclaimable.claim_others(asked, error)
             self._claim_unanswered = True  # so may the answer to one of these have been
+        self.took = self._connection.took
         if not self._identity.still(worker_id):
             for claim in (*others, *result.claims):  # under an id that was declared dead
                 self._in_hand.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -153,12 +156,13 @@ class Claims:
 class Frontier:
     """How far this worker has looked in each lane, so that looks need not pass over what is gone.
 
-    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time: that
-    leaves room for transactions which commit late with an earlier run_at. Sweeps find older ones.
+    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time, and
+    further off while few jobs come: that leaves room for transactions which commit late with an
+    earlier run_at. Sweeps find older ones.
     """
 
     def __init__(self, margin: timedelta) -> None:
-        self._margin = margin
+        self._reach = Reach(margin)
         self._run_ats, self._ids = list(WHOLE_LANES[0]), list(WHOLE_LANES[1])
 
     def lanes(self, *, sweep: bool) -> Lanes:
@@ -172,7 +176,10 @@ class Frontier:
         """
         if result.looked_at is None:
             return
-        limit = result.looked_at - self._margin
+        if result.claims:
+            newest = result.claims[-1].id
+            self._reach.found(len(result.claims), newest, result.looked_at)
+        limit = self._reach.back_to(result.looked_at)
         if len(result.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES
             return

@@ -107,7 +107,8 @@ class QueueStation:
             case MuteExpired():
                 self.wake.up(Reason.EXPIRED)
             case JobsOverdue():
-                if self.claimer.mode is Mode.ASLEEP:
+                if self.claimer.mode is not Mode.FULL:
+                    self.claimer.budget.allow_sweep()
                     self.wake.up(Reason.SWEEP)
             case NextDue():
                 self.timer.advance(news.delay)
