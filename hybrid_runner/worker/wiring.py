@@ -173,6 +173,7 @@ def wire(
                 ),
             ),
         )
+        payloads.watch(reasons.slots.offer)
         members = Members(identity, kinds.number)
         missed = MissedRings(
             queue,

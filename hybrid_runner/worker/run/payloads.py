@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
@@ -29,14 +28,8 @@ _LOOK = 32 * 1024 * 1024
 """Bytes of all payloads that may come with one claim."""
 _VALUE = 64
 """Bytes that an object takes in memory for each value of its JSON, about."""
-_UNREAD = 2 * LARGEST_JOB
-"""What is set aside for a payload that has not been read: its text, and the object made of it."""
-
-
-class _Waiting(NamedTuple):
-    claim: Claim
-    bytes: int
-    admitted: asyncio.Future[None]
+_UNREAD = 4 * LARGEST_JOB
+"""What is set aside for a payload that has not been read."""
 
 
 class Payloads:
@@ -48,19 +41,21 @@ class Payloads:
         self._connection = connection
         self._most = most
         self._held: dict[tuple[int, int], int] = {}
-        self._waiting: deque[_Waiting] = deque()
-        self._waiting_of = Counter[str]()
+        self._line = asyncio.Lock()
+        self._is_short = False
+        self._in_line = Counter[str]()
+        self._left = asyncio.Event()
+        self._on_room = list[Callable[[], None]]()
         self.held = 0
         """Bytes of large payloads that are held now, about."""
 
-    @property
-    def waiting(self) -> int:
-        """How many jobs wait for room."""
-        return len(self._waiting)
+    def watch(self, on_room: Callable[[], None]) -> None:
+        """Call this when there is room again, and jobs may be claimed that may not have been."""
+        self._on_room.append(on_room)
 
     def room(self, queue: str, otherwise: Callable[[], float]) -> float:
         """How many more jobs of the queue may be claimed: none while one of its jobs waits."""
-        return 0 if self._waiting and self._waiting_of[queue] else otherwise()
+        return 0 if self._is_short and self._in_line[queue] else otherwise()
 
     @staticmethod
     def most_bytes(slots: int) -> int:
@@ -79,50 +74,42 @@ class Payloads:
         """Wait for room, and read the payload if it did not come with its claim; an outcome when
         that cannot be done.
         """
-        await self._admit(claim, _UNREAD if claim.payload is None else _weight(claim))
-        if claim.payload is not None:
-            return None
-        ended = await self._read(claim)
-        self._hold(claim, _weight(claim))
-        self._admit_waiting()
-        return ended
+        self._in_line[claim.queue] += 1
+        try:
+            async with self._line:  # one at a time: what it takes is known once it was read
+                if claim.payload is None:
+                    await self._take(claim, _UNREAD)
+                    if (ended := await self._read(claim)) is not None:
+                        return ended
+                await self._take(claim, _weight(claim))
+        finally:
+            self._in_line[claim.queue] -= 1
+        return None
 
     def leave(self, claim: Claim) -> None:
         """The attempt has ended: forget what it carried."""
-        if self._held.get((claim.id, claim.number)) is not None:
+        if (claim.id, claim.number) in self._held:
             self._hold(claim, 0)
             claim.payload, claim.data = "", None
-            self._admit_waiting()
+            self._left.set()
 
-    async def _admit(self, claim: Claim, size: int) -> None:
-        if not self._waiting and self._fits(size):
-            self._hold(claim, size)
-            return
-        waiting = _Waiting(claim, size, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        self._waiting_of[claim.queue] += 1
+    async def _take(self, claim: Claim, size: int) -> None:
         try:
-            await waiting.admitted
-        except asyncio.CancelledError:
-            if waiting in self._waiting:
-                self._leave_line(waiting)
-                self._admit_waiting()  # the one behind it may be smaller
-            raise
+            while not self._fits(claim, size):
+                self._is_short = True
+                self._left.clear()
+                await self._left.wait()
+        finally:
+            was_short, self._is_short = self._is_short, False
+        self._hold(claim, size)
+        if was_short:
+            for on_room in self._on_room:
+                on_room()
 
-    def _admit_waiting(self) -> None:
-        while self._waiting and self._fits(self._waiting[0].bytes):
-            first = self._waiting[0]
-            self._leave_line(first)
-            if not first.admitted.done():
-                self._hold(first.claim, first.bytes)
-                first.admitted.set_result(None)
-
-    def _leave_line(self, waiting: _Waiting) -> None:
-        self._waiting.remove(waiting)
-        self._waiting_of[waiting.claim.queue] -= 1
-
-    def _fits(self, size: int) -> bool:
-        return not self._held or self.held + size <= self._most
+    def _fits(self, claim: Claim, size: int) -> bool:
+        own = self._held.get((claim.id, claim.number), 0)
+        others = self.held - own
+        return others <= 0 or others + size <= self._most
 
     def _hold(self, claim: Claim, size: int) -> None:
         key = claim.id, claim.number
