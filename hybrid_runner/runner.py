@@ -279,7 +279,7 @@ class Runner:
         """Bring the database to this version's schema; the steps that were applied."""
         connection = await self.connect(wait)
         try:
-            return await migrate(connection)
+            return await migrate(connection, self.connect)
         finally:
             await connection.close()
 
@@ -389,7 +389,7 @@ class Runner:
         embedded = await asyncio.to_thread(self._use_embedded)
         connection = await connect(embedded.dsn)
         try:
-            await migrate(connection)
+            await migrate(connection, lambda: connect(embedded.dsn))
         finally:
             await connection.close()
         self._dsn = embedded.dsn

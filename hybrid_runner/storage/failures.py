@@ -16,6 +16,7 @@ from hybrid_runner.errors import (
     RowLocked,
     RunnerError,
     SchemaMissing,
+    StatementAborted,
     ValueRefused,
 )
 
@@ -24,6 +25,9 @@ from hybrid_runner.errors import (
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
+_ABORTED_CLASS = "40"
+_ABORTED_STATES = {"53200", "57014"}
+"""Out of memory, and a statement that took too long or was cancelled by an administrator."""
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"(jobs|archive)_(\w+)")
@@ -87,8 +91,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
     if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
-        kind = RowLocked if state == _LOCK_NOT_AVAILABLE else DatabaseUnavailable
-        return kind(f"Postgres cannot do this now: {line}")
+        return _unavailable(state)(f"Postgres cannot do this now: {line}")
     if state == "23514":
         return _check_violated(getattr(error, "constraint_name", "") or "", line)
     if state[:2] == "28":
@@ -104,7 +107,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
             " migrate` with the same DSN"
         )
     if state in ("22P05", "22021"):
-        return EnqueueError("Postgres cannot store a NUL character: remove or escape it")
+        return EnqueueError(_unstorable(error, line))
     if state == "22023":
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
@@ -119,11 +122,26 @@ def _check_violated(constraint: str, line: str) -> EnqueueError:
     return EnqueueError(f"the {what} was refused: {named[2].replace('_', ' ')}")
 
 
+def _unavailable(state: str) -> type[DatabaseUnavailable]:
+    if state == _LOCK_NOT_AVAILABLE:
+        return RowLocked
+    is_aborted = state in _ABORTED_STATES or state[:2] == _ABORTED_CLASS
+    return StatementAborted if is_aborted else DatabaseUnavailable
+
+
+def _unstorable(error: asyncpg.PostgresError, line: str) -> str:
+    """A character that the database's encoding does not have, most often NUL."""
+    said = f"{line} {getattr(error, 'detail', None) or ''}"
+    if "\\u0000" in said or "0x00" in said:
+        return "Postgres cannot store a NUL character: remove or escape it"
+    return f"{line}: the database's encoding cannot hold it"
+
+
 def needs_owner(error: BaseException) -> DatabaseError:
     """What only the owner may do: granted rights would not help."""
     return DatabaseError(
         f"{_line(error)}: migrate as the role that owns the schema hybrid_runner (CREATE SCHEMA"
-        " hybrid_runner AUTHORIZATION … makes one that does), or as a superuser"
+        " hybrid_runner AUTHORIZATION … makes one that does)"
     )
 
 

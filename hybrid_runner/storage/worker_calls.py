@@ -17,11 +17,9 @@ from hybrid_runner.model.claims import (
     TakenEnds,
 )
 from hybrid_runner.model.jobs import LARGEST_JOB, MAX_ATTEMPTS, State
-from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
+from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
-from hybrid_runner.storage.heartbeat_answer import parse
 from hybrid_runner.storage.times import with_zone
 
 
@@ -306,39 +304,6 @@ async def register_worker(
     return Registered(*row)
 
 
-async def beat(
-    on: Fetches,
-    worker_id: str,
-    running: Sequence[tuple[int, int]],
-    queues: Sequence[str],
-    first_claim: int,
-    proof_channel: str | None = None,
-    timeout_grace: timedelta = timedelta(seconds=30),
-    running_by_queue: str = "{}",
-    duties: Sequence[str] = (),
-) -> list[HeartbeatNews]:
-    """Say that this worker lives, and hear what it may have missed.
-
-    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be
-    given to do.
-    """
-    ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
-    rows = await fetch(
-        on,
-        "beat",
-        worker_id,
-        ids,
-        queues,
-        first_claim,
-        proof_channel,
-        timeout_grace,
-        running_by_queue,
-        claims,
-        duties,
-    )
-    return [parse(*row) for row in rows]
-
-
 async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
     """This worker takes no more jobs."""
     await fetch(on, "leave_queues", worker_id, first_claim)
@@ -431,6 +396,11 @@ async def prune(on: Fetches, most: int) -> list[Pruned]:
 async def find_growth(on: Fetches, longer_than: timedelta) -> list[BloatCause]:
     """What lets tables grow, and has for longer."""
     return [BloatCause(*row) for row in await fetch(on, "find_growth", longer_than)]
+
+
+async def find_blockers(on: Fetches, pid: int) -> list[Blocker]:
+    """Who holds what that session waits for, the longest first."""
+    return [Blocker(*row) for row in await fetch(on, "find_blockers", pid)]
 
 
 async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:

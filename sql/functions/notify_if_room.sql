@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION hybrid_runner.notify_if_room(
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF pg_catalog.pg_notification_queue_usage() >= 0.5 OR coalesce(
+    -- of one type on both sides, for which nobody can make an operator that fits better
+    IF pg_catalog.pg_notification_queue_usage() >= double precision '0.5' OR coalesce(
         nullif(pg_catalog.current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
         RETURN false;
     END IF;

@@ -10,19 +10,21 @@
 -- odd: keys are taken in their own order, so that two such statements cannot wait for each other;
 --   a microsecond for each place makes the jobs due in the order in which they were given.
 WITH n AS MATERIALIZED (
-    SELECT given.*, start.moment + given.place * interval '1 microsecond' AS due
-    FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-        $10::text[], $11::interval[], $12::text[]
+    SELECT given.*, start.moment + given.place::float8 * interval '1 microsecond' AS due
+    FROM ROWS FROM (
+        pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]),
+        pg_catalog.unnest($4::int4[]), pg_catalog.unnest($5::timestamptz[]), pg_catalog.unnest($6::text[]),
+        pg_catalog.unnest($7::int4[]), pg_catalog.unnest($8::interval[]), pg_catalog.unnest($9::timestamptz[]),
+        pg_catalog.unnest($10::text[]), pg_catalog.unnest($11::interval[]), pg_catalog.unnest($12::text[])
     ) WITH ORDINALITY
         AS given (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
-    CROSS JOIN (SELECT clock_timestamp()) AS start (moment)
+    CROSS JOIN (SELECT pg_catalog.clock_timestamp()) AS start (moment)
     ORDER BY given.key COLLATE "C", given.place
 )
 SELECT e.id, e.outcome
 FROM n
 CROSS JOIN LATERAL hybrid_runner.enqueue_job(
-    n.kind, n.payload::jsonb, n.queue, n.key, n.priority, coalesce(n.run_at, n.due + coalesce(make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')), NULL, n.max_attempts, n.timeout,
+    n.kind, n.payload::jsonb, n.queue, n.key, n.priority, coalesce(n.run_at, n.due + coalesce(pg_catalog.make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')), NULL, n.max_attempts, n.timeout,
     n.finish_by, n.data::jsonb, n.traceparent, $13
 ) AS e
 ORDER BY n.place

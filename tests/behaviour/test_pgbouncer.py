@@ -229,6 +229,20 @@ async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_
     await stranger.close()
 
 
+async def test_a_statement_searches_the_catalogue_alone_whatever_its_session_does(
+    dsn: str,
+) -> None:
+    """Whoever had the session before may have left tables of his own in it."""
+    with pgbouncer(dsn, size=1) as by_pooler:
+        stranger = await connect(by_pooler)
+        await stranger.execute("CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp")
+        pool = await open_pool(by_pooler, largest=2)
+        assert await value(pool, "SHOW search_path") == "pg_catalog, pg_temp"
+        assert await value(pool, "SELECT count(*) > 0 FROM pg_class") is True
+        await pool.close()
+        await stranger.close()
+
+
 async def value(pool: Pool, query: str, *arguments: object) -> object:
     return (await pool.fetch(query, *arguments))[0][0]
 

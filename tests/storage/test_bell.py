@@ -10,6 +10,7 @@ import pytest
 from hybrid_runner.model.news import MuteExpired
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.beats import told
 from tests.support.jobs import living
 from tests.support.rings import listening
 
@@ -300,5 +301,5 @@ async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(
             await bell.execute(INSERT)
             assert ("" in await rings.so_far()) is rung
             first = await living(bell)
-            told = await worker_calls.beat(bell, "worker-1", [], ["default"], first)
-            assert (MuteExpired("default") in told) is rung
+            news = await told(bell, "worker-1", first, queues=["default"])
+            assert (MuteExpired("default") in news) is rung

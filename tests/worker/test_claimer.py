@@ -61,6 +61,8 @@ class Answers:
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:  # noqa: ARG002
         return await self._look(slots)
 
+    def started(self) -> None: ...
+
     async def next_due(self) -> timedelta | None:
         return None
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import asyncpg
 
-from hybrid_runner.errors import DatabaseUnavailable, RowLocked
+from hybrid_runner.errors import (
+    DatabaseError,
+    DatabaseUnavailable,
+    NoConnection,
+    RowLocked,
+    StatementAborted,
+)
 from hybrid_runner.storage.connections import pooler
 from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT, Connection, connect
 from hybrid_runner.storage.connections.reachability import Reachability
@@ -67,7 +73,9 @@ class LazyConnection:
                 raise
             except Exception as error:  # all of them: the loops of a worker know RunnerError alone
                 failure = translate(error)
-                if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
+                if isinstance(failure, DatabaseUnavailable) and not isinstance(
+                    failure, (RowLocked, StatementAborted)
+                ):
                     self._reachability.failed(failure)
                     self._leave(connection)
                 # Only the server's errors have a severity: what the driver refuses is not sent.
@@ -109,6 +117,8 @@ class LazyConnection:
         except DatabaseUnavailable as error:
             self._reachability.failed(error)
             raise
+        except DatabaseError as error:
+            raise NoConnection(str(error)) from error
         self._opened += 1
         return connection
 

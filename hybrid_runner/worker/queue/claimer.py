@@ -69,6 +69,9 @@ class ClaimPort(Protocol):
         stops, and the database was not asked.
         """
 
+    def started(self) -> None:
+        """What `claim` returned runs; until this is said, it may be lost."""
+
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
 
@@ -320,6 +323,7 @@ class Claimer:
         ended = time.monotonic()
         if claims:
             self._start(claims, slots)  # first: whatever fails below, they are running
+        self.claims.started()
         if self._outage.failures:
             self._outage.over()
         self.budget.looked(claims, free, ended - self.claims.took, ended, swept=sweep)

@@ -62,7 +62,7 @@ class Claims:
         self._in_hand = in_hand
         self._unclaimable = unclaimable
         self._generation = 1
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._try_again_at = math.inf
         self.took = 0.0
 
@@ -78,7 +78,7 @@ class Claims:
         excluded = self._claimable.excluded()
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
         asked = Question(self._queue, kinds, slots, worker_id, number, frontier.lanes(sweep=sweep))
-        self._claim_unanswered = True
+        self._claim_unanswered = self._unstarted = True
         try:
             result, others = await self._unclaimable.claim(asked), list[Claim]()
             self._claim_unanswered = False
@@ -99,6 +99,10 @@ class Claims:
             self._claimable.found_all(excluded)
         return [*others, *result.claims] if others else result.claims
 
+    def started(self) -> None:
+        """What `claim` returned runs. Until this is said, `reconcile` may have to release it."""
+        self._unstarted = False
+
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
         return await worker_calls.next_due(self._connection, self._queue)
@@ -110,7 +114,8 @@ class Claims:
         the server may not know an outcome that the old one took. Never call it beside a claim.
         """
         is_new = self._connection.generation != self._generation
-        if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
+        is_in_doubt = self._claim_unanswered or self._unstarted
+        if not (is_new or is_in_doubt or time.monotonic() >= self._try_again_at):
             return
         released = await self._release_lost()
         for job_id in (job_id for job_id, done in released.items() if done):
@@ -118,7 +123,7 @@ class Claims:
                 "released: marked running on this worker, but no handler has it",
                 extra=log_event("job.released", job=job_id),
             )
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._generation = self._connection.generation
         self._try_again_at = (
             math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE

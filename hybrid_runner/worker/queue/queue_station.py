@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, assert_never
 
@@ -115,7 +115,7 @@ class QueueStation:
             case _:
                 assert_never(news)
 
-    def update_members(self, kinds_of: dict[str, str], asked_at: float) -> None:
+    def update_members(self, kinds_of: Mapping[str, str], asked_at: float) -> None:
         """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
         differed = self.members.kinds_differ
         self.members.update(kinds_of, asked_at)

@@ -83,9 +83,13 @@ class Unclaimable:
         """Claim all but what is left out."""
         if self._jobs or self._kinds:
             asked = self._narrowed(asked)
-        return await worker_calls.claim_jobs(
+        asked_at = time.monotonic()
+        result = await worker_calls.claim_jobs(
             self._connection, *asked, [*self._jobs], Payloads.most_bytes(asked.slots)
         )
+        for claim in result.claims:
+            claim.asked_at = asked_at
+        return result
 
     async def claim_others(
         self, asked: Question, error: RunnerError
@@ -124,7 +128,7 @@ class Unclaimable:
         asked = self._narrowed(asked)
         claims, refused = list[Claim](), list[tuple[Claim, RunnerError]]()
         for one in await self._due(asked, error):
-            one.number = asked.number
+            one.number, asked_at = asked.number, time.monotonic()
             try:
                 claim = await worker_calls.claim_job(
                     self._connection, one, asked.kinds, asked.worker_id, asked.number
@@ -137,7 +141,9 @@ class Unclaimable:
                 else:
                     raise
             else:
-                claims += [] if claim is None else [claim]
+                if claim is not None:
+                    claim.asked_at = asked_at
+                    claims.append(claim)
         left = [each for each in refused if not await self._end(*each)]
         if left:
             self._leave_out(left, {claim.kind for claim in claims})
