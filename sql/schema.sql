@@ -98,11 +98,9 @@ CREATE TABLE hybrid_runner.archive (
     version integer NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
-    payload_bytes integer,
-    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     result jsonb,
-    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY LIST (state);
@@ -210,6 +208,14 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    BEGIN
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+    EXCEPTION
+        WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
+            UPDATE hybrid_runner.jobs AS j
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                WHERE j.id = cancel.id;
+    END;
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(
@@ -233,7 +239,7 @@ CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
         || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
-CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone, unreadable boolean DEFAULT false) RETURNS SETOF bigint
+CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -262,17 +268,11 @@ BEGIN
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
         traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
-        errors, version, cancel_requested_at, created_at, payload_bytes, data_bytes, finished_at,
-        result
+        errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority,
-        -- Only what can be read again: rows that predate the limits, or are damaged, end without.
-        CASE
-            WHEN g.payload_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.payload
-            ELSE 'null'
-        END,
-        CASE WHEN g.data_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.data END,
+        g.payload, g.data,
         g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
         g.final_state::hybrid_runner.job_state,
         -- Failed from the queue: the attempt that could not begin counts.
@@ -281,15 +281,14 @@ BEGIN
             ELSE g.attempt
         END,
         g.snoozes, g.claim, g.worker_id, g.started_at,
-        CASE WHEN NOT end_jobs.unreadable THEN g.progress END,
+        g.progress,
         CASE
-            WHEN end_jobs.unreadable THEN jsonb_build_array(g.error)
             WHEN g.error IS NULL THEN g.errors
             WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
             ELSE coalesce(g.errors, '[]') || g.error
         END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
-        g.payload_bytes, g.data_bytes, clock_timestamp(), g.result
+        clock_timestamp(), g.result
     FROM gone AS g
     RETURNING a.id;
 END
@@ -1545,15 +1544,13 @@ CREATE TABLE hybrid_runner.jobs (
     version integer DEFAULT 1 NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    payload_bytes integer GENERATED ALWAYS AS (octet_length((payload)::text)) STORED,
-    data_bytes integer GENERATED ALWAYS AS (octet_length((data)::text)) STORED,
-    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((data_bytes <= 1048576)),
+    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((payload_bytes <= 1048576)),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
@@ -1589,8 +1586,6 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.version,
     j.cancel_requested_at,
     j.created_at,
-    j.payload_bytes,
-    j.data_bytes,
     NULL::timestamp with time zone AS finished_at,
     NULL::jsonb AS result
    FROM hybrid_runner.jobs j
@@ -1619,8 +1614,6 @@ UNION ALL
     a.version,
     a.cancel_requested_at,
     a.created_at,
-    a.payload_bytes,
-    a.data_bytes,
     a.finished_at,
     a.result
    FROM hybrid_runner.archive a;
@@ -1650,11 +1643,9 @@ CREATE TABLE hybrid_runner.archive_completed (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
-    payload_bytes integer,
-    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
-    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1684,11 +1675,9 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
-    payload_bytes integer,
-    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
-    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
@@ -1717,11 +1706,9 @@ CREATE TABLE hybrid_runner.archive_failed (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
-    payload_bytes integer,
-    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
-    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1751,11 +1738,9 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
-    payload_bytes integer,
-    data_bytes integer,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
-    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK ((octet_length((result)::text) <= 1048576)),
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
@@ -2034,11 +2019,11 @@ GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, unreadable boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
 

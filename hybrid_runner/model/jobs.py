@@ -123,8 +123,6 @@ class JobView:
     version: int
     cancel_requested_at: datetime | None
     created_at: datetime
-    payload_bytes: int | None
-    data_bytes: int | None
     finished_at: datetime | None
     result: Any
     unreadable: Mapping[str, str] = field(default_factory=dict)
@@ -155,8 +153,6 @@ class JobSummary:
     version: int
     cancel_requested_at: datetime | None
     created_at: datetime
-    payload_bytes: int | None
-    data_bytes: int | None
     finished_at: datetime | None
     progress: Any
     error: Any

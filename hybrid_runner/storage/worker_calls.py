@@ -119,7 +119,9 @@ async def claim_job(
 
 async def refuse_job(on: Fetches, claim: Claim, error: str, *, unreadable: bool) -> bool:
     """End a job as failed that could not be claimed; what it carries is kept if it is readable."""
-    return bool(await fetch(on, "refuse_job", claim.id, claim.number, error, unreadable))
+    if unreadable:
+        await forget_payload(on, claim)
+    return bool(await fetch(on, "refuse_job", claim.id, claim.number, error))
 
 
 async def read_payload(on: Fetches, claim: Claim) -> tuple[str, str | None] | None:
@@ -129,7 +131,7 @@ async def read_payload(on: Fetches, claim: Claim) -> tuple[str, str | None] | No
 
 
 async def forget_payload(on: Fetches, claim: Claim) -> None:
-    """Take out of a claimed job what cannot be read."""
+    """Take out of a job what cannot be read."""
     await fetch(on, "forget_payload", claim.id, claim.number)
 
 

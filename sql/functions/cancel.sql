@@ -34,6 +34,14 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    BEGIN
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+    EXCEPTION
+        WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
+            UPDATE hybrid_runner.jobs AS j
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                WHERE j.id = cancel.id;
+    END;
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(

@@ -3,8 +3,6 @@
 -- cancel(). What is to happen whenever a job ends belongs here.
 -- A claim that is not the job's own any more moves nothing; a claim that is NULL stands for whoever
 -- has a lock on the row.
--- Of jobs that are unreadable, payload, data, progress and earlier errors are neither read nor
--- kept.
 -- States that are NULL are all completed, results that are NULL all JSON null, errors that are NULL
 -- all none.
 -- PL/pgSQL, because a function in SQL is planned from its text at every call before PostgreSQL 18.
@@ -12,7 +10,7 @@
 -- of what a job costs a worker.
 CREATE OR REPLACE FUNCTION hybrid_runner.end_jobs(
     ids bigint[], claims bigint[], states text[], results text[], errors text[],
-    cancelled_at timestamptz DEFAULT NULL, unreadable boolean DEFAULT false
+    cancelled_at timestamptz DEFAULT NULL
 ) RETURNS SETOF bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -41,17 +39,11 @@ BEGIN
     INSERT INTO hybrid_runner.archive AS a (
         id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
         traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
-        errors, version, cancel_requested_at, created_at, payload_bytes, data_bytes, finished_at,
-        result
+        errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
         g.id, g.queue, g.kind, g.priority,
-        -- Only what can be read again: rows that predate the limits, or are damaged, end without.
-        CASE
-            WHEN g.payload_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.payload
-            ELSE 'null'
-        END,
-        CASE WHEN g.data_bytes <= 1048576 AND NOT end_jobs.unreadable THEN g.data END,
+        g.payload, g.data,
         g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
         g.final_state::hybrid_runner.job_state,
         -- Failed from the queue: the attempt that could not begin counts.
@@ -60,15 +52,14 @@ BEGIN
             ELSE g.attempt
         END,
         g.snoozes, g.claim, g.worker_id, g.started_at,
-        CASE WHEN NOT end_jobs.unreadable THEN g.progress END,
+        g.progress,
         CASE
-            WHEN end_jobs.unreadable THEN jsonb_build_array(g.error)
             WHEN g.error IS NULL THEN g.errors
             WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
             ELSE coalesce(g.errors, '[]') || g.error
         END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
-        g.payload_bytes, g.data_bytes, clock_timestamp(), g.result
+        clock_timestamp(), g.result
     FROM gone AS g
     RETURNING a.id;
 END

@@ -49,13 +49,17 @@ claimed AS (
             ELSE coalesce(j.timeout, ($6::interval[])[array_position($2, j.kind)]) END
     WHERE j.id = ANY (ARRAY(SELECT id FROM picked))
     RETURNING
-        j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
-        j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes,
-        j.payload_bytes + coalesce(j.data_bytes, 0) <= $12 AS is_small
+        j.id, j.queue, j.kind, j.priority,
+        -- Printed once, and only what is not large already in storage.
+        CASE WHEN pg_column_size(j.payload) + coalesce(pg_column_size(j.data), 0) <= $12 THEN j.payload::text END AS payload,
+        CASE WHEN pg_column_size(j.payload) + coalesce(pg_column_size(j.data), 0) <= $12 THEN j.data::text END AS data,
+        j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
+        j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes
 )
 SELECT
-    c.id, c.queue, c.kind, c.priority, CASE WHEN c.is_small THEN c.payload END AS payload,
-    CASE WHEN c.is_small THEN c.data END AS data, c.key, c.run_at, c.max_attempts,
+    c.id, c.queue, c.kind, c.priority,
+    CASE WHEN octet_length(c.payload) + coalesce(octet_length(c.data), 0) <= $12 THEN c.payload END AS payload,
+    CASE WHEN octet_length(c.payload) + coalesce(octet_length(c.data), 0) <= $12 THEN c.data END AS data, c.key, c.run_at, c.max_attempts,
     date_part('epoch', c.timeout) AS seconds, c.finish_by, c.traceparent,
     c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at, c.snoozes
 FROM (SELECT 1) AS look

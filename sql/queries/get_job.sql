@@ -6,7 +6,7 @@ SELECT
     id, queue, kind, priority, CASE WHEN 'payload' = ANY ($2) THEN payload END AS payload, CASE WHEN 'data' = ANY ($2) THEN data END AS data,
     key, run_at, max_attempts, timeout, finish_by, traceparent, enqueued_by, state::text AS state, attempt, snoozes, claim, worker_id,
     started_at, CASE WHEN 'progress' = ANY ($2) THEN progress END AS progress, CASE WHEN 'errors' = ANY ($2) THEN errors END AS errors, version,
-    cancel_requested_at, created_at, payload_bytes, data_bytes, finished_at, CASE WHEN 'result' = ANY ($2) THEN result END AS result
+    cancel_requested_at, created_at, finished_at, CASE WHEN 'result' = ANY ($2) THEN result END AS result
 FROM (
     SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result FROM hybrid_runner.jobs AS j WHERE j.id = $1
     UNION ALL

@@ -4,7 +4,7 @@
 --   neither are progress, error and result, one of which may be damaged.
 SELECT
     id, queue, kind, priority, key, run_at, max_attempts, timeout, finish_by, traceparent, enqueued_by, state::text AS state, attempt,
-    snoozes, claim, worker_id, started_at, version, cancel_requested_at, created_at, payload_bytes, data_bytes, finished_at,
+    snoozes, claim, worker_id, started_at, version, cancel_requested_at, created_at, finished_at,
     CASE WHEN $5 THEN progress END AS progress, CASE WHEN $5 THEN errors -> -1 END AS error, CASE WHEN $5 THEN left(result::text, 200) END AS result
 FROM hybrid_runner.all_jobs
 WHERE ($1::text IS NULL OR state = $1::hybrid_runner.job_state)

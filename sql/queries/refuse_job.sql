@@ -1,7 +1,6 @@
 -- refuse_job: end a job as failed that could not be claimed; says whether it was moved.
--- $1 int8 id, $2 int8 claim, $3 text error, $4 bool unreadable
+-- $1 int8 id, $2 int8 claim, $3 text error
 -- odd: by $2 it may have been claimed already: the server did, and its answer could not be read.
--- odd: of a job that is unreadable, payload and data are neither read nor kept.
 WITH own AS MATERIALIZED (
     SELECT j.id
     FROM hybrid_runner.jobs AS j
@@ -10,5 +9,5 @@ WITH own AS MATERIALIZED (
 )
 SELECT e.id
 FROM hybrid_runner.end_jobs(
-    ARRAY(SELECT o.id FROM own AS o), NULL, ARRAY['failed'], ARRAY[NULL::text], ARRAY[$3], unreadable => $4
+    ARRAY(SELECT o.id FROM own AS o), NULL, ARRAY['failed'], ARRAY[NULL::text], ARRAY[$3]
 ) AS e (id)

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from hybrid_runner.errors import EnqueueError, RunnerError
+from hybrid_runner.errors import EnqueueError
 from hybrid_runner.jsontext import LARGEST
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.failures import translate
-from tests.support.jobs import enqueue, running
+from tests.support.jobs import enqueue
 from tests.support.logins import Login, Logins
 
 NUMBERS = "(SELECT jsonb_agg(1e131071) FROM generate_series(1, {}))"
@@ -118,35 +118,3 @@ async def test_a_bulk_with_one_such_job_is_refused(kind: str, database: Connecti
     with pytest.raises(EnqueueError, match="payload is at most 1 mib as text"):
         await client_calls.enqueue_many(database, [*others[kind], large], "exists")
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
-
-
-@pytest.mark.parametrize("column", ["payload_bytes", "data_bytes"])
-async def test_a_producer_cannot_say_how_large_it_is(producer: Connection, column: str) -> None:
-    with pytest.raises(asyncpg.PostgresError) as refusal:
-        await producer.execute(
-            f"INSERT INTO hybrid_runner.jobs (kind, {column}) VALUES ('echo', 1)"
-        )
-    assert isinstance(translate(refusal.value), RunnerError)
-
-
-async def test_a_running_job_is_not_printed_again_by_later_changes(database: Connection) -> None:
-    """Its size is written down: a report of progress of a large job costs what any other does."""
-    taken = await running(database)
-    await database.execute(
-        "UPDATE hybrid_runner.jobs SET payload = to_jsonb(repeat('x', 1000000)) WHERE id = $1",
-        taken.id,
-    )
-    size = "SELECT payload_bytes FROM hybrid_runner.jobs WHERE id = $1"
-    assert await database.fetchval(size, taken.id) == 1_000_002
-    plan = await database.fetch(
-        "EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) UPDATE hybrid_runner.jobs"
-        f" SET progress = '1' WHERE id = {taken.id}"
-    )
-    read = sum(
-        int(part.partition("=")[2])
-        for line in plan
-        if "Buffers: shared" in line[0]
-        for part in line[0].split()
-        if part.startswith("hit=")
-    )
-    assert read < 100, plan  # 1 MB of a payload takes 130 pages

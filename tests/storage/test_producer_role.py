@@ -35,8 +35,6 @@ FORBIDDEN = [
     "version",
     "cancel_requested_at",
     "created_at",
-    "payload_bytes",
-    "data_bytes",
     "enqueued_by",
 ]
 
