@@ -51,7 +51,8 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
-            hybrid_runner.readers_left_ms, hybrid_runner.open_queue, hybrid_runner.keep,
+            hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
+            hybrid_runner.changes_channel, hybrid_runner.open_queue, hybrid_runner.keep,
             hybrid_runner.make_archive_partitions, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,

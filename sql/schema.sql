@@ -199,7 +199,7 @@ BEGIN
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
-        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
@@ -216,6 +216,14 @@ BEGIN
     ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT 'hybrid_runner.~changes~'
+        || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
 CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
@@ -399,14 +407,17 @@ CREATE FUNCTION hybrid_runner.find_growth(longer_than interval DEFAULT '00:10:00
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'ISO'
-    AS $$
+    AS $_$
 DECLARE
     known bigint;
+
 BEGIN
     SELECT max(h.next_xid) INTO known FROM hybrid_runner.xid_history AS h
     WHERE h.noted_at <= clock_timestamp() - longer_than;
+
     DELETE FROM hybrid_runner.xid_history AS h
     WHERE h.noted_at < clock_timestamp() - greatest(interval '1 day', 2 * longer_than);
+
     INSERT INTO hybrid_runner.xid_history (next_xid)
     VALUES (pg_snapshot_xmax(pg_current_snapshot())::text::bigint);
 
@@ -474,6 +485,24 @@ BEGIN
     WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
         AND NOT o.option_value::boolean;
 
+    -- Which listener it waits for Postgres tells its log alone; one that is in no transaction reads
+    -- on by itself.
+    RETURN QUERY
+    SELECT
+        'notifications', format(
+            'the queue of notifications of this server is %s %% full: somebody listens and is in a transaction for long%s; '
+            'from 50 %% on inserts ring for nobody, and jobs are found by polls',
+            round(100 * pg_notification_queue_usage()), coalesce((
+                SELECT format(', perhaps session %s (%s, in database %s, since %s): SELECT pg_terminate_backend(%1$s)',
+                    s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.datname,
+                    date_trunc('second', s.xact_start))
+                FROM pg_stat_activity AS s
+                WHERE s.backend_type = 'client backend' AND s.pid <> pg_backend_pid()
+                    AND s.xact_start IS NOT NULL
+                ORDER BY s.xact_start
+                LIMIT 1), ''))
+    WHERE pg_notification_queue_usage() > 0.1;
+
     RETURN QUERY
     SELECT
         'ahead ' || s.half, format(
@@ -499,8 +528,9 @@ BEGIN
         SELECT 'archive_failed_default'
         WHERE EXISTS (SELECT FROM hybrid_runner.archive_failed_default)
     ) AS s;
+
 END
-$$;
+$_$;
 
 CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
@@ -565,11 +595,11 @@ CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted bo
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
         PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q
         WHERE q.name = leave_bell.queue;
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     END IF;
 END
 $$;
@@ -666,7 +696,19 @@ BEGIN
     IF mode = 'full' THEN
         PERFORM setval(its_bell, 0);
     END IF;
-    PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_catalog.pg_notify(channel, message);
     RETURN true;
 END
 $$;
@@ -951,7 +993,8 @@ CREATE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS 
     AS $$
 BEGIN
     IF hybrid_runner.readers_left_ms() > 0 THEN
-        PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+        PERFORM hybrid_runner.notify_if_room(
+            hybrid_runner.changes_channel(), format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
 $$;
@@ -1150,7 +1193,7 @@ BEGIN
     IF FOUND THEN
         -- Not as a full worker asks for help: what is found now had no ring of its own, and that is
         -- no wonder.
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help resumed');
     END IF;
     RETURN FOUND;
 END
@@ -1328,9 +1371,9 @@ BEGIN
         RETURN;
     END IF;
     IF due <= server_time THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, '');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
     ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
     END IF;
 END
 $$;
@@ -1644,6 +1687,13 @@ CREATE TABLE hybrid_runner.archive_scans (
     not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
+CREATE SEQUENCE hybrid_runner.changes_channel_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE SEQUENCE hybrid_runner.claims
     START WITH 1
     INCREMENT BY 1
@@ -1840,6 +1890,12 @@ GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_run
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.changes_channel() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
@@ -1903,6 +1959,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer,
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
 
@@ -2045,6 +2107,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO h
 GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
+
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 

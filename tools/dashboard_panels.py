@@ -307,10 +307,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
         ),
         Panel(
-            "Vacuum and traces",
-            "For how long vacuum has been held back, and spans that got lost in five minutes.",
+            "Vacuum, notifications and traces",
+            "For how long vacuum has been held back, how full the server's queue of notifications"
+            " is, and spans that got lost in five minutes.",
             {
                 "vacuum held back, seconds": "max(hybrid_runner_horizon_age_seconds)",
+                "notification queue, percent": ("100 * max(hybrid_runner_notify_queue_used_ratio)"),
                 "spans lost": "sum(increase(hybrid_runner_spans_dropped_total[5m]))",
             },
         ),

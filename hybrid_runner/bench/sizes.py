@@ -32,6 +32,8 @@ class Sizes:
     idle_seconds: float = 60.0
     bulk_jobs: int = 100_000
     memory_jobs: tuple[int, ...] = (1_000, 10_000)
+    forged_floods: int = 10
+    """Jobs while as many forged notifications come as one connection can send."""
     fleet_workers: int = 100
     fleet_inserts: int = 20
 
@@ -52,6 +54,7 @@ QUICK = Sizes(
     idle_seconds=3.0,
     bulk_jobs=10_000,
     memory_jobs=(1_000,),
+    forged_floods=3,
     fleet_workers=20,
     fleet_inserts=5,
 )

@@ -1,6 +1,7 @@
 """The messages that are sent by NOTIFY, and their channels: read and written here alone.
 
-A message is a hint that may be false: whoever may connect to the database can send any text.
+A message is a hint that may be false: whoever may connect to the database can send any text. FORGED
+says what a false one can do at worst.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _LARGEST_PID = 2**31 - 1
 _LARGEST_PLACE = 100_000
 _LONGEST_NAME = 255
 _LONGEST_READING = 60_000
-"""Milliseconds: for at most so long one message counts as a sign that somebody reads."""
+"""Milliseconds: an announcement of readers is good for a minute at most."""
 
 
 # --- on a queue's channel
@@ -26,6 +27,7 @@ class JobDue:
     """A job can run: an insert, requeue, retry or amend made it due. The worker looks."""
 
     FORM: ClassVar = ""
+    FORGED: ClassVar = "A look that finds nothing, 500 a second at most."
     text: ClassVar[str] = ""
 
 
@@ -34,6 +36,7 @@ class JobLater:
     """A job is due within `ring_within`. The worker looks, and sets its timer."""
 
     FORM: ClassVar = "later"
+    FORGED: ClassVar = "A look, and a question when the next job is due; 200 a second at most."
     text: ClassVar[str] = "later"
 
 
@@ -45,6 +48,9 @@ class HelpWanted:
     """
 
     FORM: ClassVar = "help"
+    FORGED: ClassVar = (
+        "Looks of workers that sleep, as if they fell asleep anew; 5 times a second at most."
+    )
     text: ClassVar[str] = "help"
 
 
@@ -53,6 +59,7 @@ class QueueResumed:
     """The queue is no longer paused. The worker does as for `help`."""
 
     FORM: ClassVar = "help resumed"
+    FORGED: ClassVar = "As `help`."
     text: ClassVar[str] = "help resumed"
 
 
@@ -61,6 +68,9 @@ class WorkerCame:
     """A worker of this queue has started. The others ask by a heartbeat which kinds it knows."""
 
     FORM: ClassVar = "here ID"
+    FORGED: ClassVar = (
+        "Inserts ring until the next heartbeat, three times a minute at most; a heartbeat."
+    )
     worker_id: str
 
     @property
@@ -73,6 +83,9 @@ class WorkerLeft:
     """A worker of this queue ends. The others no longer count on it."""
 
     FORM: ClassVar = "gone ID"
+    FORGED: ClassVar = (
+        "More workers look for a ring, until the next heartbeat; once for each worker."
+    )
     worker_id: str
 
     @property
@@ -88,6 +101,9 @@ class RingPassedOn:
     """
 
     FORM: ClassVar = "pass WORD PID PLACE"
+    FORGED: ClassVar = (
+        "A look; a full worker passes 50 a second on at most, else it calls for help."
+    )
     later: bool
     """Whether the ring was JobLater, else JobDue: the words 'later' and 'now'."""
     ringer: int
@@ -101,9 +117,12 @@ class RingPassedOn:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """`cancel` was called for a running job. The worker that runs it stops the attempt."""
+    """`cancel` was called for a running job. The worker that runs it asks by a heartbeat, and stops
+    the attempt if the table says so.
+    """
 
     FORM: ClassVar = "cancel ID"
+    FORGED: ClassVar = "A heartbeat, every two seconds at most."
     job_id: int
 
     @property
@@ -164,12 +183,13 @@ def _passed_on(rest: str) -> RingPassedOn | None:
 
 @dataclass(frozen=True, slots=True)
 class JobsRead:
-    """Somebody reads event streams for so many milliseconds more.
+    """Somebody reads event streams.
 
-    Workers publish changes of jobs meanwhile.
+    Workers ask the database for how much longer, and publish changes of jobs meanwhile.
     """
 
     FORM: ClassVar = "MILLISECONDS"
+    FORGED: ClassVar = "A question to the database, once a second at most."
     milliseconds: int
 
     @property
@@ -190,6 +210,7 @@ class JobsChanged:
     """
 
     FORM: ClassVar = "QUEUE KIND MORE ID ID …"
+    FORGED: ClassVar = "None: nobody without a right in the schema knows the channel."
     queue: str
     kind: str
     more: int
@@ -214,6 +235,7 @@ class Proof:
     """By it a listener tests that notifications arrive; any text counts."""
 
     FORM: ClassVar = "proof"
+    FORGED: ClassVar = "None: nobody knows the channel."
     text: ClassVar[str] = "proof"
 
 
@@ -235,12 +257,16 @@ _PREFIX = "hybrid_runner."
 
 # No queue can have a name with a tilde.
 READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
-CHANGES: Channel[JobsChanged] = Channel(_PREFIX + "~changes", _jobs_changed)
 
 
 def channel_of(queue: str) -> Channel[QueueMessage]:
     """The channel of a queue."""
     return Channel(_PREFIX + queue, _queue_message)
+
+
+def changes_channel(name: str) -> Channel[JobsChanged]:
+    """The channel on which event streams hear of changes; the database knows its name."""
+    return Channel(name, _jobs_changed)
 
 
 def proof_channel(token: str) -> Channel[Proof]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import asyncpg
 
 from hybrid_runner.model.jobs import JobSnapshot, State
-from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
+from hybrid_runner.model.messages import Channel, JobsChanged, changes_channel
+from hybrid_runner.storage.connections.statements import Fetches, fetch
 
 
 class NewIds(NamedTuple):
@@ -26,9 +27,19 @@ async def announce_readers(on: Fetches, lasting: timedelta) -> None:
     await fetch(on, "announce_readers", round(lasting.total_seconds() * 1000))
 
 
-async def readers_left(on: Fetches) -> timedelta:
-    """For how much longer somebody reads event streams; zero: nobody does."""
-    return timedelta(milliseconds=int(await fetch_value(on, "readers_left")))
+class StreamReaders(NamedTuple):
+    """Whether event streams are read."""
+
+    left: timedelta
+    """For how much longer; zero: nobody does."""
+    channel: Channel[JobsChanged]
+    """Where they hear of changes."""
+
+
+async def stream_readers(on: Fetches) -> StreamReaders:
+    """For how much longer somebody reads event streams, and where they hear of changes."""
+    [(left_ms, channel)] = await fetch(on, "stream_readers")
+    return StreamReaders(timedelta(milliseconds=left_ms), changes_channel(channel))
 
 
 async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[JobSnapshot]:

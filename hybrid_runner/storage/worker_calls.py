@@ -377,6 +377,12 @@ async def horizon_age(on: Fetches) -> float:
     return seconds
 
 
+async def notify_queue_used(on: Fetches) -> float:
+    """The share of the server's queue of notifications that is full."""
+    share: float = await fetch_value(on, "notify_queue_used")
+    return share
+
+
 async def scale(on: Fetches, queue: str | None, usual_slots: int) -> list[WorkerDemand]:
     """How many workers each queue, or one, could use."""
     return [WorkerDemand(*row) for row in await fetch(on, "scale", queue, usual_slots)]

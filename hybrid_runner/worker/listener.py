@@ -9,10 +9,12 @@ import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.policy.missed_rings import may_reconnect
 from hybrid_runner.storage.connections.listen import ListenConnection, prove_once
 from hybrid_runner.storage.connections.statements import Rows
@@ -35,6 +37,13 @@ _READ = 0.5
 _STEADY = 10.0
 """A connection that lasted for less seconds counts as one more failure: reconnecting must not spin.
 """
+_FLOODED = GrowingPause(timedelta(seconds=10), timedelta(seconds=60), 2)
+"""How long nothing is listened to after more notifications came than are read."""
+_SILENCED = 10.0
+"""Seconds until it is asked again whether the server has room for notifications."""
+_NO_ROOM = "the server's queue of notifications is half full, so nobody rings"
+_CALM = 60.0
+"""Seconds without a flood after which the next one counts as the first."""
 
 
 class Listener:
@@ -45,6 +54,10 @@ class Listener:
         self._subscribe: list[Callable[[ListenConnection], Awaitable[None]]] = []
         self._on_turn: Callable[[], None] = _ignore
         self._outage = Outage("listener")
+        self.disturbance: str | None = None
+        """What somebody does that keeps it from hearing; None: nobody does."""
+        self._floods = 0
+        """How many in a row ended the connection."""
         self._connection: ListenConnection | None = None
         self.hearing = False
         self._is_hearing = asyncio.Event()
@@ -82,39 +95,88 @@ class Listener:
         """
         self._subscribe.append(lambda connection: connection.listen(channel, heard))
 
+    def hear_where(
+        self,
+        find: Callable[[ListenConnection], Awaitable[Channel[M]]],
+        heard: Callable[[M, int], None],
+    ) -> None:
+        """As `hear`, on a channel whose name the database is asked for."""
+
+        async def subscribe(connection: ListenConnection) -> None:
+            await connection.listen(await find(connection), heard)
+
+        self._subscribe.append(subscribe)
+
     async def run(self, on_turn: Callable[[], None]) -> None:
         """Listen for ever; `on_turn` is called when hearing begins or ends."""
         self._on_turn = on_turn
         while True:
             try:
-                await self._listen_until_lost()
+                pause = await self._listen_until_lost()
             except Exception as error:
-                await self._outage.pause(error)
+                pause = self._outage.failed(error)
+            await asyncio.sleep(pause)
 
-    async def _listen_until_lost(self) -> None:
+    async def _listen_until_lost(self) -> float:
+        """Returns after how many seconds to connect again."""
         connection = await ListenConnection.open(self._dsn)
         try:
+            if not await connection.may_notify():
+                return self._be_silenced()
             if not await self._prove(connection):
-                return
+                return 0.0
             for subscribe in self._subscribe:
                 await subscribe(connection)
             self._outage.over()
+            self.disturbance = None
             self._connection = connection
             self._set(hearing=True)
             heard_from = time.monotonic()
             await connection.lost.wait()
             self.lost += 1
-            if time.monotonic() - heard_from < _STEADY:
+            heard = time.monotonic() - heard_from
+            self._floods = (0 if heard > _CALM else self._floods) + connection.flooded
+            if connection.flooded:
+                return self._let_flood_pass()
+            if self._is_silenced():
+                return 0.0
+            if heard < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning(
                 "listener: the connection was lost; polling until it is back",
                 extra=log_event("listener.lost"),
             )
+            return 0.0
         finally:
             self._connection = self._proof = None
             self.proof_overdue = False
             self._set(hearing=False)
             await connection.close()
+
+    def _let_flood_pass(self) -> float:
+        self.disturbance = "somebody sends more notifications to this worker than it reads"
+        pause = _FLOODED.after(self._floods).total_seconds()
+        log.warning(
+            "listener: %s: polling only for %d s",
+            self.disturbance,
+            pause,
+            extra=log_event("listener.flooded"),
+        )
+        return pause
+
+    def _is_silenced(self) -> bool:
+        return self.disturbance == _NO_ROOM
+
+    def _be_silenced(self) -> float:
+        if not self._is_silenced():
+            self.disturbance = _NO_ROOM
+            log.warning(
+                "listener: %s: polling only until it is emptier; end the session that listens and"
+                " has been in a transaction for long",
+                self.disturbance,
+                extra=log_event("listener.silenced"),
+            )
+        return _SILENCED
 
     async def _prove(self, connection: ListenConnection) -> bool:
         """Send ourselves a message: behind a pooler LISTEN succeeds and nothing ever arrives."""
@@ -131,8 +193,8 @@ class Listener:
         if connection.pooled:
             # From another session: one hears its own messages, whoever has it at that moment.
             await prove_once(self._dsn, channel)
-        else:
-            await connection.send(channel, Proof())
+        elif not await connection.send(channel, Proof()):
+            return False  # there is no room any more: asked again before the next try
         try:
             async with asyncio.timeout(_PROOF_TIMEOUT):
                 await proved.wait()
@@ -221,7 +283,14 @@ class Listener:
         """Send a message. It may be lost: messages are hints."""
         if self._connection is not None:
             with contextlib.suppress(RunnerError):
-                await self._connection.send(channel, message)
+                if not await self._connection.send(channel, message):
+                    self.silenced()
+
+    def silenced(self) -> None:
+        """Something was not sent, for lack of room on the server: nobody rings, so poll."""
+        if self._connection is not None:
+            self._be_silenced()
+            self._connection.hang_up()
 
     def _set(self, *, hearing: bool) -> None:
         if hearing != self.hearing:

@@ -87,7 +87,7 @@ class Reactions:
         for name in self._station.queues:
             await listener.send(channel_of(name), WorkerCame(worker_id))
         self._station.membership.soon()
-        await self._change_feed.ask_for_readers(listener)
+        await self._change_feed.ask_for_readers()
 
     # --- the heartbeat
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.messages import READERS, channel_of
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.settings import Settings
@@ -27,6 +28,7 @@ from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_ti
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
+from hybrid_runner.worker.paced import Paced
 from hybrid_runner.worker.queue.claimable import Claimable, kinds_of
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
 from hybrid_runner.worker.queue.claims import Claims
@@ -87,7 +89,7 @@ def wire(
     total = sum(slots.values())
 
     # Who counts, logs, traces and publishes what happens.
-    change_feed = ChangeFeed(listener.send, tasks.soon)
+    change_feed = ChangeFeed(listener, listener.send, tasks.soon)
     observers = Observers([*reports, tracing, change_feed])
 
     # From a claim to the archive: executor → settler.
@@ -136,6 +138,8 @@ def wire(
     )
     offer = Offer(slots, kinds)
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
+
+    ask_for_heartbeat = Paced(membership.soon, Allowance(at_once=10, per_second=0.5))
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
     def in_hand() -> list[tuple[int, int]]:
@@ -196,8 +200,8 @@ def wire(
             members,
             missed,
             listener,
-            executor.cancel,
-            membership.soon,
+            executor.runs,
+            ask_for_heartbeat,
             tasks.soon,
         )
         claimable.watch(station.on_shortage, on_free=partial(wake.up, Reason.SLOT))

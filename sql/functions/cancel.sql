@@ -26,7 +26,7 @@ BEGIN
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
         WHERE j.id = cancel.id AND j.cancel_requested_at IS NULL;
-        PERFORM pg_notify('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || job.queue, 'cancel ' || cancel.id);
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;

@@ -1,4 +1,4 @@
--- find_growth: what lets tables grow, and who is to blame.
+-- find_growth: what lets tables grow, and the queue of notifications, and who is to blame.
 CREATE OR REPLACE FUNCTION hybrid_runner.find_growth(
     longer_than interval DEFAULT '10 minutes'
 ) RETURNS TABLE (cause text, complaint text)
@@ -78,6 +78,24 @@ BEGIN
     CROSS JOIN LATERAL pg_options_to_table(c.reloptions) AS o
     WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
         AND NOT o.option_value::boolean;
+
+    -- Which listener it waits for Postgres tells its log alone; one that is in no transaction reads
+    -- on by itself.
+    RETURN QUERY
+    SELECT
+        'notifications', format(
+            'the queue of notifications of this server is %s %% full: somebody listens and is in a transaction for long%s; '
+            'from 50 %% on inserts ring for nobody, and jobs are found by polls',
+            round(100 * pg_notification_queue_usage()), coalesce((
+                SELECT format(', perhaps session %s (%s, in database %s, since %s): SELECT pg_terminate_backend(%1$s)',
+                    s.pid, coalesce(nullif(s.application_name, ''), 'no name'), s.datname,
+                    date_trunc('second', s.xact_start))
+                FROM pg_stat_activity AS s
+                WHERE s.backend_type = 'client backend' AND s.pid <> pg_backend_pid()
+                    AND s.xact_start IS NOT NULL
+                ORDER BY s.xact_start
+                LIMIT 1), ''))
+    WHERE pg_notification_queue_usage() > 0.1;
 
     RETURN QUERY
     SELECT

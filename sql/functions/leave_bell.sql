@@ -6,11 +6,11 @@ CREATE OR REPLACE FUNCTION hybrid_runner.leave_bell(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM pg_notify('hybrid_runner.' || queue, 'gone ' || worker_id);
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'gone ' || worker_id);
     IF is_muted THEN
         PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q
         WHERE q.name = leave_bell.queue;
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     END IF;
 END
 $$;

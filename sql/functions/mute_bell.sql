@@ -41,7 +41,7 @@ BEGIN
     IF mode = 'full' THEN
         PERFORM setval(its_bell, 0);
     END IF;
-    PERFORM pg_notify('hybrid_runner.' || queue, 'help');
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help');
     RETURN true;
 END
 $$;

@@ -1,6 +1,6 @@
 -- publish: notify event streams that a job changed, if anybody reads one.
--- Payloads on hybrid_runner.~changes, here and from workers: 'QUEUE KIND MORE ID ID …', MORE being
--- how many ids had no room.
+-- Messages, from here and from workers: 'QUEUE KIND MORE ID ID …', MORE being how many ids had no
+-- room.
 -- For changes that no worker makes and that come one by one; inserts are found by those who read,
 -- so that they need not say it.
 CREATE OR REPLACE FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) RETURNS void
@@ -8,7 +8,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF hybrid_runner.readers_left_ms() > 0 THEN
-        PERFORM pg_notify('hybrid_runner.~changes', format('%s %s 0 %s', queue, kind, id));
+        PERFORM hybrid_runner.notify_if_room(
+            hybrid_runner.changes_channel(), format('%s %s 0 %s', queue, kind, id));
     END IF;
 END
 $$;

@@ -8,7 +8,7 @@ BEGIN
     IF FOUND THEN
         -- Not as a full worker asks for help: what is found now had no ring of its own, and that is
         -- no wonder.
-        PERFORM pg_notify('hybrid_runner.' || queue, 'help resumed');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help resumed');
     END IF;
     RETURN FOUND;
 END

@@ -20,9 +20,9 @@ BEGIN
         RETURN;
     END IF;
     IF due <= server_time THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, '');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
     ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
     END IF;
 END
 $$;

@@ -262,6 +262,14 @@ CREATE TABLE hybrid_runner.id_history (
 -- Whoever sets it notifies the workers on hybrid_runner.~readers.
 CREATE SEQUENCE hybrid_runner.stream_readers_until AS bigint MINVALUE 0 START 0;
 
+-- A random number, of 59 bits, which names the channel of event streams. A sequence, since nobody
+-- without a right can read its last value; where it starts everybody can.
+CREATE SEQUENCE hybrid_runner.changes_channel_number AS bigint;
+SELECT setval(
+    'hybrid_runner.changes_channel_number',
+    ('x' || translate(left(gen_random_uuid()::text, 18), '-', ''))::bit(64)::bigint & 9223372036854775807
+);
+
 -- Jobs that cancel() ended while no worker had them: one of the workers reports them to tracing.
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint PRIMARY KEY,

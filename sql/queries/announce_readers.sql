@@ -3,4 +3,4 @@
 -- $1 int4 milliseconds
 SELECT
     setval('hybrid_runner.stream_readers_until', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::int4) AS until,
-    pg_notify('hybrid_runner.~readers', $1::int4::text) AS notified
+    hybrid_runner.notify_if_room('hybrid_runner.~readers', $1::int4::text) AS notified

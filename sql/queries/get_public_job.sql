@@ -2,6 +2,13 @@
 -- $1 int8 id
 SELECT
     id, queue, kind, priority, run_at, max_attempts, timeout, finish_by, traceparent, state::text AS state, attempt, snoozes, claim,
-    worker_id, started_at, progress, version, cancel_requested_at, created_at, finished_at
-FROM hybrid_runner.all_jobs
+    worker_id, started_at, progress, version, cancel_requested_at, created_at, NULL::timestamptz AS finished_at
+FROM hybrid_runner.jobs
 WHERE id = $1
+UNION ALL
+SELECT
+    id, queue, kind, priority, run_at, max_attempts, timeout, finish_by, traceparent, state::text AS state, attempt, snoozes, claim,
+    worker_id, started_at, progress, version, cancel_requested_at, created_at, finished_at
+FROM hybrid_runner.archived(ARRAY(
+    SELECT i.id FROM unnest(ARRAY[$1]) AS i (id) WHERE NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = i.id)
+))

@@ -284,6 +284,18 @@ CASES = [
     ),
     Case("HybridRunnerHorizonPinned", 1, "6m", held("hybrid_runner_horizon_age_seconds", 1801)),
     Case("HybridRunnerHorizonPinned", 0, "6m", held("hybrid_runner_horizon_age_seconds", 1700)),
+    Case(
+        "HybridRunnerNotifyQueueFills",
+        1,
+        "2m",
+        held("hybrid_runner_notify_queue_used_ratio", 0.3),
+    ),
+    Case(
+        "HybridRunnerNotifyQueueFills",
+        0,
+        "2m",
+        held("hybrid_runner_notify_queue_used_ratio", 0.1),
+    ),
     Case("HybridRunnerSpansDropped", 1, "30m", counted("hybrid_runner_spans_dropped_total", 1)),
     Case("HybridRunnerSpansDropped", 1, "32m", once("hybrid_runner_spans_dropped_total", 50_000)),
     Case("HybridRunnerSpansDropped", 0, "42m", once("hybrid_runner_spans_dropped_total", 50_000)),

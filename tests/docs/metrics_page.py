@@ -70,6 +70,9 @@ by (queue) (hybrid_runner_running)` is fresher, if all workers are scraped. A qu
 `hybrid_runner_horizon_age_seconds` knows transactions by the second, replication slots and standbys to within ten minutes. It
 sees the sessions that the owner of the schema may see: `GRANT pg_read_all_stats` to it for those of others.
 
+`hybrid_runner_notify_queue_used_ratio` is near 0 unless a session that listens stays in a transaction: see
+[the alert](alerts.md#hybridrunnernotifyqueuefills).
+
 ## Several processes
 
 With `worker --processes N` the parent shows one page for all: counters and histograms are added up, and kept when a process dies,

@@ -8,12 +8,12 @@ import re
 from typing import Any, get_args
 
 from hybrid_runner.model.messages import (
-    CHANGES,
     READERS,
     JobsChanged,
     JobsRead,
     Proof,
     QueueMessage,
+    changes_channel,
     channel_of,
     proof_channel,
 )
@@ -24,18 +24,22 @@ TABLE = re.compile(r"\| channel \| message \|.*?\n(?!\|)", re.DOTALL)
 MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
     (channel_of("QUEUE").name, get_args(QueueMessage)),
     (READERS.name, (JobsRead,)),
-    (CHANGES.name, (JobsChanged,)),
+    (changes_channel("hybrid_runner.~changes~…").name, (JobsChanged,)),
     (proof_channel("…").name, (Proof,)),
 )
 
 
 def table() -> str:
     """The table as it should be."""
-    rows = ["| channel | message | what it says |", "|---|---|---|"]
+    rows = [
+        "| channel | message | what it says | what a forged one can do at worst |",
+        "|---|---|---|---|",
+    ]
     for channel, messages in MESSAGES:
         for message in messages:
             form = f"`{message.FORM}`" if message.FORM else "(empty)"
-            rows.append(f"| `{channel}` | {form} | {' '.join((message.__doc__ or '').split())} |")
+            says = " ".join((message.__doc__ or "").split())
+            rows.append(f"| `{channel}` | {form} | {says} | {message.FORGED} |")
     return "\n".join(rows) + "\n"
 
 

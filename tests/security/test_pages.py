@@ -33,7 +33,7 @@ RETURNING id
 
 COLUMNS = """
 SELECT string_agg(column_name, ', ') FROM information_schema.columns
-WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs' AND column_name <> ALL ($1)
+WHERE table_schema = 'hybrid_runner' AND table_name = 'jobs' AND column_name <> ALL ($1)
 """
 
 
@@ -167,9 +167,11 @@ async def test_what_is_hidden_is_not_read_either(
     """
     job = await database.fetchval(INSERT)
     role = Login.NOBODY.role
-    columns = await database.fetchval(COLUMNS, ["payload", "data", "key", "result", "errors"])
+    hidden = ["payload", "data", "key", "enqueued_by", "errors"]
+    columns = await database.fetchval(COLUMNS, hidden)
     await database.execute(f"GRANT USAGE ON SCHEMA hybrid_runner TO {role}")
-    await database.execute(f"GRANT SELECT ({columns}) ON hybrid_runner.all_jobs TO {role}")
+    await database.execute(f"GRANT SELECT ({columns}) ON hybrid_runner.jobs TO {role}")
+    await database.execute(f"GRANT EXECUTE ON FUNCTION hybrid_runner.archived TO {role}")
     app = runner(dsn, http_token=TOKEN)
     port = free_port()
     database_of_pages = PageDatabase(app.settings, lambda: login(Login.NOBODY))

@@ -46,7 +46,7 @@ async def test_queues_that_workers_serve_or_opened_stay_where_they_are(
     assert {each.wanted for each in await worker_calls.scale(database, None, 200)} == {0}
     [asked_for] = await worker_calls.scale(database, "0A00001", 200)
     assert asked_for.wanted == 1
-    labels = list(as_metric_values(depths, 0.0)[table.QUEUE_WORKERS.name])
+    labels = list(as_metric_values(depths, 0.0, 0.0)[table.QUEUE_WORKERS.name])
     assert [label for (label,) in labels][:3] == ["default", "mail", "idle"]
     assert len(labels) == 3 + 10 + len([OTHER])
     assert labels[-1] == (OTHER,)

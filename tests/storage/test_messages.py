@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hybrid_runner.model.messages import (
-    CHANGES,
     READERS,
     CancelAsked,
     HelpWanted,
@@ -18,6 +17,7 @@ from hybrid_runner.model.messages import (
     RingPassedOn,
     WorkerCame,
     WorkerLeft,
+    changes_channel,
     channel_of,
 )
 
@@ -87,4 +87,4 @@ def test_readers_that_say_no_number_are_ignored(text: str) -> None:
 
 def test_changes_are_written_as_they_are_read() -> None:
     changed = JobsChanged("images", "thumb", 3, (7, 8))
-    assert CHANGES.read(changed.text) == changed
+    assert changes_channel("changes").read(changed.text) == changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -59,9 +59,9 @@ class OwnServer:
 
 
 @asynccontextmanager
-async def own_server() -> AsyncIterator[OwnServer]:
+async def own_server(settings: Mapping[str, str] = DURABLE) -> AsyncIterator[OwnServer]:
     """Migrated, and up."""
-    with embedded(DURABLE) as postgres:
+    with embedded(settings) as postgres:
         server = OwnServer(postgres)
         connection = await connect(server.dsn)
         await migrate(connection)

@@ -12,8 +12,9 @@ from hybrid_runner import Job, Worker
 from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.policy.doorbell import Mode, Reason
+from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.storage.connections import listen
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.queries import query
@@ -136,6 +137,19 @@ def waits_to_claim(worker: Worker) -> bool:
     return bool(worker._station.identity._may_go_on._waiters)
 
 
+def notes_marks(worker: Worker, note: Callable[[], None]) -> None:
+    """Call `note` each time the worker marks anew which inserts are in flight."""
+    claimer = _queue(worker).claimer
+    run = claimer._run_on_bell
+
+    async def noted(action: Any) -> Any:
+        if isinstance(action, MarkInFlight):
+            note()
+        return await run(action)
+
+    claimer._run_on_bell = noted  # type: ignore[method-assign]
+
+
 def never_pause(
     claimer: Claimer, instead: Callable[[Exception], Coroutine[Any, Any, None]]
 ) -> None:
@@ -249,6 +263,16 @@ def send_listener_to(worker: Worker, dsn: str) -> str:
     return before
 
 
+def read_few_notifications(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many a listener reads a second: on a busy machine it cannot read the usual number."""
+    monkeypatch.setattr(listen, "_MOST_A_SECOND", 2000)
+
+
+def make_silence_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a listener waits until it asks again whether there is room for notifications."""
+    monkeypatch.setattr(listening, "_SILENCED", 0.05)
+
+
 def listens_behind_a_pooler(monkeypatch: pytest.MonkeyPatch, connection: type) -> None:
     """Give listeners connections of this class, and a short time-out for the first proof."""
     monkeypatch.setattr(listening, "ListenConnection", connection)
@@ -296,13 +320,13 @@ def beat_soon(worker: Worker) -> None:
 def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
     """What `look` returned each time the worker asked for a heartbeat because another one came."""
     queue, seen = _queue(worker), list[T]()
-    beat = queue._ask_for_heartbeat
+    beat = queue._end_doubt_soon
 
     def noted() -> None:
         seen.append(look())
         beat()
 
-    queue._ask_for_heartbeat = noted
+    queue._end_doubt_soon = noted  # type: ignore[method-assign]
     return seen
 
 

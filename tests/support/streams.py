@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from hybrid_runner import Job, Retry, Runner, Snooze, Worker
+from hybrid_runner.model.messages import Channel, JobsChanged
+from hybrid_runner.storage import stream_calls
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.web.server import PageServer
 from tests.support.pages import Browser, browser
 from tests.support.ports import free_port
@@ -19,6 +22,11 @@ from tests.support.working import runner, working
 
 TOKEN = "a-token-of-this-test"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+async def changes_channel(database: Fetches) -> Channel[JobsChanged]:
+    """Where the streams of this database hear of changes."""
+    return (await stream_calls.stream_readers(database)).channel
 
 
 class Event(NamedTuple):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hybrid_runner.model import messages
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.rings import listening
-from tests.support.streams import Stepwise, served
+from tests.support.streams import Stepwise, changes_channel, served
 from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 from tests.web.test_events import INSERT, PAUSED, READERS, published_only
@@ -50,7 +49,8 @@ async def test_retry_of_an_ended_job_and_cancel_of_a_running_one_are_published(
 ) -> None:
     """A5 B6: by the functions themselves; the worker here does not know that somebody reads."""
     steps = Stepwise(dsn)
-    async with listening(dsn, messages.CHANGES) as said, working(steps.app) as worker:
+    channel = await changes_channel(database)
+    async with listening(dsn, channel) as said, working(steps.app) as worker:
         ended = await database.fetchval(INSERT, "brief", "images")
         await worker.settled(1)
         running = await database.fetchval(INSERT, "steps", "default")

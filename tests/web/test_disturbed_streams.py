@@ -18,9 +18,19 @@ from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.web import database as database_module
 from hybrid_runner.web.stream import events, job_stream, new_jobs, reader
 from tests.support.proxy import Proxy
-from tests.support.streams import BEARER, TOKEN, Event, Events, Pages, Stepwise, served, status_of
+from tests.support.streams import (
+    BEARER,
+    TOKEN,
+    Event,
+    Events,
+    Pages,
+    Stepwise,
+    changes_channel,
+    served,
+    status_of,
+)
 from tests.support.waiting import equals, until, until_fetched
-from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
+from tests.web.test_events import INSERT, PAUSED, READERS
 
 MANY = (
     "INSERT INTO hybrid_runner.jobs (kind, queue) SELECT 'many', 'default' FROM"
@@ -59,11 +69,11 @@ async def test_an_id_that_no_job_can_have_disturbs_no_reader(
         await database.execute(PAUSED)
         async with client.events("/events") as seen:
             await until_fetched(database, f"{READERS} > 0", value=True)
-            stranger = await connect(dsn)
+            stranger, channel = await connect(dsn), await changes_channel(database)
             for _ in range(5):
                 await stranger.execute(
                     "SELECT pg_notify($1, $2)",
-                    CHANGES,
+                    channel.name,
                     "default x 9223372036854775807 9223372036854775808",
                 )
                 job = await database.fetchval(INSERT, "steps", "default")
@@ -169,7 +179,10 @@ async def test_changes_that_have_no_room_are_counted(dsn: str, database: Connect
         ):
             await until_included(theirs, database)
             ids = " ".join(str(number) for number in range(10**6, 10**6 + 150))
-            await database.execute("SELECT pg_notify($1, $2)", CHANGES, f"images brief 7 {ids}")
+            channel = await changes_channel(database)
+            await database.execute(
+                "SELECT pg_notify($1, $2)", channel.name, f"images brief 7 {ids}"
+            )
             assert (await theirs.next()).data == {"at_least": 57}
             await database.execute(INSERT, "last", "default")
             assert (await others.next()).name == "queued"

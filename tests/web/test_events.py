@@ -14,7 +14,7 @@ from hybrid_runner.web.stream import changes, events, job_stream, reader
 from hybrid_runner.worker.report import change_feed
 from tests.support import inside
 from tests.support.rings import listening
-from tests.support.streams import Stepwise, served, status_of
+from tests.support.streams import Stepwise, changes_channel, served, status_of
 from tests.support.waiting import equals, until, until_fetched
 
 INSERT = "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ($1, $2) RETURNING id"
@@ -24,7 +24,6 @@ WHERE datname = current_database() AND application_name
     IN ('hybrid-runner stream', 'hybrid-runner pages', 'hybrid-runner listener')
 """
 READERS = "SELECT hybrid_runner.readers_left_ms()"
-CHANGES = messages.CHANGES.name
 REPLACE = (
     "SELECT hybrid_runner.enqueue('brief', queue => 'images', key => 'k', priority => $1,"
     " on_conflict => 'replace')"
@@ -250,7 +249,7 @@ async def test_nothing_is_published_while_nobody_reads(
     monkeypatch.setattr(job_stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (
-        listening(dsn, messages.CHANGES) as said,
+        listening(dsn, await changes_channel(database)) as said,
         listening(dsn, messages.READERS) as announced,
         served(steps.app) as (client, worker),
     ):

@@ -20,9 +20,17 @@ from tests.support.faults import own_server
 from tests.support.outside import missing
 from tests.support.pgbouncer import find, pgbouncer, why_absent
 from tests.support.ports import free_port
-from tests.support.streams import BEARER, TOKEN, Event, Stepwise, pages, served
+from tests.support.streams import (
+    BEARER,
+    TOKEN,
+    Event,
+    Stepwise,
+    changes_channel,
+    pages,
+    served,
+)
 from tests.support.working import runner, working
-from tests.web.test_events import CHANGES, INSERT, PAUSED, READERS
+from tests.web.test_events import INSERT, PAUSED, READERS
 
 
 async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_jobs(
@@ -186,7 +194,7 @@ async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connec
         async with client.events(f"/jobs/{job}/events") as seen, client.events("/events"):
             await seen.until("running")
             shout = await connect(dsn)
-            for channel in (CHANGES, messages.READERS.name):
+            for channel in ((await changes_channel(database)).name, messages.READERS.name):
                 for payload in ("", "x", "a b c d", "-1", "9" * 30, "a b 0 " + "9" * 25, "\u0664"):
                     await shout.execute("SELECT pg_notify($1, $2)", channel, payload)
             await shout.close()

@@ -130,6 +130,7 @@ def with_queue(**fields: Any) -> WorkerStatus:
         (with_vitals(proof_overdue=True), "listener", "failed", "does not hear our own rings"),
         (with_vitals(deaf=14.9), "listener", "ok", "connecting"),
         (with_vitals(deaf=15.0), "listener", "warning", "15 s"),
+        (with_vitals(deaf=0.1, disturbance="a flood"), "listener", "warning", "a flood: jobs are"),
         (with_vitals(heartbeat_age=13.4), "heartbeat", "ok", "13.4 s"),
         (with_vitals(heartbeat_age=13.5), "heartbeat", "failed", "every 10 s"),
         (with_vitals(heartbeat_age=5.0, heartbeat_every=1.0), "heartbeat", "failed", "every 1 s"),

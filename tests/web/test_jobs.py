@@ -14,7 +14,7 @@ from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails
 from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
 
-HIDDEN = ["payload", "data", "key", "result", "errors"]
+HIDDEN = ["payload", "data", "key", "enqueued_by", "result", "errors"]
 COLUMNS = """
 SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'

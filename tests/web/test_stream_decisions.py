@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner.model.jobs import JobSnapshot, State
-from hybrid_runner.model.messages import CHANGES, JobsChanged
+from hybrid_runner.model.messages import JobsChanged, changes_channel
 from hybrid_runner.web.stream.event_names import event_name
 from hybrid_runner.web.stream.reader import BUFFER, Reader, Subscription, event
 
@@ -76,6 +76,9 @@ def test_an_event_is_named_by_what_has_happened(
 ) -> None:
     """B13"""
     assert event_name(before, now, NOW) == name
+
+
+CHANGES = changes_channel("changes")
 
 
 def test_a_message_names_queue_kind_how_many_had_no_room_and_ids() -> None:

@@ -294,6 +294,30 @@ async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked
         assert differed == [True]
 
 
+async def test_forged_rings_that_are_to_be_passed_on_are_passed_on_by_the_handful(
+    dsn: str, database: Connection
+) -> None:
+    """Each could cause a message of each full worker in turn. Beyond the allowance all are asked to
+    look, once for many.
+    """
+    async with fleet(dsn, database, 4, slots=1) as workers, listening(dsn) as rings:
+        for worker in workers.workers:
+            inside.make_short(worker)
+        began = asyncio.get_running_loop().time()
+        for _ in range(20):
+            await database.execute(
+                "SELECT pg_notify('hybrid_runner.default', format('pass now %s 0', i)) FROM"
+                " generate_series(1, 100) AS i"
+            )
+        for worker in workers.workers:
+            await listeners_pid(worker)  # behind what it rang
+        heard = await rings.so_far()
+        allowed = 4 * (100 + 50 * (asyncio.get_running_loop().time() - began))
+        assert 0 < sum(text.endswith(" 2") for text in heard) <= allowed
+        assert "help" in heard
+        assert await database.fetchval(INSERT, "note") == await workers.next()
+
+
 @asynccontextmanager
 async def one_of(jobs: Handlers) -> AsyncIterator[Worker]:
     """One worker that hears."""

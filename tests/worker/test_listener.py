@@ -30,8 +30,11 @@ class PooledEar:
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
         pass
 
-    async def send(self, channel: Channel[M], message: M) -> None:
-        pass
+    async def may_notify(self) -> bool:
+        return True
+
+    async def send(self, _channel: Channel[M], _message: M) -> bool:
+        return True
 
     async def close(self) -> None:
         pass

@@ -300,7 +300,7 @@ def test_of_very_many_queues_the_last_are_shown_together() -> None:
         QueueDepth(f"q{number:03}", 1, 2, 3, float(number), paused=False, workers=1)
         for number in range(400)
     ]
-    figures = as_metric_values(queues, 0.0)
+    figures = as_metric_values(queues, 0.0, 0.0)
     assert len(figures[table.QUEUE_JOBS.name]) == 3 * 301
     assert figures[table.QUEUE_JOBS.name]["(other)", "due"] == 100
     assert figures[table.QUEUE_OLDEST_DUE.name]["(other)",] == 399.0

@@ -15,6 +15,7 @@ SCENARIOS = {
     "idle": "what a worker costs that has nothing to do",
     "bulk": "how fast enqueue_many stores jobs",
     "memory": "what running jobs hold in memory",
+    "forged": "from INSERT to handler while somebody sends forged notifications",
     "fleet": "how many workers look because of one INSERT",
 }
 """Name of each scenario, and what it measures."""

@@ -7,15 +7,24 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from hybrid_runner.model.messages import Channel, M, Proof
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage.connections import pooler
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.session_settings import FOR_LISTENING
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.failures import translate
+from hybrid_runner.storage.queries import query
 
 T = TypeVar("T")
 
 BELL_TIMEOUT = 5.0
+_MOST_A_SECOND = 20_000
+"""Notifications that are read; if more come for a while the connection is given up. One costs about
+3 µs on an idle machine, and several times that on a busy one. A long one counts for several.
+"""
+_CHECKED_EVERY = 1000
+_LONG = 256
+"""Characters."""
 
 
 async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
@@ -24,7 +33,7 @@ async def prove_once(dsn: str, channel: Channel[Proof]) -> None:
     try:
         await _translated(
             connection.execute(
-                "SELECT pg_notify($1, $2)", channel.name, Proof().text, timeout=BELL_TIMEOUT
+                query("send_message"), channel.name, Proof().text, timeout=BELL_TIMEOUT
             )
         )
     finally:
@@ -38,6 +47,11 @@ class ListenConnection:
         self._connection = connection
         self._busy = asyncio.Lock()
         self.lost = asyncio.Event()
+        self.flooded = False
+        """Whether it was given up because more notifications came than are read."""
+        self._may_read = Allowance(at_once=_MOST_A_SECOND, per_second=_MOST_A_SECOND)
+        self._read = 0
+        """Notifications since the allowance was last asked."""
         connection.add_termination_listener(lambda _: self.lost.set())
 
     @classmethod
@@ -51,10 +65,20 @@ class ListenConnection:
         return pooler.is_pooled(self._connection)
 
     async def listen(self, channel: Channel[M], heard: Callable[[M, int], None]) -> None:
-        """Subscribe to one channel; `heard` gets each message and its sender's server process."""
+        """Subscribe to one channel; `heard` gets each message and its sender's server process.
+
+        The same message of the same sender is heard once for each turn of the event loop.
+        """
+        loop, just_heard = asyncio.get_running_loop(), set[tuple[int, str]]()
 
         def on_ring(_connection: object, pid: int, _channel: str, payload: object) -> None:
-            if (message := channel.read(str(payload))) is not None:
+            text = str(payload)
+            if not self._may_hear(text) or (pid, text) in just_heard:
+                return
+            if not just_heard:
+                loop.call_soon(just_heard.clear)  # before all that the message causes
+            just_heard.add((pid, text))
+            if (message := channel.read(text)) is not None:
                 heard(message, pid)
 
         async def subscribe() -> None:
@@ -64,17 +88,38 @@ class ListenConnection:
         async with self._busy:
             await _translated(subscribe())
 
-    async def send(self, channel: Channel[M], message: M) -> None:
-        """Send a message from this connection."""
-        await self.fetch("SELECT pg_notify($1, $2)", channel.name, message.text)
+    def _may_hear(self, text: str) -> bool:
+        """Count a notification; when they are too many, give up the connection: what is not heard
+        is found by polling.
+        """
+        self._read += 1 + len(text) // _LONG
+        if self._read >= _CHECKED_EVERY:
+            read, self._read = self._read, 0
+            now = asyncio.get_running_loop().time()
+            if not self._may_read.take(now, read) and not self.lost.is_set():
+                self.flooded = True
+                self.hang_up()
+        return not self.flooded
 
-    async def fetch(self, query: str, /, *args: Any) -> Rows:
+    async def may_notify(self) -> bool:
+        """Whether the server has room for notifications; while it has not, nobody rings."""
+        [row] = await self.fetch(query("may_notify"))
+        return bool(row[0])
+
+    async def send(self, channel: Channel[M], message: M) -> bool:
+        """Send a message from this connection; False: it was not sent, for lack of room."""
+        [row] = await self.fetch(query("send_message"), channel.name, message.text)
+        return bool(row[0])
+
+    async def fetch(self, statement: str, /, *args: Any) -> Rows:
         """Run one short statement; when it fails the connection is ended, so that its locks are
         certainly released.
         """
         async with self._busy:
             try:
-                return await _translated(self._connection.fetch(query, *args, timeout=BELL_TIMEOUT))
+                return await _translated(
+                    self._connection.fetch(statement, *args, timeout=BELL_TIMEOUT)
+                )
             except Exception:
                 await self.close()
                 raise

@@ -339,6 +339,14 @@ HORIZON_AGE = _gauge(
     "D8",
     Merge.HIGHEST,
 )
+NOTIFY_QUEUE_USED = _gauge(
+    "notify_queue_used_ratio",
+    "",
+    (),
+    "How full the server's queue of notifications is, from 0 to 1; from 0.5 on nobody rings.",
+    "D8",
+    Merge.HIGHEST,
+)
 
 INSTRUMENTS: Final = tuple(
     value for value in tuple(globals().values()) if isinstance(value, Instrument)

@@ -55,14 +55,20 @@ class QueueDepths(Duty):
         began = time.monotonic()
         try:
             queues = await worker_calls.queue_depths(connection)
-            values = as_metric_values(queues, await worker_calls.horizon_age(connection))
+            values = as_metric_values(
+                queues,
+                await worker_calls.horizon_age(connection),
+                await worker_calls.notify_queue_used(connection),
+            )
         except Exception:
             self._failed_at = time.monotonic()
             raise
         self._values, self._measured_at = values, began
 
 
-def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValues:
+def as_metric_values(
+    queues: list[QueueDepth], horizon_age: float, notify_queue_used: float
+) -> MetricValues:
     """The values by instrument. Beyond 300 queues, and beyond 10 that no worker has opened, the
     rest is summed up as one.
     """
@@ -96,4 +102,5 @@ def as_metric_values(queues: list[QueueDepth], horizon_age: float) -> MetricValu
         table.QUEUE_WORKERS.name: {(queue.queue,): queue.workers for queue in queues},
         table.QUEUE_PAUSED.name: {(queue.queue,): int(queue.paused) for queue in queues},
         table.HORIZON_AGE.name: {(): horizon_age},
+        table.NOTIFY_QUEUE_USED.name: {(): notify_queue_used},
     }

@@ -124,6 +124,8 @@ def _listener(status: WorkerStatus) -> Check:
         )
     if vitals.deaf is None:
         return Check("listener", "ok", "rings arrive")
+    if vitals.disturbance:
+        return Check("listener", "warning", f"{vitals.disturbance}: jobs are found by polling")
     if vitals.deaf >= DEAF_FROM and not status.stopping:
         return Check(
             "listener",

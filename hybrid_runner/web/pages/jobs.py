@@ -18,7 +18,7 @@ from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.status import as_json
 
-HIDDEN = ("payload", "data", "key", "result", "errors")
+HIDDEN = ("payload", "data", "key", "enqueued_by", "result", "errors")
 """Columns that only the token reveals: they may hold anything that an application knows."""
 _ANYTHING = ("payload", "data", "result", "errors", "progress")
 """Columns in which SQL may have put what JSON can hold and Python cannot."""

@@ -10,7 +10,7 @@
 How a change of a job reaches a reader:
 
     workers: claims, settles, rescues; SQL functions: retry, cancel, amend
-          │ NOTIFY ~changes with ids, while readers are announced
+          │ NOTIFY ~changes~… with ids, while readers are announced
           ▼
     ChangeListener                   NewJobs: ids behind the newest one of 2 s ago
           │ ids                            │ ids

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.messages import CHANGES, JobsChanged
+from hybrid_runner.model.messages import Channel, JobsChanged
 from hybrid_runner.storage import stream_calls
+from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.worker.listener import Listener
 
 LEASE = timedelta(seconds=6)
@@ -22,6 +23,10 @@ RENEWAL = 2.0
 SPREADING = 1.0
 """Seconds after the first announcement in which some workers may not have heard it yet."""
 _PROOF = 2.0
+
+
+async def _changes_channel(on: Fetches) -> Channel[JobsChanged]:
+    return (await stream_calls.stream_readers(on)).channel
 
 
 class ChangeListener:
@@ -36,7 +41,7 @@ class ChangeListener:
         self._on_change = on_change
         self._on_hearing_changed = on_hearing_changed
         self._listener = Listener(dsn)
-        self._listener.hear(CHANGES, self._on_message)
+        self._listener.hear_where(_changes_channel, self._on_message)
         self._announced_until = 0.0
         self._renew_at = 0.0
         self._spread_at = 0.0

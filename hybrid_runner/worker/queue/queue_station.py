@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, assert_never
 
 from hybrid_runner.model.messages import (
@@ -20,8 +21,10 @@ from hybrid_runner.model.messages import (
     channel_of,
 )
 from hybrid_runner.model.news import JobsOverdue, MuteExpired, NextDue, QueueNews
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.policy.doorbell import Mode, Reason
 from hybrid_runner.policy.ring_order import Part
+from hybrid_runner.worker.paced import Paced
 from hybrid_runner.worker.queue.claimer import BellSession, Claimer, Reasons, unmute
 from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.missed_rings import MissedRings
@@ -41,8 +44,8 @@ class QueueStation:
         members: Members,
         missed: MissedRings,
         bell: BellSession,
-        cancel: Callable[[int], None],
-        ask_for_heartbeat: Callable[[], None],
+        runs_here: Callable[[int], bool],
+        ask_for_heartbeat: Paced,
         soon: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.queue = claimer.queue
@@ -54,14 +57,27 @@ class QueueStation:
         self.members = members
         self.missed = missed
         self._bell = bell
-        self._cancel = cancel
+        self._runs_here = runs_here
         self._ask_for_heartbeat = ask_for_heartbeat
         self._soon = soon
         self._heard = 0
+        # Anybody can send messages: what each kind of them causes is bounded.
+        self._looks = {
+            Reason.RING: self._paced(Reason.RING, Allowance(at_once=500, per_second=500)),
+            Reason.LATER: self._paced(Reason.LATER, Allowance(at_once=200, per_second=200)),
+            Reason.HELP: self._paced(Reason.HELP, Allowance(at_once=5, per_second=5)),
+        }
+        self._late_looks: dict[Reason, asyncio.TimerHandle] = {}
+        self._examined = Allowance(at_once=500, per_second=500)
+        self._passes = Allowance(at_once=100, per_second=50)
+        self._call_all = Paced(self._ask_for_help, Allowance(at_once=1, per_second=2))
+
+    def _paced(self, reason: Reason, allowance: Allowance) -> Paced:
+        return Paced(partial(self.wake.up, reason), allowance)
 
     def heard(self, message: QueueMessage, sender: int) -> None:
-        """Receive a message. Anybody can send one: the worst it can do is cause a look or a
-        heartbeat, or stop a job.
+        """Receive a message. Anybody can send one: whatever it says, it can cause a look or a
+        heartbeat and nothing else, and no more of them than the allowances here.
         """
         self._heard += 1
         match message:
@@ -70,18 +86,18 @@ class QueueStation:
             case JobLater():
                 self._on_ring(Reason.LATER, sender)
             case RingPassedOn(later, ringer, place):
-                self.missed.heard(insert=True)
-                if self.members.place(ringer) == place:
-                    self._look_or_pass_on(Reason.LATER if later else Reason.RING, ringer)
+                self._on_passed_on(Reason.LATER if later else Reason.RING, ringer, place)
             case HelpWanted() | QueueResumed():
                 self.missed.heard(insert=isinstance(message, QueueResumed))
-                self.wake.up(Reason.HELP)
+                self._looks[Reason.HELP]()
             case CancelAsked(job_id):
-                self._cancel(job_id)
+                # The heartbeat brings what the table says.
+                if not self._examined.take(time.monotonic()) or self._runs_here(job_id):
+                    self._ask_for_heartbeat()
             case WorkerCame(worker_id):
                 self._on_worker_came(worker_id)
             case WorkerLeft(worker_id):
-                self.members.remove(worker_id)
+                self.members.left(worker_id)
             case _:
                 assert_never(message)
 
@@ -102,14 +118,21 @@ class QueueStation:
         """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
         differed = self.members.kinds_differ
         self.members.update(kinds_of, asked_at)
+        if self.members.in_doubt:
+            self._end_doubt_soon()
         self._open_if_they_differ_now(differed=differed)
 
     def _on_worker_came(self, worker_id: str) -> None:
-        if not self.members.knows(worker_id):
-            differed = self.members.kinds_differ
-            self.members.add(worker_id)
+        differed = self.members.kinds_differ
+        if self.members.came(worker_id):
             self._open_if_they_differ_now(differed=differed)
-            self._ask_for_heartbeat()  # only now: an earlier one does not have its kinds
+            self._end_doubt_soon()  # only now: an earlier one does not have its kinds
+
+    def _end_doubt_soon(self) -> None:
+        if self.members.in_doubt:  # so inserts ring
+            self._ask_for_heartbeat.at_once()
+        else:
+            self._ask_for_heartbeat()
 
     def _open_if_they_differ_now(self, *, differed: bool) -> None:
         if self.members.kinds_differ and not differed and self.claimer.is_muting:
@@ -118,13 +141,33 @@ class QueueStation:
 
     def _on_ring(self, reason: Reason, ringer: int) -> None:
         self.missed.heard(insert=True)
-        match self.members.part(ringer) if self.members.share_rings else Part.LOOK:
+        if not (self.members.share_rings and self._examined.take(time.monotonic())):
+            self._looks[reason]()  # beyond the allowance, which all exceed, so do all
+            return
+        match self.members.part(ringer):
             case Part.LOOK:
                 self._look_or_pass_on(reason, ringer)
             case Part.LOOK_LATER:
-                asyncio.get_running_loop().call_later(_LOOK_LATER, self.wake.up, reason)
+                self._look_later(reason)
             case Part.NOTHING:
                 pass
+
+    def _on_passed_on(self, reason: Reason, ringer: int, place: int) -> None:
+        self.missed.heard(insert=True)
+        if not self._examined.take(time.monotonic()):
+            self._looks[reason]()
+        elif self.members.place(ringer) == place:
+            self._look_or_pass_on(reason, ringer)
+
+    def _look_later(self, reason: Reason) -> None:
+        if reason not in self._late_looks:
+            self._late_looks[reason] = asyncio.get_running_loop().call_later(
+                _LOOK_LATER, self._look_now, reason
+            )
+
+    def _look_now(self, reason: Reason) -> None:
+        del self._late_looks[reason]
+        self.wake.up(reason)
 
     def _look_or_pass_on(self, reason: Reason, ringer: int) -> None:
         """Look; a full worker passes the ring on to the next in order instead, if one is left that
@@ -132,12 +175,20 @@ class QueueStation:
         """
         is_full, is_shared = self.claimer.mode is Mode.FULL, self.members.share_rings
         if not (is_full and is_shared):
-            self.wake.up(reason)
+            self._looks[reason]()
         if not (is_shared and (is_full or self.slots.is_short())):
             return
-        if (place := self.members.next_place(ringer)) is not None:
+        if (place := self.members.next_place(ringer)) is None:
+            return
+        if self._passes.take(time.monotonic()):
             passed_on = RingPassedOn(reason is Reason.LATER, ringer, place)
             self._soon(self._bell.send(channel_of(self.queue), passed_on))
+        else:
+            self._call_all()
+
+    def _ask_for_help(self) -> None:
+        """Have all others look, in place of passing single rings on."""
+        self._soon(self._bell.send(channel_of(self.queue), HelpWanted()))
 
     def on_shortage(self) -> None:
         """Looks leave jobs to others from now on, who may be asleep because this worker said that

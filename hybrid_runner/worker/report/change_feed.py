@@ -15,10 +15,12 @@ from typing import Any
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled, LookMade, Observer
-from hybrid_runner.model.messages import CHANGES, Channel, JobsChanged, JobsRead
+from hybrid_runner.model.messages import Channel, JobsChanged, JobsRead
 from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.statements import Fetches
+from hybrid_runner.worker.paced import Paced
 
 PAUSE = 0.04
 """Seconds between two rounds of messages: changes in between are sent together."""
@@ -35,10 +37,16 @@ class ChangeFeed(Observer):
     background.
     """
 
-    def __init__(self, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def __init__(
+        self, on: Fetches, send: Send, soon: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        self._on = on
         self._send = send
         self._soon = soon
+        self._ask = Paced(lambda: soon(self.ask_for_readers()), Allowance(at_once=3, per_second=1))
         self._loop = asyncio.get_running_loop()
+        self._channel: Channel[JobsChanged] | None = None
+        """Where readers hear of changes, once the database has been asked."""
         self._readers_until = 0.0
         self._changed: dict[tuple[str, str], set[int]] = {}
         self._left_out: dict[tuple[str, str], int] = {}
@@ -49,15 +57,16 @@ class ChangeFeed(Observer):
         """Whether an event stream is being read, as far as this worker has heard."""
         return time.monotonic() < self._readers_until
 
-    def announced(self, message: JobsRead, _sender: int) -> None:
-        """Event streams are read for so many milliseconds more."""
-        self._readers_until = time.monotonic() + message.milliseconds / 1000
+    def announced(self, _message: JobsRead, _sender: int) -> None:
+        """Somebody says that event streams are read. Anybody can: the database knows."""
+        self._ask()
 
-    async def ask_for_readers(self, on: Fetches) -> None:
-        """Ask the database whether event streams are read: a new worker missed the announcement."""
+    async def ask_for_readers(self) -> None:
+        """Ask the database until when event streams are read."""
         with contextlib.suppress(RunnerError):
-            left = await stream_calls.readers_left(on)
-            self._readers_until = max(self._readers_until, time.monotonic() + left.total_seconds())
+            readers = await stream_calls.stream_readers(self._on)
+            self._channel = readers.channel
+            self._readers_until = time.monotonic() + readers.left.total_seconds()
 
     def on_look(self, look: LookMade) -> None:
         if look.claims:
@@ -93,7 +102,11 @@ class ChangeFeed(Observer):
                 left_out, self._left_out = self._left_out, {}
                 for (queue, kind), ids in changed.items():
                     more = left_out.get((queue, kind), 0)
-                    await self._send(CHANGES, JobsChanged(queue, kind, more, tuple(ids)))
+                    await self._publish(JobsChanged(queue, kind, more, tuple(ids)))
                 await asyncio.sleep(PAUSE)
         finally:
             self._sending = False
+
+    async def _publish(self, change: JobsChanged) -> None:
+        if self._channel is not None:
+            await self._send(self._channel, change)

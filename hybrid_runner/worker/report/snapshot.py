@@ -58,6 +58,7 @@ def _vitals(station: Station) -> Vitals:
         heartbeat_age=time.monotonic() - station.identity.confirmed_at,
         heartbeat_every=membership.pause,
         deaf=listener.deaf,
+        disturbance=listener.disturbance,
         proof_overdue=listener.proof_overdue,
         away=reachability.away,
         complaint=reachability.complaint,

@@ -50,6 +50,8 @@ class Vitals:
     heartbeat_every: float = 10.0
     deaf: float | None = None
     """Seconds for which no ring could arrive; None: rings arrive."""
+    disturbance: str | None = None
+    """What somebody does that keeps rings from arriving; None: nobody does."""
     proof_overdue: bool = False
     """Whether the listener is connected and has not heard its own proof in time."""
     away: float | None = None

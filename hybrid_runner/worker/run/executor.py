@@ -72,6 +72,10 @@ class Executor:
         """The ids of the jobs that run now. May be called from any thread."""
         return [job_id for job_id, _ in list(self._running)]
 
+    def runs(self, job_id: int) -> bool:
+        """Whether an attempt of this job runs here."""
+        return any(running == job_id for running, _ in self._running)
+
     @property
     def waiting(self) -> int:
         """How many attempts wait for a thread or a process. May be called from any thread."""
