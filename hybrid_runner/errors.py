@@ -10,6 +10,7 @@ RunnerError
 │   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            no answer came in time: the network may have lost it
+│   ├── ConnectionLost      the server or the network ended this connection: open another
 │   └── RowLocked           another transaction has locked the row
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
@@ -71,6 +72,10 @@ class DatabaseUnavailable(RunnerError):
 
 class NoAnswer(DatabaseUnavailable):
     """No answer came in time; other connections that were opened before may be dead as well."""
+
+
+class ConnectionLost(DatabaseUnavailable):
+    """The connection was ended in the middle of its work; the next one may well last."""
 
 
 class RowLocked(DatabaseUnavailable):

@@ -8,6 +8,7 @@ import asyncpg
 
 from hybrid_runner.errors import (
     ConfigurationError,
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     EnqueueError,
@@ -24,6 +25,9 @@ from hybrid_runner.errors import (
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
+_ENDED_CLASS = "08"
+_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
+"""An administrator, a crash or a time-out ended the session."""
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"jobs_(\w+)")
@@ -84,9 +88,8 @@ def _about_key(error: asyncpg.PostgresError) -> RunnerError | None:
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
-    if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
-        kind = RowLocked if state == _LOCK_NOT_AVAILABLE else DatabaseUnavailable
-        return kind(f"Postgres cannot do this now: {line}")
+    if state in _TRANSIENT_STATES | _ENDED_STATES or state[:2] in _TRANSIENT_CLASSES:
+        return _unavailable(state)(f"Postgres cannot do this now: {line}")
     if state == "23514":
         named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
         return EnqueueError(
@@ -110,6 +113,13 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
     return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
+
+
+def _unavailable(state: str) -> type[DatabaseUnavailable]:
+    if state == _LOCK_NOT_AVAILABLE:
+        return RowLocked
+    is_ended = state in _ENDED_STATES or state[:2] == _ENDED_CLASS
+    return ConnectionLost if is_ended else DatabaseUnavailable
 
 
 def needs_owner(error: BaseException) -> DatabaseError:

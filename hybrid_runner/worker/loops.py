@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
+from hybrid_runner.errors import ConnectionLost, DatabaseError, DatabaseUnavailable
 from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
@@ -32,17 +32,21 @@ class Outage:
         await asyncio.sleep(self.failed(error))
 
     def failed(self, error: Exception) -> float:
-        """Log the failure; returns how many seconds to wait before the next try."""
+        """Log the failure; returns how many seconds to wait before the next try: none after a
+        connection that worked was lost, since the next one most likely works too.
+        """
         self.failures += 1
         delay = min(self._longest, OUTAGE.spread(self.failures, random.random()).total_seconds())
+        if self.failures == 1 and isinstance(error, ConnectionLost):
+            delay = 0.0
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a
             # failover.
             log.warning(
-                "%s: %s; trying again in %.1f s",
+                "%s: %s; trying again %s",
                 self._what,
                 error,
-                delay,
+                f"in {delay:.1f} s" if delay else "at once",
                 extra=log_event("outage.failed"),
             )
         else:

@@ -19,6 +19,8 @@ _EVERY = 2.0
 """Seconds between two sessions that are ended."""
 _AFTER = timedelta(seconds=1)
 """The pickups of so long after a session's end are said to be its work."""
+_APART = 3
+"""So many others are ended before the same one is again: what is measured is no lottery."""
 _CONNECTIONS = 4
 _LATEST = 30
 """Seconds after the last INSERT within which all handlers must have been called."""
@@ -37,8 +39,13 @@ async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
         for part, ours, beside in zip(_PARTS, killed["ms"], alone["ms"], strict=True)
     ]
     figures += [
-        Figure("p95, by the archive", "ms", killed["archived"]["p95"], "left alone",
-               alone["archived"]["p95"]),
+        Figure(
+            "p95, by the archive",
+            "ms",
+            killed["archived"]["p95"],
+            "left alone",
+            alone["archived"]["p95"],
+        ),
         Figure("reached", "jobs/s", killed["reached"], "asked for", sizes.killed_rate),
     ]
     return Result(tuple(figures), {"seconds": sizes.killed_seconds, "rounds": rounds})
@@ -79,7 +86,9 @@ async def _round(database: BenchDatabase, sizes: Sizes, *, kills: bool) -> dict[
 async def _end_sessions(database: BenchDatabase, ended: list[tuple[str, datetime]]) -> None:
     while True:
         await asyncio.sleep(_EVERY)
-        row = await database.connection.fetchrow(text("kill_one"))
+        row = await database.connection.fetchrow(
+            text("kill_one"), [name for name, _ in ended[-_APART:]]
+        )
         if row is not None:
             ended.append((row["application_name"], row["ended_at"]))
 
