@@ -5,12 +5,14 @@ RunnerError
 │   └── OpenInAnotherLoop   a Runner is open in one event loop at a time: make one for each
 ├── DatabaseError           Postgres said no, for good: fix the server, the role or the schema
 │   ├── ValueRefused        this value cannot be stored
+│   ├── NoConnection        it lets nobody in with this DSN
 │   ├── SchemaMissing       run `hybrid-runner migrate`
 │   ├── SchemaTooNew        upgrade hybrid-runner
 │   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            no answer came in time: the network may have lost it
 │   ├── ConnectionLost      the server or the network ended this connection: open another
+│   ├── StatementAborted    it ended this statement alone: a time-out, a deadlock, no memory
 │   └── RowLocked           another transaction has locked the row
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
@@ -54,6 +56,10 @@ class ValueRefused(DatabaseError):
     """Postgres refused this value; the same call with another one would succeed."""
 
 
+class NoConnection(DatabaseError):
+    """Postgres refused the connection: nothing was asked of it."""
+
+
 class SchemaMissing(DatabaseError):
     """The database has no hybrid_runner schema, or an older one than this version needs."""
 
@@ -76,6 +82,12 @@ class NoAnswer(DatabaseUnavailable):
 
 class ConnectionLost(DatabaseUnavailable):
     """The connection was ended in the middle of its work; the next one may well last."""
+
+
+class StatementAborted(DatabaseUnavailable):
+    """Postgres ended this statement and answers others: it took too long, met another one, or
+    needed more memory than there was.
+    """
 
 
 class RowLocked(DatabaseUnavailable):

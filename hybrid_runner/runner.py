@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 from hybrid_runner.client.calls import Client
@@ -50,7 +50,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _CLIENT_CONNECTIONS = 10
-_DEFAULT_TIMEOUT = timedelta(hours=1)
+_NO_PAYLOAD: Any = {}
 _PRUNE_TIMEOUT = 1800.0  # a large partition of which some jobs are kept is rewritten
 
 
@@ -85,7 +85,7 @@ class Runner:
         *,
         queue: str = "default",
         max_attempts: int = MAX_ATTEMPTS,
-        timeout: Duration | None = _DEFAULT_TIMEOUT,
+        timeout: Duration | None = "1h",
         executor: Executor | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
         limits: Limits = "ceiling",
@@ -134,7 +134,7 @@ class Runner:
     async def enqueue(
         self,
         kind: JobKind[Any, Any] | str,
-        payload: Any = None,
+        payload: Any = _NO_PAYLOAD,
         **options: Unpack[EnqueueOptions],
     ) -> JobHandle[Any]:
         """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what
@@ -271,7 +271,7 @@ class Runner:
         """Bring the database to this version's schema; the steps that were applied."""
         connection = await self.connect(wait)
         try:
-            return await migrate(connection)
+            return await migrate(connection, self.connect)
         finally:
             await connection.close()
 
@@ -381,7 +381,7 @@ class Runner:
         embedded = await asyncio.to_thread(self._use_embedded)
         connection = await connect(embedded.dsn)
         try:
-            await migrate(connection)
+            await migrate(connection, lambda: connect(embedded.dsn))
         finally:
             await connection.close()
         self._dsn = embedded.dsn

@@ -12,14 +12,21 @@ BEGIN
                 WHEN insufficient_privilege THEN
                     RAISE NOTICE
                         'role hybrid_runner_% was not made: CREATEROLE is needed; '
-                        'grant rights by hand or migrate as such a role', role;
+                        'have it made by somebody who has that, and migrate again', role;
                 WHEN duplicate_object OR unique_violation THEN
                     NULL; -- another database of this cluster was migrated at the same moment
             END;
         END IF;
     END LOOP;
 
+    -- Lists, and what is not in them is taken away: docs/security.md has the same.
     REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hybrid_runner FROM PUBLIC;
+    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
+        IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
+            EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hybrid_runner FROM %I',
+                'hybrid_runner_' || role);
+        END IF;
+    END LOOP;
 
     IF to_regrole('hybrid_runner_producer') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
@@ -44,10 +51,11 @@ BEGIN
             hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations,
             hybrid_runner.retention
             TO hybrid_runner_worker;
-        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner
-            TO hybrid_runner_worker;
+        GRANT SELECT ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
+        GRANT USAGE ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
+        GRANT UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
-            GRANT USAGE, SELECT, UPDATE ON SEQUENCES TO hybrid_runner_worker;
+            GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
@@ -55,6 +63,7 @@ BEGIN
             hybrid_runner.changes_channel, hybrid_runner.open_queue, hybrid_runner.keep,
             hybrid_runner.make_archive_partitions, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
+            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,
             hybrid_runner.archived
             TO hybrid_runner_worker;
@@ -73,10 +82,31 @@ BEGIN
 
     IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hybrid_runner
+        GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
+            GRANT SELECT ON TABLES TO hybrid_runner_admin;
+        GRANT INSERT, UPDATE, DELETE ON
+            hybrid_runner.jobs, hybrid_runner.archive, hybrid_runner.workers, hybrid_runner.duties,
+            hybrid_runner.retention, hybrid_runner.unreported_ends
             TO hybrid_runner_admin;
+        -- not the doorbell: functions that run as the owner write to the sequence that it names
+        GRANT
+            INSERT (name, ring_within, paused_at), UPDATE (ring_within, paused_at), DELETE
+            ON hybrid_runner.queues TO hybrid_runner_admin;
         GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
-        GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        -- No function of a trigger: on a table of one's own, with types of one's own, it would run
+        -- their casts as the owner.
+        GRANT EXECUTE ON FUNCTION
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.amend,
+            hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
+            hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.open_queue,
+            hybrid_runner.keep, hybrid_runner.make_archive_partitions, hybrid_runner.prune,
+            hybrid_runner.find_growth, hybrid_runner.readers_left_ms, hybrid_runner.open_bell,
+            hybrid_runner.mute_bell, hybrid_runner.leave_bell, hybrid_runner.queue_depths,
+            hybrid_runner.scale, hybrid_runner.horizon_age, hybrid_runner.archived,
+            hybrid_runner.notify_if_room, hybrid_runner.changes_channel,
+            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers
+            TO hybrid_runner_admin;
     END IF;
 END
 $$;

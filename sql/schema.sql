@@ -190,7 +190,8 @@ BEGIN
     -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
@@ -295,8 +296,10 @@ CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}':
     AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at,
-        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    -- Made of seconds: a day of an interval is longer or shorter when the session's time zone
+    -- changes its clocks.
+    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(
+        make_interval(secs => extract(epoch FROM enqueue_job.delay)::float8), interval '0'));
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
@@ -485,6 +488,30 @@ BEGIN
     WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
         AND NOT o.option_value::boolean;
 
+    -- All who lock a row of that table have this lock on the table until they commit.
+    RETURN QUERY
+    SELECT
+        'prune', format(
+            'ended jobs could not be removed %s times in a row, because %s: end it, or look why prune() fails',
+            d.missed_turns, coalesce(
+                'session ' || holder.pid || ' (' || holder.usename || ', '
+                || coalesce(nullif(holder.application_name, ''), 'no name')
+                || coalesce(', in a transaction since ' || date_trunc('second', holder.xact_start),
+                    '') || ') holds its lock',
+                'somebody held its lock'))
+    FROM hybrid_runner.duties AS d
+    LEFT JOIN LATERAL (
+        SELECT s.pid, s.usename, s.application_name, s.xact_start
+        FROM pg_locks AS l
+        JOIN pg_stat_activity AS s ON s.pid = l.pid
+        WHERE l.relation = 'hybrid_runner.locks'::regclass AND l.mode = 'RowShareLock'
+            AND l.granted
+            AND l.database = (SELECT b.oid FROM pg_database AS b
+                WHERE b.datname = current_database())
+        ORDER BY s.xact_start LIMIT 1
+    ) AS holder ON true
+    WHERE d.name = 'prune' AND d.missed_turns >= 3;
+
     -- Which listener it waits for Postgres tells its log alone; one that is in no transaction reads
     -- on by itself.
     RETURN QUERY
@@ -560,11 +587,25 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     ) AS held (since)
 $$;
 
+CREATE FUNCTION hybrid_runner.join_sleepers(queues text[]) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    INSERT INTO hybrid_runner.sleepers AS s (queue, pid, is_asleep)
+    SELECT DISTINCT q.name, pg_backend_pid(), true FROM unnest(queues) AS q (name)
+    ON CONFLICT ON CONSTRAINT sleepers_pkey DO UPDATE SET is_asleep = true WHERE NOT s.is_asleep
+$$;
+
 CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
+DECLARE
+    may_forget boolean := pg_has_role(session_user, current_user, 'MEMBER') OR EXISTS (
+        SELECT FROM pg_roles AS r WHERE r.rolname = 'hybrid_runner_admin'
+            AND pg_has_role(session_user, r.oid, 'MEMBER')
+    );
 BEGIN
     IF keep.state IS NULL OR keep.state NOT IN ('completed', 'failed', 'cancelled') THEN
         RAISE EXCEPTION 'state must be completed, failed or cancelled, not %',
@@ -576,6 +617,13 @@ BEGIN
     ELSIF keep.keep <= '0' OR keep.keep > '3653 days' THEN
         RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep
             USING ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT may_forget AND coalesce(keep.keep < '1 hour', true) AND NOT EXISTS (
+        SELECT FROM hybrid_runner.retention AS r
+        WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind
+            AND r.keep <= keep.keep
+    ) THEN
+        RAISE EXCEPTION 'keep must be an hour or more, unless hybrid_runner_admin says so'
+            USING ERRCODE = 'insufficient_privilege';
     ELSIF keep.keep IS NOT NULL THEN
         INSERT INTO hybrid_runner.retention AS r (state, kind, keep)
         VALUES (keep.state::hybrid_runner.job_state, keep.kind, keep.keep)
@@ -604,6 +652,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM hybrid_runner.sleepers AS s
+    WHERE (s.queue, s.pid) IN (
+        SELECT o.queue, o.pid FROM hybrid_runner.sleepers AS o
+        WHERE o.pid = pg_backend_pid()
+            OR NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a WHERE a.pid = o.pid)
+        FOR UPDATE SKIP LOCKED -- others may be deleting them at this moment
+    )
+$$;
+
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -617,7 +678,7 @@ DECLARE
     closes timestamptz;
     made integer := 0;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'partitions' FOR UPDATE;
     FOR wanted IN
         -- As fine as what is forgotten first needs, and no finer: each partition costs whoever
         -- looks for an id.
@@ -660,36 +721,29 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) RETURNS boolean
+CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
     its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = mute_bell.queue;
+    SELECT q.doorbell INTO its_bell FROM hybrid_runner.queues AS q WHERE q.name = mute_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(mute_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = mute_bell.queue;
+        its_bell := hybrid_runner.open_queue(mute_bell.queue);
     END IF;
-    IF drop_sleep_lock THEN
-        PERFORM pg_advisory_unlock_shared(1212371538, place);
+    IF leave_sleepers THEN
+        UPDATE hybrid_runner.sleepers AS s SET is_asleep = false
+        WHERE s.queue = mute_bell.queue AND s.pid = pg_backend_pid() AND s.is_asleep;
     END IF;
     PERFORM setval(its_bell, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + milliseconds);
-    -- Muted first, asked afterwards: a worker that falls asleep in between opens the bell again.
-    IF mode = 'looking' OR pg_try_advisory_xact_lock(1212371538, place) THEN
-        RETURN false;
-    END IF;
-    -- Another worker that asks at this moment holds it too: look closely.
-    IF NOT EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND l.granted
-            AND l.classid = 1212371538 AND l.objid = place::oid AND l.objsubid = 2
-            AND l.database = (SELECT d.oid FROM pg_database AS d
-                WHERE d.datname = current_database())
+    -- Muted first, asked afterwards, with a newer snapshot: a worker that falls asleep has
+    -- committed its row before it opens the bell, so either the row is seen here or this mute is
+    -- undone. The row of a session that has ended says nothing.
+    IF mode = 'looking' OR NOT EXISTS (
+        SELECT FROM hybrid_runner.sleepers AS s
+        WHERE s.queue = mute_bell.queue AND s.is_asleep AND s.pid <> pg_backend_pid()
+            AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid))
     ) THEN
         RETURN false;
     END IF;
@@ -705,7 +759,9 @@ CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF pg_catalog.pg_notification_queue_usage() >= 0.5 THEN
+    -- of one type on both sides, for which nobody can make an operator that fits better
+    IF pg_catalog.pg_notification_queue_usage() >= double precision '0.5' OR coalesce(
+        nullif(pg_catalog.current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
         RETURN false;
     END IF;
     PERFORM pg_catalog.pg_notify(channel, message);
@@ -713,25 +769,15 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) RETURNS void
+CREATE FUNCTION hybrid_runner.open_bell(queue text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-DECLARE
-    its_bell regclass;
-    place integer;
 BEGIN
-    SELECT q.doorbell, q.number INTO its_bell, place FROM hybrid_runner.queues AS q
-    WHERE q.name = open_bell.queue;
+    PERFORM setval(q.doorbell, 0) FROM hybrid_runner.queues AS q WHERE q.name = open_bell.queue;
     IF NOT FOUND THEN -- somebody has deleted it
-        PERFORM hybrid_runner.open_queue(open_bell.queue);
-        SELECT q.doorbell, q.number INTO STRICT its_bell, place FROM hybrid_runner.queues AS q
-        WHERE q.name = open_bell.queue;
+        PERFORM setval(hybrid_runner.open_queue(open_bell.queue)::regclass, 0);
     END IF;
-    IF take_sleep_lock THEN
-        PERFORM pg_advisory_lock_shared(1212371538, place);
-    END IF;
-    PERFORM setval(its_bell, 0);
 END
 $$;
 
@@ -802,12 +848,26 @@ BEGIN
     END IF;
 
     -- Not together with another, nor with retry(), which would be in each other's way.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('hybrid_runner.prune', 0)) THEN
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR UPDATE SKIP LOCKED;
+
+    IF NOT FOUND THEN
+        -- Counted for find_growth(), unless somebody holds the duty's row too.
+        PERFORM FROM hybrid_runner.duties AS d WHERE d.name = 'prune' FOR UPDATE SKIP LOCKED;
+
+        IF FOUND THEN
+            UPDATE hybrid_runner.duties AS d SET missed_turns = d.missed_turns + 1
+            WHERE d.name = 'prune';
+
+        END IF;
+
         RETURN QUERY SELECT 'busy', '', bigint '0';
 
         RETURN;
 
     END IF;
+
+    UPDATE hybrid_runner.duties AS d SET missed_turns = 0
+    WHERE d.name = 'prune' AND d.missed_turns > 0;
 
     -- 1: partitions of which nothing is kept
     FOR due IN
@@ -1212,7 +1272,8 @@ BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         RETURN 'running';
     ELSIF job.state = 'running' THEN
@@ -1235,7 +1296,7 @@ BEGIN
 
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR SHARE;
     SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
     SELECT a.* INTO done FROM hybrid_runner.archive AS a
     WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;
@@ -1395,7 +1456,15 @@ BEGIN
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        -- What is due a moment after it was made needs no ring, so that none is missed.
+        UPDATE hybrid_runner.jobs AS j
+        SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
+        FROM inserted AS i
+        WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;
@@ -1461,6 +1530,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
+    CONSTRAINT jobs_timeout_has_no_negative_parts CHECK (((EXTRACT(year FROM timeout) >= (0)::numeric) AND (EXTRACT(month FROM timeout) >= (0)::numeric) AND (EXTRACT(day FROM timeout) >= (0)::numeric) AND (EXTRACT(hour FROM timeout) >= (0)::numeric))),
     CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK ((timeout <= '10 years'::interval)),
     CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
@@ -1705,7 +1775,9 @@ CREATE TABLE hybrid_runner.duties (
     name text NOT NULL,
     every interval NOT NULL,
     taken_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
-    holder text
+    holder text,
+    missed_turns integer DEFAULT 0 NOT NULL,
+    CONSTRAINT duties_every_is_at_most_a_year CHECK (((every > '00:00:00'::interval) AND (every <= '366 days'::interval) AND (EXTRACT(year FROM every) = (0)::numeric) AND (EXTRACT(month FROM every) = (0)::numeric) AND ((EXTRACT(day FROM every) >= (0)::numeric) AND (EXTRACT(day FROM every) <= (366)::numeric))))
 );
 
 CREATE TABLE hybrid_runner.id_history (
@@ -1720,6 +1792,10 @@ ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENT
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE hybrid_runner.locks (
+    name text NOT NULL
 );
 
 CREATE TABLE hybrid_runner.migrations (
@@ -1748,6 +1824,13 @@ ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 
+CREATE UNLOGGED TABLE hybrid_runner.sleepers (
+    queue text NOT NULL,
+    pid integer NOT NULL,
+    is_asleep boolean NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', vacuum_truncate=off);
+
 CREATE SEQUENCE hybrid_runner.stream_readers_until
     START WITH 0
     INCREMENT BY 1
@@ -1774,9 +1857,17 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    suspected_at timestamp with time zone,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
-    running jsonb DEFAULT '{}'::jsonb NOT NULL
+    running jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 1000))),
+    CONSTRAINT workers_kinds_are_at_most_1_mib CHECK ((pg_column_size(kinds) <= 1048576)),
+    CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK ((octet_length(kinds_hash) <= 64)),
+    CONSTRAINT workers_lease_is_at_most_a_day CHECK (((lease > '00:00:00'::interval) AND (lease <= '1 day'::interval) AND (EXTRACT(year FROM lease) = (0)::numeric) AND (EXTRACT(month FROM lease) = (0)::numeric) AND ((EXTRACT(day FROM lease) >= (0)::numeric) AND (EXTRACT(day FROM lease) <= (1)::numeric)))),
+    CONSTRAINT workers_queues_are_numbers_by_queue CHECK (((jsonb_typeof(queues) = 'object'::text) AND (pg_column_size(queues) <= 1048576) AND (NOT (queues @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
+    CONSTRAINT workers_running_are_numbers_by_queue CHECK (((jsonb_typeof(running) = 'object'::text) AND (pg_column_size(running) <= 1048576) AND (NOT (running @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
+    CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (((heartbeat_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (unbroken_since < '9999-01-01 00:00:00+00'::timestamp with time zone)))
 );
 
 CREATE TABLE hybrid_runner.xid_history (
@@ -1819,6 +1910,9 @@ ALTER TABLE ONLY hybrid_runner.id_history
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY hybrid_runner.locks
+    ADD CONSTRAINT locks_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY hybrid_runner.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
 
@@ -1830,6 +1924,9 @@ ALTER TABLE ONLY hybrid_runner.queues
 
 ALTER TABLE ONLY hybrid_runner.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
+
+ALTER TABLE ONLY hybrid_runner.sleepers
+    ADD CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid);
 
 ALTER TABLE ONLY hybrid_runner.unreported_ends
     ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
@@ -1863,8 +1960,6 @@ GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
@@ -1920,8 +2015,6 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.estimate(query text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_worker;
@@ -1936,6 +2029,12 @@ GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
@@ -1948,17 +2047,23 @@ GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_mu
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, drop_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
 
@@ -1966,11 +2071,11 @@ GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text, take_sleep_lock boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
@@ -1989,8 +2094,6 @@ GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_worker;
 GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) FROM PUBLIC;
 
@@ -2018,8 +2121,6 @@ GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_worker;
@@ -2027,8 +2128,6 @@ GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zon
 GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) FROM PUBLIC;
 
@@ -2072,23 +2171,23 @@ GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.all_jobs TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_completed TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_completed TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_completed TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_failed TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_failed TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_failed TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_worker;
 
@@ -2098,21 +2197,21 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.retention TO hybrid_run
 
 GRANT SELECT ON TABLE hybrid_runner.archive_halves TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_halves TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_halves TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
 
-GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
+GRANT SELECT ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
 
-GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
+GRANT SELECT,USAGE ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
 
@@ -2124,29 +2223,43 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner
 
 GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
 
-GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
+GRANT SELECT ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.locks TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_runner.locks TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.migrations TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
+GRANT SELECT,DELETE ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
 
-GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
+GRANT INSERT(name) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
+
+GRANT INSERT(ring_within),UPDATE(ring_within) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
+
+GRANT INSERT(paused_at),UPDATE(paused_at) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
 
-GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
+GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_admin;
+
+GRANT SELECT,UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_admin;
 
@@ -2164,8 +2277,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runne
 
 GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.xid_history TO hybrid_runner_admin;
+GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_admin;
 
-ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT ALL ON SEQUENCES TO hybrid_runner_worker;
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_admin;

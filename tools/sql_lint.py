@@ -31,6 +31,17 @@ _NOT_CODE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"", re.DOTAL
 _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
 _WIDEST_COMMENT = 100
+ON_CALLERS_CONNECTIONS = frozenset(
+    {"enqueue_alike", "enqueue_job", "enqueue_many", "enqueue_many_keyed", "finish_jobs"}
+)
+"""Queries that run on connections of callers, whose search path may find a stranger's function
+first.
+"""
+_NO_SCHEMA_NEEDED = {"coalesce", "nullif", "greatest", "least", "extract"}
+"""Looks like a function and is grammar."""
+_CALL = re.compile(r"(?<![\w.])([a-z_]\w*)\(")
+_FIXED_PATH = "SET search_path = pg_catalog, pg_temp"
+_LOCK_OF_ANYBODY = re.compile(r"\bpg_(?:try_)?advisory_\w+|\bhashtext(?:extended)?\b")
 _CALLERS = {"fetch": 1, "fetch_value": 1, "query": 0}
 """Functions in storage/ that take a query's name, and the place of that argument."""
 
@@ -89,6 +100,7 @@ def check_file(path: Path) -> Iterator[Complaint]:
     """Complaints about one file."""
     text = path.read_text(encoding="utf-8")
     yield from _text_rules(path, text)
+    yield from _lock_rules(path, text)
     match path.parent.name:
         case "queries":
             yield from _query_rules(path, text)
@@ -120,6 +132,28 @@ def _text_rules(path: Path, text: str) -> Iterator[Complaint]:
         yield Complaint(path, text.count("\n"), "a file ends with one line break")
 
 
+def _lock_rules(path: Path, text: str) -> Iterator[Complaint]:
+    code = _without_comments_and_literals(text)
+    for line, words in enumerate(code.split("\n"), start=1):
+        if _LOCK_OF_ANYBODY.search(words):
+            yield Complaint(
+                path, line, "any login can take an advisory lock: lock a row of hybrid_runner.locks"
+            )
+
+
+def _schema_rules(path: Path, code: str) -> Iterator[Complaint]:
+    if path.stem not in ON_CALLERS_CONNECTIONS:
+        return
+    for line, words in enumerate(code.split("\n"), start=1):
+        for name in _unqualified(words):
+            yield Complaint(path, line, f"it runs on callers' connections: pg_catalog.{name}")
+
+
+def _unqualified(code: str) -> list[str]:
+    """The functions that are called without a schema."""
+    return [name for name in _CALL.findall(code) if name not in _NO_SCHEMA_NEEDED]
+
+
 def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
     try:
         header = read_header(path)
@@ -142,6 +176,7 @@ def _query_rules(path: Path, text: str) -> Iterator[Complaint]:
             1,
             f"the header declares {_numbers(declared)}, the statement uses {_numbers(used)}",
         )
+    yield from _schema_rules(path, code)
     if ";" in code:
         yield Complaint(path, text.count("\n"), "one statement, no semicolon")
 
@@ -164,6 +199,11 @@ def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
     made = re.findall(r"^CREATE (?:OR REPLACE )?FUNCTION (\S+?)\(", text, re.MULTILINE)
     if made != [f"hybrid_runner.{path.stem}"] or "\nCREATE OR REPLACE FUNCTION " not in text:
         yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION hybrid_runner.{path.stem}")
+    head = text.partition("\nAS $$\n")[0]
+    # Setting it takes time at each call: one that runs as its caller may name all schemas instead.
+    names_schemas = not _unqualified(_without_comments_and_literals(text))
+    if _FIXED_PATH not in head and ("SECURITY DEFINER" in head or not names_schemas):
+        yield Complaint(path, 1, f"a function has {_FIXED_PATH}")
     if not text.endswith("\n$$;\n"):
         yield Complaint(
             path, text.count("\n"), 'nothing comes after the function, which ends with "$$;"'

@@ -18,7 +18,7 @@ import orjson
 from hybrid_runner.bench.stopwatch import Stopwatch, obey, run_fast, say
 from hybrid_runner.bench.texts import text
 from hybrid_runner.bench.worker import QUEUE, commands
-from hybrid_runner.storage.connections.connection import connect
+from hybrid_runner.storage.connections.connection import Connection, connect
 
 BATCH = 200
 POLL = 0.5
@@ -33,6 +33,10 @@ flush.
 """
 
 
+async def _connect_plain(dsn: str) -> Connection:
+    return await asyncpg.connect(dsn, server_settings={"search_path": "pg_catalog, pg_temp"})
+
+
 async def main() -> None:
     """Claim a batch, run a task for each job, archive them, and again; when there are none, wait
     for a ring.
@@ -40,7 +44,7 @@ async def main() -> None:
     watches: dict[str, Stopwatch] = defaultdict(Stopwatch)
     plain = sys.argv[1:] == ["plain"]
     claims, settles, listener = [
-        await (asyncpg.connect if plain else connect)(os.environ["HYBRID_RUNNER_DSN"])
+        await (_connect_plain if plain else connect)(os.environ["HYBRID_RUNNER_DSN"])
         for _ in range(3)
     ]
     for setting in () if plain else AT_BEST:

@@ -132,7 +132,8 @@ class BenchDatabase:
             "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')"
         )
         if made:
-            await self.connection.execute("CREATE EXTENSION pg_stat_statements")
+            await self.connection.execute("CREATE EXTENSION pg_stat_statements SCHEMA public")
+        await self.connection.execute(text("find_statements"))
         before = await self._altered("pg_stat_statements.track")
         await self.alter({"pg_stat_statements.track": "top"})
         try:

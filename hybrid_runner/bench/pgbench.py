@@ -55,7 +55,7 @@ async def inserts_per_second(dsn: str, insert: str, clients: int, seconds: float
             *command,
             "-T",
             str(max(1, round(seconds))),
-            env=os.environ | {"PGDATABASE": dsn},
+            env=os.environ | {"PGDATABASE": dsn, "PGOPTIONS": "-c search_path=pg_catalog,pg_temp"},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

@@ -29,6 +29,8 @@ class Sizes:
     horizon_jobs: int = 300_000
     backlog_jobs: int = 1_000_000
     backlog_pickups: int = 200
+    beat_jobs: int = 5_000_000
+    beats: int = 300
     idle_seconds: float = 60.0
     bulk_jobs: int = 100_000
     memory_jobs: tuple[int, ...] = (1_000, 10_000)
@@ -51,6 +53,8 @@ QUICK = Sizes(
     horizon_jobs=20_000,
     backlog_jobs=50_000,
     backlog_pickups=20,
+    beat_jobs=50_000,
+    beats=30,
     idle_seconds=3.0,
     bulk_jobs=10_000,
     memory_jobs=(1_000,),

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 
-from hybrid_runner.cli.output import one_line
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.cli.streams import is_of_writing, prepare_streams, write_nothing_more
+from hybrid_runner.display import one_line
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.telemetry.log_events import log_event
 

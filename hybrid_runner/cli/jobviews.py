@@ -13,13 +13,12 @@ from hybrid_runner.cli.output import (
     ago,
     as_text,
     counted,
-    harmless,
     in_colour,
-    one_line,
     paint,
     print_table,
     span,
 )
+from hybrid_runner.display import harmless, moment_text, one_line
 from hybrid_runner.model.jobs import JobView, State
 
 _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
@@ -54,10 +53,10 @@ def print_job(job: JobView) -> None:
         value = getattr(job, name)
         if value is None:
             continue
-        text = harmless(_shown(name, value))
+        text = one_line(_shown(name, value))
         shown = paint(text, STATE_COLOURS[job.state], on=coloured) if name == "state" else text
         print(f"{paint(name.ljust(width), 'dim', on=coloured)}  {shown}")
-    for error in job.errors or ():
+    for error in _errors(job):
         _print_error(error, coloured=coloured)
 
 
@@ -82,7 +81,8 @@ def _lines(text: object) -> Iterator[str]:
 
 def _shown(name: str, value: Any) -> str:
     if isinstance(value, datetime):
-        return f"{value.astimezone().isoformat(sep=' ', timespec='milliseconds')} ({ago(value)})"
+        text = moment_text(value, local=True)
+        return text if text == "never" else f"{text} ({ago(value)})"
     if isinstance(value, timedelta):
         return span(value)
     if name in ("payload", "data", "progress", "result"):
@@ -113,6 +113,14 @@ def _note(job: JobView) -> str:
         fraction, message = job.progress.get("fraction"), job.progress.get("message")
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
-    if job.errors and isinstance(job.errors[-1], dict):
-        return f"{job.errors[-1].get('type')}: {job.errors[-1].get('message')}"
+    errors = _errors(job)
+    if errors and isinstance(errors[-1], dict):
+        return f"{errors[-1].get('type')}: {errors[-1].get('message')}"
     return ""
+
+
+def _errors(job: JobView) -> Sequence[Any]:
+    """SQL may have written something else than a list."""
+    if job.errors is None:
+        return ()
+    return job.errors if isinstance(job.errors, list) else [job.errors]

@@ -12,6 +12,8 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
+from hybrid_runner.display import harmless, moment_text
+
 _CODES = {
     "bold": "1",
     "dim": "2",
@@ -28,7 +30,6 @@ STATE_COLOURS = {
     "failed": "red",
     "cancelled": "dim",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -39,18 +40,6 @@ def in_colour(stream: TextIO) -> bool:
 
 def paint(text: str, colour: str, *, on: bool = True) -> str:
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if on and text and colour in _CODES else text
-
-
-def harmless(text: str) -> str:
-    """The text without control characters, which could move a terminal's cursor: anybody may have
-    enqueued the job that it is from.
-    """
-    return _CONTROL.sub("\ufffd", text)
-
-
-def one_line(text: str) -> str:
-    """The text without control characters, on one line."""
-    return harmless(" ".join(text.split()))
 
 
 def clip(text: str, width: int) -> str:
@@ -118,6 +107,8 @@ def ago(moment: datetime | None) -> str:
     """Such as "5 s ago" or "in 2 min"."""
     if moment is None:
         return ""
+    if (text := moment_text(moment)) == "never":
+        return text
     distance = datetime.now(UTC) - moment
     return f"{span(distance)} ago" if distance >= timedelta(0) else f"in {span(-distance)}"
 
@@ -143,7 +134,7 @@ def span(length: timedelta) -> str:
 
 def _jsonable(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
+        return moment_text(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value) and not isinstance(value, type):

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from hybrid_runner.cli.output import one_line
 from hybrid_runner.cli.status_line import StatusLine
-from hybrid_runner.display import progress_bar
+from hybrid_runner.display import one_line, progress_bar
 from hybrid_runner.model.jobs import JobStatus
 
 

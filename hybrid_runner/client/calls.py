@@ -116,17 +116,19 @@ class Client:
         data: Any,
     ) -> AmendAnswer:
         """Change a queued job if it is still at this version."""
+        on = await self._sessions.pool()
         try:
-            texts = [
-                None if value is None else encode(value, what)
-                for value, what in ((payload, "the payload"), (data, "the data"))
-            ]
+            text = None if payload is None else await self._amended(on, job_id, payload)
+            memory = None if data is None else encode(data, "the data")
         except NotStorable as error:
             raise ConfigurationError(f"job {job_id}: {error}") from None
-        on = await self._sessions.pool()
-        return await client_calls.amend_job(
-            on, job_id, version, texts[0], priority, run_at, texts[1]
-        )
+        return await client_calls.amend_job(on, job_id, version, text, priority, run_at, memory)
+
+    async def _amended(self, on: Fetches, job_id: int, payload: Any) -> str:
+        """The payload as the job's handler takes it, where its code is at hand."""
+        job = await client_calls.get_job(on, job_id)
+        kind = None if job is None else self.registry.get(job.kind)
+        return encode(payload, "the payload") if kind is None else kind.encode(payload)
 
     async def pause(self, queue: str) -> bool:
         """Stop claims from a queue."""

@@ -10,7 +10,7 @@ from hybrid_runner.errors import ConfigurationError, JobCancelled, JobFailed, Jo
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import CancelAnswer, EnqueueAnswer
-from hybrid_runner.model.jobs import JobView, State
+from hybrid_runner.model.jobs import LARGEST_ID, JobView, State
 
 if TYPE_CHECKING:  # a Client makes handles
     from hybrid_runner.client.calls import Client
@@ -24,6 +24,7 @@ class JobHandle(Generic[R]):
     def __init__(
         self, client: Client, job_id: int, enqueued: EnqueueAnswer, kind: JobKind[Any, R] | None
     ) -> None:
+        _check_id(job_id)
         self.id = job_id
         self.enqueued: EnqueueAnswer = enqueued
         """`inserted`, or what became of the job that has the key: `exists` (unchanged) or
@@ -67,3 +68,9 @@ class JobHandle(Generic[R]):
     async def cancel(self, reason: str | None = None) -> CancelAnswer:
         """End the job if it is queued; ask its worker to stop it if it runs."""
         return await self._client.cancel(self.id, reason)
+
+
+def _check_id(job_id: object) -> None:
+    """All waits ask together: what Postgres would refuse must not be among them."""
+    if not isinstance(job_id, int) or not -LARGEST_ID <= job_id <= LARGEST_ID:
+        raise ConfigurationError(f"{job_id!r} is no id of a job: use one that enqueue returned")

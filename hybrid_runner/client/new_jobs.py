@@ -226,11 +226,10 @@ def _located_texts(
 
 
 def _texts(known: JobKind[Any, Any] | None, name: str, payloads: Iterable[Any]) -> list[str]:
-    given = ({} if payload is None else payload for payload in payloads)
     try:
         if known:
-            return known.encode_all(given)
-        return [encode(payload, "the payload") for payload in given]
+            return known.encode_all(payloads)
+        return [encode(payload, "the payload") for payload in payloads]
     except NotStorable as error:
         raise ConfigurationError(f"{name}: {error}") from None
 

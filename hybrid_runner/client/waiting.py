@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import (
     ConfigurationError,
+    DatabaseError,
     DatabaseUnavailable,
     JobNotFound,
     RunnerError,
@@ -28,6 +30,8 @@ Look = Callable[[Sequence[int]], Awaitable[Sequence[JobStatus]]]
 
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5
 _CLOSING = 3.0
+_ONE_BY_ONE = 10
+"""So many jobs are looked at alone until all are believed to be refused."""
 
 
 class _Waiter(NamedTuple):
@@ -97,6 +101,11 @@ class Watcher:
                 failures += 1
                 await self._outlast(error, failures)
                 continue
+            except DatabaseError as error:
+                if len(asked) == 1:
+                    raise
+                await self._end_refused(asked, error)
+                continue
             failures, self._outage = 0, None
             for job_id in asked:
                 self._notify(job_id, found.get(job_id), seen)
@@ -104,6 +113,22 @@ class Watcher:
                 async with asyncio.timeout(pause):
                     await self._joined.wait()
             pause = min(_LAST_LOOK, pause * 1.5)
+
+    async def _end_refused(self, asked: Sequence[int], error: DatabaseError) -> None:
+        """One job of these cannot be looked at: its waits end, those of others go on."""
+        looked_at = 0
+        for number, job_id in enumerate(asked):
+            if number == _ONE_BY_ONE and not looked_at:  # it is not about one of them
+                raise error
+            with contextlib.suppress(DatabaseUnavailable):
+                try:
+                    await self._look([job_id])
+                    looked_at += 1
+                except DatabaseError as its_own:
+                    self._fail(job_id, its_own)
+                    await asyncio.sleep(0)  # those who waited for it take themselves out
+        if not looked_at:
+            raise error
 
     async def _outlast(self, error: DatabaseUnavailable, failures: int) -> None:
         if self._outage is None:
@@ -148,10 +173,13 @@ class Watcher:
             seen[job_id] = status
 
     def _fail_all(self, error: BaseException) -> None:
-        for waiters in self._waiters.values():
-            for future, _ in waiters:
-                if not future.done():
-                    future.set_exception(error)
+        for job_id in self._waiters:
+            self._fail(job_id, error)
+
+    def _fail(self, job_id: int, error: BaseException) -> None:
+        for future, _ in self._waiters.get(job_id, ()):
+            if not future.done():
+                future.set_exception(_copy_of(error))
 
     def _remove(self, job_id: int, waiter: _Waiter) -> None:
         if waiter.future.done() and not waiter.future.cancelled():
@@ -166,3 +194,13 @@ class Watcher:
         if self._outage is not None:
             return f"job {job_id} was not seen to end within {limit:g} s: {self._outage}"
         return f"job {job_id} has not ended after {limit:g} s; it goes on"
+
+
+def _copy_of(error: BaseException) -> BaseException:
+    """An exception of one's own: whoever raises it adds a traceback to it."""
+    try:
+        copied = copy.copy(error)
+    except Exception:  # a class that cannot be made from its arguments
+        copied = RunnerError(f"{type(error).__name__}: {error}")
+    copied.__cause__ = error
+    return copied

@@ -14,6 +14,7 @@ from pydantic import PydanticUserError, TypeAdapter
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.job import Job
+from hybrid_runner.handlers.json_type import JsonType
 from hybrid_runner.handlers.kind import (
     HANDLER_OUTCOMES,
     NAME,
@@ -81,14 +82,17 @@ def make_kind(
     for state, _, how_long in keep.rules(name):
         if how_long <= timedelta(0):
             raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
+    _refuse_generator(function, name)
     is_async = inspect.iscoroutinefunction(function)
-    executor = executor or ("async" if is_async else "thread")
+    wraps_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+    executor = executor or ("async" if is_async or wraps_async else "thread")
     if executor not in ("async", "thread", "process"):
         raise ConfigurationError(
             f"kind {name!r}: executor must be 'async', 'thread' or 'process', not {executor!r}"
         )
     _check_importable(function, name, executor)
-    if is_async != (executor == "async"):
+    # A plain def around an async def may return the coroutine, or may run it itself.
+    if is_async != (executor == "async") and not (wraps_async and not is_async):
         wanted = "async def" if executor == "async" else "plain def"
         raise ConfigurationError(
             f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}"
@@ -105,12 +109,20 @@ def make_kind(
         keep=keep,
         limits=limits,
         wants_job=wants_job,
-        payload=_adapter(payload, name, "payload"),
-        result=None if result is Any or result is object else _adapter(result, name, "result"),
+        payload=_json_type(payload, name, "payload"),
+        result=None if result is Any or result is object else _json_type(result, name, "result"),
         plain=payload is Any or payload is object,
         fitting=_fitting(result),
         returns="None" if result is type(None) else inspect.formatannotation(result),
     )
+
+
+def _refuse_generator(function: Callable[..., Any], name: str) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(
+            f"kind {name!r}: its handler has a yield in it, and nobody would read what it yields:"
+            " return a list, or report with job.progress(…)"
+        )
 
 
 def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]:
@@ -185,6 +197,8 @@ def _fitting(result: Any) -> frozenset[type]:
         for part in parts
         if part in (list[Any], dict[Any, Any], dict[str, Any])
     }
+    if len(known) < len(parts):  # JSON of one part may be read as another: text as bytes
+        known &= {type(None)}
     return frozenset(known)
 
 
@@ -197,11 +211,18 @@ def _without_outcomes(result: Any) -> Any:
     return result
 
 
-def _adapter(annotation: Any, name: str, what: str) -> TypeAdapter[Any]:
+def _json_type(annotation: Any, name: str, what: str) -> JsonType:
     try:
-        return TypeAdapter(annotation)
+        json_type = JsonType(TypeAdapter(annotation))
     except PydanticUserError as error:
         raise ConfigurationError(
             f"kind {name!r}: its {what} type {annotation!r} is none that JSON can be read into: "
             "use a pydantic model, a dataclass, a dict or Any"
         ) from error
+    if json_type.features.trouble is not None:
+        shown = inspect.formatannotation(annotation)
+        raise ConfigurationError(
+            f"kind {name!r}: its {what} type {shown} cannot make the way as JSON:"
+            f" {json_type.features.trouble}"
+        )
+    return json_type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from hybrid_runner.model.jobs import State
@@ -50,6 +50,8 @@ class Claim:
     """Written by the executor: when the attempt started, by the monotonic clock; 0: it did not."""
     ended: float = 0.0
     """Written by the executor: when the outcome was known, by the monotonic clock."""
+    asked_at: float | None = None
+    """When Postgres was asked for this claim, by the monotonic clock."""
     trace: JobTrace | None = None
     """Written by tracing, if the job is traced."""
 
@@ -57,6 +59,14 @@ class Claim:
     def pickup(self) -> timedelta:
         """How long the job was due before this claim took it."""
         return self.started_at - self.run_at
+
+    def server_time(self, monotonic: float) -> datetime:
+        """What time the server's clock shows, as far as this claim tells: the worker's own clock
+        may be minutes off.
+        """
+        if self.asked_at is None:
+            return datetime.now(UTC)
+        return self.started_at + timedelta(seconds=monotonic - self.asked_at)
 
 
 class ClaimResult(NamedTuple):

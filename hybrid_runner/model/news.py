@@ -1,4 +1,6 @@
-"""What the answer to a heartbeat can say. Each type stands for a word of sql/queries/beat.sql."""
+"""What a heartbeat's questions can bring. Each type stands for a word of sql/queries/ask_news.sql
+or ask_queues.sql.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,14 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class QueueMember:
-    """A live worker of the queue. `kinds` is equal for workers that know the same kinds."""
+class LiveWorker:
+    """A worker that lives, this one included, and what it works on. `kinds` is equal for workers
+    that know the same kinds.
+    """
 
-    queue: str
     worker_id: str
     kinds: str
+    queues: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +24,6 @@ class CancelRequested:
     """Somebody asked to cancel a job that runs on this worker."""
 
     job_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredDead:
-    """Others believe this worker dead and run its jobs again, or another took its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProofSent:
-    """A notification was sent to this channel; the listener should hear it now."""
-
-    channel: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +35,12 @@ class MuteExpired:
 
 @dataclass(frozen=True, slots=True)
 class JobsOverdue:
-    """A job of the queue has been due for a second, and nobody has claimed it."""
+    """A job of the queue has been due for a second or longer, the oldest for `due_for`, and nobody
+    has claimed it.
+    """
 
     queue: str
+    due_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +59,17 @@ class WorkerDied:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSilent:
-    """A worker may be declared dead after `dead_in`, unless its heartbeat comes before."""
+class LookAgain:
+    """Whether another worker is dead can be said `after` so long, unless it is heard of before."""
 
-    dead_in: timedelta
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestLease:
+    """No worker that lives, or may, has a shorter lease."""
+
+    lease: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,19 @@ class EndsUnreported:
     """`cancel()` ended jobs in the queue; this worker is to report their ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class LanesRead:
+    """How long Postgres took to read the queues' lanes."""
+
+    took: timedelta
+
+
 QueueNews = MuteExpired | JobsOverdue | NextDue
 """News for the station of one queue."""
-WorkerNews = QueueMember | CancelRequested | DeclaredDead | ProofSent | QueueNews
+WorkerNews = CancelRequested | QueueNews
 """News for the worker's event loop."""
-UpkeepNews = WorkerDied | WorkerSilent | JobHung | RowGone | DutyGiven | EndsUnreported
-"""News for the heartbeat's thread."""
-HeartbeatNews = WorkerNews | UpkeepNews
+UpkeepNews = WorkerDied | JobHung | RowGone | DutyGiven | EndsUnreported
+"""News for those who do upkeep in the heartbeat's thread."""
+BeatNews = LiveWorker | ShortestLease | LookAgain | LanesRead
+"""News for the heartbeat itself."""
+HeartbeatNews = WorkerNews | UpkeepNews | BeatNews

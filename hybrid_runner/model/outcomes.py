@@ -18,7 +18,6 @@ from typing import (
     TypeVar,
     assert_never,
     dataclass_transform,
-    get_args,
     overload,
 )
 
@@ -160,6 +159,7 @@ class Cancel(_Raisable):
 
 HandlerOutcome = Snooze | Retry | Fail | Cancel
 """All that a handler may return or raise beside a result."""
+H = TypeVar("H", bound=HandlerOutcome)
 
 
 # --- found by the executor
@@ -180,13 +180,6 @@ class Raised:
     traceback: str = ""
     exception: BaseException | None = field(default=None, compare=False, repr=False)
     """The exception itself; None if it was raised in another process."""
-
-    def __reduce__(self) -> tuple[type[Raised], tuple[str, str, str]]:
-        return Raised, (
-            self.kind,
-            self.message,
-            self.traceback,
-        )  # without the exception: not all can be pickled
 
 
 RefusalType = Literal[
@@ -227,15 +220,11 @@ class Stopped(Enum):
 Outcome = HandlerOutcome | Completed | Raised | Refused | Stopped
 
 
-def as_declared(said: HandlerOutcome) -> HandlerOutcome:
-    """An outcome of a class of the application's as the outcome of ours that it is, which can be
-    sent between processes.
-    """
-    [ours] = (cls for cls in type(said).__mro__ if cls in get_args(HandlerOutcome))
-    state = {each.name: getattr(said, each.name) for each in fields(said)}
-    cause = said.cause_traceback
-    plain: HandlerOutcome = _restore(ours, (), {**state, **({_CAUSE: cause} if cause else {})})
-    return plain
+def with_cause(said: H, traceback: str) -> H:
+    """The outcome, raised from an error of which there is the traceback alone."""
+    if traceback:
+        vars(said)[_CAUSE] = traceback
+    return said
 
 
 def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:

@@ -1,4 +1,4 @@
-"""What upkeep reads from Postgres: partitions, queues, workers, causes of bloat."""
+"""What upkeep reads from Postgres: partitions, queues, workers, causes of bloat, who has a lock."""
 
 from __future__ import annotations
 
@@ -53,3 +53,25 @@ class WorkerDemand(NamedTuple):
     slots: int
     workers: int
     wanted: int
+
+
+class Blocker(NamedTuple):
+    """A session that holds a lock, as sql/queries/find_blockers.sql returns it."""
+
+    pid: int
+    role: str | None
+    application: str | None
+    seconds: float | None
+
+    def __str__(self) -> str:
+        if self.pid == 0:
+            return "a prepared transaction (see pg_prepared_xacts)"
+        since = "" if self.seconds is None else f", in a transaction for {self.seconds:.0f} s"
+        return f"session {self.pid} ({self.role}, {self.application or 'no name'}{since})"
+
+    @property
+    def remedy(self) -> str:
+        """What ends it."""
+        if self.pid == 0:
+            return "COMMIT PREPARED or ROLLBACK PREPARED it"
+        return f"let it end, or SELECT pg_terminate_backend({self.pid})"

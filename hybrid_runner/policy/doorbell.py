@@ -7,11 +7,11 @@ The modes of one worker on one queue:
 DEAF     entered at the start and when the listener is lost. It looks when a poll, a timer or a free
          slot says so, and every few milliseconds while jobs come briskly. Left when the listener
          hears again: falling asleep finds all that was inserted without a ring until then.
-FALLING  entered from any mode with nothing left to do. It holds the sleep lock, which says
-         "somebody sleeps here", and has opened the bell, so every insert from now on rings. An
-         insert that was muted may still be in flight: it looks again until all transactions of
-         that time have ended, and once more after the last, as a sweep. Left to ASLEEP then, to
-         FULL, or to AWAKE if jobs come briskly. A ring for help starts the wait anew.
+FALLING  entered from any mode with nothing left to do. It is in the table of sleepers, and has
+         opened the bell, so every insert from now on rings. An insert that was muted may still be
+         in flight: it looks again until all transactions of that time have ended, and once more
+         after the last, as a sweep. Left to ASLEEP then, to FULL, or to AWAKE if jobs come
+         briskly. A ring for help starts the wait anew.
 ASLEEP   entered from FALLING alone. The bell is open, every insert rings. Left to FALLING on a ring
          for help (a full worker undid its mute) and when a mute ran out whose owner died, to AWAKE
          if jobs come briskly, to FULL.
@@ -102,17 +102,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Mute the bell for a moment, after dropping the sleep lock if asked to; answer Muted."""
+    """Mute the bell for a moment, and leave the table of sleepers if asked to; answer Muted."""
 
     mute_mode: MuteMode
-    drop_sleep_lock: bool
+    leave_sleepers: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open the bell, after taking the sleep lock if asked to; answer Opened."""
+    """Open the bell, after joining the table of sleepers if asked to; answer Opened."""
 
-    take_sleep_lock: bool
+    join_sleepers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +199,9 @@ class BellState:
     """The state of one worker on one queue."""
 
     mode: Mode = Mode.DEAF
-    has_sleep_lock: bool = False
-    """It holds the lock that says "somebody sleeps here". The listener's session has the lock,
-    which therefore ends with it.
+    is_sleeper: bool = False
+    """The table of sleepers has it. Its row there names the listener's session, and counts for as
+    long as that lasts.
     """
     below: int | None = None
     """FALLING: transactions below this number may hold muted inserts; None: all have ended."""
@@ -227,7 +227,7 @@ class Doorbell:
             case Woken(hearing=False) if state.mode is not Mode.DEAF:
                 return self.to_deaf()
             case Woken(reason=Reason.LISTENER) if state.mode is not Mode.DEAF:
-                # Lost and back before the worker noticed: the lock ended with the old session.
+                # Lost and back before the worker noticed: the row was the old session's.
                 return self.to_falling(BellState())
             case Woken():
                 return self.woken(state, answer)
@@ -236,7 +236,7 @@ class Doorbell:
             case Muted(undone):
                 return self.muted(state, undone=undone)
             case Opened():
-                return replace(state, has_sleep_lock=True), MarkInFlight()
+                return replace(state, is_sleeper=True), MarkInFlight()
             case Marked(below):
                 return replace(state, below=below), Check(below)
             case Checked(ended):
@@ -281,8 +281,8 @@ class Doorbell:
     # --- deaf
 
     def to_deaf(self) -> Step:
-        """No ring can be heard, and the lock ended with the session. Look at once for jobs whose
-        rings were lost.
+        """No ring can be heard, and the row of sleepers ended with the session. Look at once for
+        jobs whose rings were lost.
         """
         return BellState(), Look(sweep=True, timer=True)
 
@@ -305,11 +305,11 @@ class Doorbell:
     # --- falling asleep
 
     def to_falling(self, state: BellState) -> Step:
-        """Take the sleep lock, then open the bell: in this order, so that a full worker sees the
-        lock or the open bell.
+        """Join the table of sleepers, then open the bell: in this order, so that a full worker,
+        which mutes the bell and then reads the table, sees the row, or its mute is undone.
         """
-        return BellState(Mode.FALLING, has_sleep_lock=state.has_sleep_lock), Open(
-            take_sleep_lock=not state.has_sleep_lock
+        return BellState(Mode.FALLING, is_sleeper=state.is_sleeper), Open(
+            join_sleepers=not state.is_sleeper
         )
 
     def falling_woken(self, state: BellState, reason: Reason) -> Step:
@@ -327,7 +327,7 @@ class Doorbell:
         That a look found jobs proves neither.
         """
         if state.below is None and looked.swept:
-            return BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER)
+            return BellState(Mode.ASLEEP, is_sleeper=True), Wait(Pause.NEVER)
         return replace(state, mode=Mode.FALLING), Wait(Pause.FALLING)
 
     # --- asleep
@@ -340,15 +340,14 @@ class Doorbell:
             return self.to_falling(state)
         if woken.reason is Reason.HELP:
             return replace(state, mode=Mode.FALLING), MarkInFlight()
-        return state, Look(
-            sweep=True, timer=woken.later or woken.reason in (Reason.TIMER, Reason.LATER)
-        )
+        sets_timer = woken.reason in (Reason.TIMER, Reason.LATER, Reason.SWEEP)
+        return state, Look(sweep=True, timer=woken.later or sets_timer)
 
     # --- awake
 
     def to_awake(self, state: BellState, looked: Looked) -> Step:
         """Keep looking, and set the first mute."""
-        return self.awake_looked(BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), looked)
+        return self.awake_looked(BellState(Mode.AWAKE, is_sleeper=state.is_sleeper), looked)
 
     def awake_looked(self, state: BellState, looked: Looked) -> Step:
         """Renew the mute when it is time, else pause until the next look; fall asleep when jobs no
@@ -366,7 +365,7 @@ class Doorbell:
         """Give short handlers a moment to end before anybody is asked for help; under load that is
         usually enough, so the mute is renewed meanwhile.
         """
-        state = BellState(Mode.FULL, has_sleep_lock=state.has_sleep_lock, fresh=True)
+        state = BellState(Mode.FULL, is_sleeper=state.is_sleeper, fresh=True)
         return (
             self.mute(state, looked)
             if looked.renew and looked.brisk
@@ -378,13 +377,13 @@ class Doorbell:
         anybody sleeps.
         """
         if woken.free:
-            return BellState(Mode.AWAKE, has_sleep_lock=state.has_sleep_lock), Look(sweep=False)
+            return BellState(Mode.AWAKE, is_sleeper=state.is_sleeper), Look(sweep=False)
         if state.fresh and woken.reason is not Reason.PAUSE:
             return state, Wait(Pause.FRESH)  # what is left of the moment
         if state.open and woken.reason is not Reason.TIMER:
             return state, Wait(Pause.NEVER)
-        return replace(state, has_sleep_lock=False, fresh=False), Mute(
-            MuteMode.FULL, drop_sleep_lock=state.has_sleep_lock
+        return replace(state, is_sleeper=False, fresh=False), Mute(
+            MuteMode.FULL, leave_sleepers=state.is_sleeper
         )
 
     # --- awake or full
@@ -392,9 +391,7 @@ class Doorbell:
     def mute(self, state: BellState, looked: Looked) -> Step:
         """This worker looks, or will in a moment: it needs no rings, but perhaps help."""
         mute_mode = MuteMode.SATURATED if looked.saturated else MuteMode.LOOKING
-        return replace(state, has_sleep_lock=False), Mute(
-            mute_mode, drop_sleep_lock=state.has_sleep_lock
-        )
+        return replace(state, is_sleeper=False), Mute(mute_mode, leave_sleepers=state.is_sleeper)
 
     def muted(self, state: BellState, *, undone: bool) -> Step:
         """Awake: look on. Full: keep the mute for its time, or leave the queue to those

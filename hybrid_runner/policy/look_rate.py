@@ -19,8 +19,17 @@ HEALTHY = 0.005
 TIMER = 0.001
 """Seconds: an event loop's timer cannot wait for less."""
 
-LONGEST_BLOCK = 300.0
-"""Seconds after which a sweep is allowed, whatever the last one cost."""
+FIRST_BLOCK = 1.0
+"""Seconds after which a sweep is allowed again, whatever the last one took."""
+
+LONGEST_BLOCK = 10.0
+"""The same, after several that took long."""
+
+SAME_MOMENT = 10.0
+"""For so many seconds a plain look says how long looks take."""
+
+TRANSFER = 20e6
+"""Bytes per second: payloads come at least so fast."""
 
 EXPECTED_BEFORE = timedelta(milliseconds=100)
 """A job that was inserted at least so long before it was due was expected."""
@@ -98,21 +107,37 @@ def count_unexpected(claims: Sequence[Claim]) -> int:
 
 @dataclass(slots=True)
 class Sweeps:
-    """Limits sweeps to a small share of the time, whatever one costs."""
+    """Limits sweeps to a small share of the time when one walks over millions of dead entries.
+
+    One that took long may also have waited: for a lock, a disk, the network. Only another one can
+    tell, so it comes soon; the pauses grow while they go on taking long.
+    """
 
     factor: float
     """The next sweep comes no sooner than so many times what the last one cost."""
     ready_at: float = -math.inf
     last_at: float = -math.inf
+    _longest: float = FIRST_BLOCK
 
     def allowed(self, now: float) -> bool:
         """Whether a sweep may start."""
         return now >= self.ready_at
 
-    def took(self, began: float, ended: float) -> None:
-        """A sweep has ended; the time that any look takes on a healthy table does not count."""
+    def allow(self) -> None:
+        """Let the next one start whatever the last one took: a job is known to wait."""
+        self.ready_at = -math.inf
+
+    def took(self, began: float, ended: float, usual: float = 0.0) -> None:
+        """A sweep has ended; the time that any look takes does not count: on a healthy table, and
+        of late, which is `usual`.
+        """
+        pause = self.factor * max(0.0, ended - began - HEALTHY - usual)
         self.last_at = ended
-        self.ready_at = ended + min(LONGEST_BLOCK, self.factor * max(0.0, ended - began - HEALTHY))
+        self.ready_at = ended + min(self._longest, pause)
+        if pause > self._longest:
+            self._longest = min(LONGEST_BLOCK, 2 * self._longest)
+        elif pause <= FIRST_BLOCK:
+            self._longest = FIRST_BLOCK
 
 
 class LookBudget:
@@ -126,6 +151,7 @@ class LookBudget:
         self._empty_seconds = DecayingRate(memory)  # seconds spent on looks that found nothing
         self._found_fewer = True  # the last look found fewer jobs than it asked for
         self._look_seconds = 0.001  # of the last empty look
+        self._plain_seconds, self._plain_at = 0.0, -math.inf  # of the last look that was no sweep
         self._sweeps = Sweeps(settings.tuning.sweep_cost_factor)
         self._sweep_every = settings.tuning.sweep_every.total_seconds()
         self._falling_pause = 0.0
@@ -146,7 +172,10 @@ class LookBudget:
         """Count a look and what it found."""
         if swept:
             # If the heartbeat got no answer meanwhile, the network was slow, not the sweep.
-            self._sweeps.took(ended if began <= self._silence_at else began, ended)
+            began_to_count = ended if began <= self._silence_at else began
+            self._sweeps.took(began_to_count, ended, self._usual_seconds(claims, began, ended))
+        else:
+            self._plain_seconds, self._plain_at = ended - began, ended
         self._found_fewer = len(claims) < asked
         if claims:
             self._arrivals.add(len(claims), ended)
@@ -154,6 +183,18 @@ class LookBudget:
         else:
             self._look_seconds = ended - began
             self._empty_seconds.add(ended - began, ended)
+
+    def allow_sweep(self) -> None:
+        """Let the next sweep start whatever the last one took."""
+        self._sweeps.allow()
+
+    def _usual_seconds(self, claims: Sequence[Claim], began: float, ended: float) -> float:
+        """How long a look takes now, and what it brought, without regard to what it walked over."""
+        if ended - began <= HEALTHY:
+            return 0.0
+        size = sum(len(claim.payload) + len(claim.data or "") for claim in claims)
+        is_recent = ended - self._plain_at < SAME_MOMENT
+        return max(size / TRANSFER, self._plain_seconds if is_recent else 0.0)
 
     def unanswered(self, now: float) -> None:
         """The heartbeat got no answer: how long a look takes now is not its cost."""

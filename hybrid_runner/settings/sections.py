@@ -99,7 +99,11 @@ class Work(Section):
         ),
     ] = timedelta(seconds=10)
     lease: Annotated[
-        Duration, Field(description="How long after its last heartbeat a worker counts as dead.")
+        Duration,
+        Field(
+            le=timedelta(days=1),
+            description="How long after its last heartbeat a worker counts as dead; a day at most.",
+        ),
     ] = timedelta(seconds=30)
     timeout_grace: Annotated[
         Duration,

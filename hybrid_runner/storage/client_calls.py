@@ -14,6 +14,7 @@ from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
 from hybrid_runner.storage.alike import Alike, alike
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
+from hybrid_runner.storage.times import with_zone
 
 
 async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
@@ -156,7 +157,7 @@ async def resume_queue(on: Fetches, queue: str) -> bool:
 
 
 def _view(row: asyncpg.Record) -> JobView:
-    columns = dict(row)
+    columns = {name: with_zone(value) for name, value in row.items()}
     for name in ("payload", "data", "progress", "errors", "result"):
         columns[name] = decode(columns[name])
     return JobView(**(columns | {"state": State(columns["state"])}))

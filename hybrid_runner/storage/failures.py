@@ -17,6 +17,7 @@ from hybrid_runner.errors import (
     RowLocked,
     RunnerError,
     SchemaMissing,
+    StatementAborted,
     ValueRefused,
 )
 
@@ -28,6 +29,9 @@ _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
 _ENDED_CLASS = "08"
 _ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
 """An administrator, a crash or a time-out ended the session."""
+_ABORTED_CLASS = "40"
+_ABORTED_STATES = {"53200", "57014"}
+"""Out of memory, and a statement that took too long or was cancelled by an administrator."""
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
 _CONSTRAINT = re.compile(r"jobs_(\w+)")
@@ -108,7 +112,7 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
             " migrate` with the same DSN"
         )
     if state in ("22P05", "22021"):
-        return EnqueueError("Postgres cannot store a NUL character: remove or escape it")
+        return EnqueueError(_unstorable(error, line))
     if state == "22023":
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
@@ -118,15 +122,25 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
 def _unavailable(state: str) -> type[DatabaseUnavailable]:
     if state == _LOCK_NOT_AVAILABLE:
         return RowLocked
-    is_ended = state in _ENDED_STATES or state[:2] == _ENDED_CLASS
-    return ConnectionLost if is_ended else DatabaseUnavailable
+    if state in _ENDED_STATES or state[:2] == _ENDED_CLASS:
+        return ConnectionLost
+    is_aborted = state in _ABORTED_STATES or state[:2] == _ABORTED_CLASS
+    return StatementAborted if is_aborted else DatabaseUnavailable
+
+
+def _unstorable(error: asyncpg.PostgresError, line: str) -> str:
+    """A character that the database's encoding does not have, most often NUL."""
+    said = f"{line} {getattr(error, 'detail', None) or ''}"
+    if "\\u0000" in said or "0x00" in said:
+        return "Postgres cannot store a NUL character: remove or escape it"
+    return f"{line}: the database's encoding cannot hold it"
 
 
 def needs_owner(error: BaseException) -> DatabaseError:
     """What only the owner may do: granted rights would not help."""
     return DatabaseError(
         f"{_line(error)}: migrate as the role that owns the schema hybrid_runner (CREATE SCHEMA"
-        " hybrid_runner AUTHORIZATION … makes one that does), or as a superuser"
+        " hybrid_runner AUTHORIZATION … makes one that does)"
     )
 
 

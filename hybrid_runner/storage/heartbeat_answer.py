@@ -1,25 +1,27 @@
-"""Reads the answer of sql/queries/beat.sql: rows of (what, queue, value)."""
+"""Reads the answers of sql/queries/ask_news.sql and ask_queues.sql: what, queue and value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
 
+import orjson
+
 from hybrid_runner.model.news import (
     CancelRequested,
-    DeclaredDead,
     DutyGiven,
     EndsUnreported,
     HeartbeatNews,
     JobHung,
     JobsOverdue,
+    LanesRead,
+    LiveWorker,
+    LookAgain,
     MuteExpired,
     NextDue,
-    ProofSent,
-    QueueMember,
     RowGone,
+    ShortestLease,
     WorkerDied,
-    WorkerSilent,
 )
 
 
@@ -28,14 +30,14 @@ def parse(what: str, queue: str, value: str) -> HeartbeatNews:
     make = _MAKE.get(what)
     if make is None:
         raise ValueError(
-            f"beat.sql says {what!r}, and no type of hybrid_runner.model.news stands for it"
+            f"a heartbeat was told {what!r}, and no type of hybrid_runner.model.news stands for it"
         )
     return make(queue, value)
 
 
-def _queue_member(queue: str, value: str) -> QueueMember:
-    kinds, _, worker_id = value.partition(" ")
-    return QueueMember(queue, worker_id, kinds)
+def _live_worker(_: str, value: str) -> LiveWorker:
+    worker_id, kinds, queues = orjson.loads(value)
+    return LiveWorker(worker_id, kinds, tuple(queues))
 
 
 def _row_gone(_: str, value: str) -> RowGone:
@@ -48,16 +50,16 @@ def _delay(seconds: str) -> timedelta:
 
 
 _MAKE: dict[str, Callable[[str, str], HeartbeatNews]] = {
-    "queue_member": _queue_member,
+    "live_worker": _live_worker,
     "cancel_requested": lambda _, value: CancelRequested(int(value)),
     "row_gone": _row_gone,
-    "declared_dead": lambda _, __: DeclaredDead(),
-    "proof_sent": lambda _, value: ProofSent(value),
     "mute_expired": lambda queue, _: MuteExpired(queue),
-    "jobs_overdue": lambda queue, _: JobsOverdue(queue),
+    "jobs_overdue": lambda queue, value: JobsOverdue(queue, _delay(value)),
     "next_due": lambda queue, value: NextDue(queue, _delay(value)),
+    "lanes_read": lambda _, value: LanesRead(_delay(value)),
     "worker_died": lambda _, value: WorkerDied(value),
-    "worker_silent": lambda _, value: WorkerSilent(_delay(value)),
+    "shortest_lease": lambda _, value: ShortestLease(_delay(value)),
+    "look_again": lambda _, value: LookAgain(_delay(value)),
     "job_hung": lambda _, value: JobHung(int(value)),
     "duty_given": lambda _, value: DutyGiven(value),
     "ends_unreported": lambda _, __: EndsUnreported(),

@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 import asyncpg
 
-from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
+from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.failures import needs_owner, translate
 from hybrid_runner.storage.installed import needs_functions, record, warn_of_older_functions
+from hybrid_runner.storage.lock_waits import LONGEST, Connects, until_locks_are_free
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 
-# Everyone who migrates waits here; the number only has to be the same everywhere.
-LOCK = "SELECT pg_advisory_xact_lock(7220483551)"
 RECORD = (
     "INSERT INTO hybrid_runner.migrations (version, name, checksum) VALUES ({version}, '{name}',"
     " '{checksum}')"
@@ -27,6 +26,14 @@ _UNDEFINED = ("3F000", "42P01")
 _FORBIDDEN = "42501"
 
 
+class Found(NamedTuple):
+    """What the catalogue says of the schema, as sql/queries/find_schema.sql returns it."""
+
+    is_there: bool
+    is_plain: bool
+    stranger: str | None
+
+
 class Applied(NamedTuple):
     """A migration that a database has, as sql/queries/applied_migrations.sql returns it."""
 
@@ -35,26 +42,42 @@ class Applied(NamedTuple):
     checksum: str | None
 
 
-async def migrate(connection: Connection) -> list[Migration]:
+async def migrate(
+    connection: Connection, connects: Connects | None = None, *, longest: float = LONGEST
+) -> list[Migration]:
     """Apply the migrations that are missing, then all functions and grants unless those of this
-    release are there.
+    release are there. `connects` opens a second connection, to see who holds a lock.
 
     The answer is the migrations that were missing.
     """
     try:
-        async with connection.transaction():
-            await connection.execute(LOCK)
-            await connection.execute(script("bootstrap"))
-            at = _version_of(await _applied(connection))
-            refuse_newer(at)
-            if _missing(at) or await needs_functions(connection):
-                for _, sql in _steps(at):
-                    await connection.execute(sql)
+        return await until_locks_are_free(
+            lambda: _migrate(connection), connection, connects, longest=longest
+        )
     except asyncpg.InsufficientPrivilegeError as error:
         raise needs_owner(error) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
         raise translate(error) from error
-    return _missing(at)
+
+
+async def _migrate(connection: Connection) -> list[Migration]:
+    async with connection.transaction(isolation="read_committed"):
+        await connection.execute(script("begin"))
+        if not await _is_there(connection, to_migrate=True) or await _todo(connection) is not None:
+            await connection.execute(script("bootstrap"))
+            # Asked again behind the lock: somebody else may have migrated meanwhile.
+            if (at := await _todo(connection)) is not None:
+                for _, sql in _steps(at):
+                    await connection.execute(sql)
+                return _missing(at)
+    return []
+
+
+async def _todo(connection: Connection) -> int | None:
+    """The version to go on from; None when there is nothing to do."""
+    at = _version_of(await _read_applied(connection))
+    refuse_newer(at)
+    return at if _missing(at) or await needs_functions(connection) else None
 
 
 async def schema_version(on: Fetches) -> int:
@@ -72,7 +95,30 @@ async def schema_version(on: Fetches) -> int:
 
 
 async def _applied(on: Fetches) -> list[Applied]:
+    return await _read_applied(on) if await _is_there(on) else []
+
+
+async def _read_applied(on: Fetches) -> list[Applied]:
     return [Applied(*row) for row in await on.fetch(query("applied_migrations"))]
+
+
+async def _is_there(on: Fetches, *, to_migrate: bool = False) -> bool:
+    """Whether there is a list of migrations; DatabaseError if it was so made that code of its owner
+    runs with the rights of whoever reads it, or writes to it.
+    """
+    rows = await on.fetch(query("find_schema"))
+    found = Found(*rows[0]) if rows else Found(is_there=False, is_plain=True, stranger=None)
+    if to_migrate and found.stranger is not None:
+        raise DatabaseError(
+            f"the schema hybrid_runner belongs to role {found.stranger}, who would get the rights"
+            f" of this superuser: log in as {found.stranger}, or, if it is not yours, drop it"
+        )
+    if not found.is_plain:
+        raise DatabaseError(
+            "hybrid_runner.migrations is not the table that `hybrid-runner migrate` makes: drop the"
+            " schema hybrid_runner, if it is not yours"
+        )
+    return found.is_there
 
 
 async def require_schema(on: Fetches) -> None:
@@ -136,9 +182,9 @@ def refuse_newer(at: int) -> None:
 def as_script(at: int = 0) -> str:
     """What `migrate` would run from version `at` on, for psql."""
     refuse_newer(at)
-    steps = [("lock", LOCK), ("bootstrap", script("bootstrap")), *_steps(at)]
+    steps = [("bootstrap", script("bootstrap")), *_steps(at)]
     return (
-        "BEGIN;\n"
+        f"BEGIN ISOLATION LEVEL READ COMMITTED;\n{script('begin')}\n"
         + "".join(f"-- ---- {title}\n{sql.rstrip().rstrip(';')};\n\n" for title, sql in steps)
         + "COMMIT;\n"
     )

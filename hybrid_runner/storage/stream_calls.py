@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 import asyncpg
@@ -11,6 +11,7 @@ import asyncpg
 from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.model.messages import Channel, JobsChanged, changes_channel
 from hybrid_runner.storage.connections.statements import Fetches, fetch
+from hybrid_runner.storage.times import with_zone
 
 
 class NewIds(NamedTuple):
@@ -64,6 +65,4 @@ async def find_new_jobs(
 
 def _snapshot(row: asyncpg.Record) -> JobSnapshot:
     snapshot = JobSnapshot(*row[: len(JobSnapshot._fields)])
-    # Infinity comes without a zone, any other time in UTC.
-    run_at = snapshot.run_at.replace(tzinfo=UTC)
-    return snapshot._replace(state=State(snapshot.state), run_at=run_at)
+    return snapshot._replace(state=State(snapshot.state), run_at=with_zone(snapshot.run_at))

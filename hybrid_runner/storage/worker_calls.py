@@ -16,11 +16,10 @@ from hybrid_runner.model.claims import (
     TakenEnds,
 )
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
-from hybrid_runner.model.news import HeartbeatNews
 from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.model.upkeep import BloatCause, Pruned, QueueDepth, WorkerDemand
+from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
-from hybrid_runner.storage.heartbeat_answer import parse
+from hybrid_runner.storage.times import with_zone
 
 
 class KindLimits(NamedTuple):
@@ -162,19 +161,27 @@ async def next_due(on: Fetches, queue: str) -> timedelta | None:
     return delay
 
 
-async def open_bell(on: Fetches, queue: str, *, take_sleep_lock: bool) -> None:
-    """From now on every insert rings; the lock says that somebody sleeps on this queue, and lasts
-    as long as the session.
-    """
-    await fetch(on, "open_bell", queue, take_sleep_lock)
+async def join_sleepers(on: Fetches, queues: Sequence[str]) -> None:
+    """This session sleeps on these queues; it is to be committed before their bells are opened."""
+    await fetch(on, "join_sleepers", queues)
+
+
+async def leave_sleepers(on: Fetches) -> None:
+    """This session sleeps on no queue."""
+    await fetch(on, "leave_sleepers")
+
+
+async def open_bell(on: Fetches, queue: str) -> None:
+    """From now on every insert rings."""
+    await fetch(on, "open_bell", queue)
 
 
 async def mute_bell(
-    on: Fetches, queue: str, lasting: timedelta, mode: str, *, drop_sleep_lock: bool
+    on: Fetches, queue: str, lasting: timedelta, mode: str, *, leave_sleepers: bool
 ) -> bool:
     """Inserts are quiet for so long; whether somebody sleeps and was rung for help."""
     milliseconds = round(lasting.total_seconds() * 1000)
-    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, drop_sleep_lock))
+    return bool(await fetch_value(on, "mute_bell", queue, milliseconds, mode, leave_sleepers))
 
 
 async def leave_bell(on: Fetches, queue: str, worker_id: str, *, is_muted: bool) -> None:
@@ -233,39 +240,6 @@ async def register_worker(
     return Registered(*row)
 
 
-async def beat(
-    on: Fetches,
-    worker_id: str,
-    running: Sequence[tuple[int, int]],
-    queues: Sequence[str],
-    first_claim: int,
-    proof_channel: str | None = None,
-    timeout_grace: timedelta = timedelta(seconds=30),
-    running_by_queue: str = "{}",
-    duties: Sequence[str] = (),
-) -> list[HeartbeatNews]:
-    """Say that this worker lives, and hear what it may have missed.
-
-    `running` are ids and claims, `running_by_queue` is JSON text, `duties` what this worker can be
-    given to do.
-    """
-    ids, claims = [job_id for job_id, _ in running], [claim for _, claim in running]
-    rows = await fetch(
-        on,
-        "beat",
-        worker_id,
-        ids,
-        queues,
-        first_claim,
-        proof_channel,
-        timeout_grace,
-        running_by_queue,
-        claims,
-        duties,
-    )
-    return [parse(*row) for row in rows]
-
-
 async def leave_queues(on: Fetches, worker_id: str, first_claim: int) -> None:
     """This worker takes no more jobs."""
     await fetch(on, "leave_queues", worker_id, first_claim)
@@ -296,7 +270,7 @@ async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
     """Jobs that ended without a worker, without payload and data; nobody else is given them for a
     minute.
     """
-    rows = [tuple(row) for row in await fetch(on, "take_unreported_ends", most)]
+    rows = [tuple(map(with_zone, row)) for row in await fetch(on, "take_unreported_ends", most)]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
         CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived
@@ -354,6 +328,11 @@ async def prune(on: Fetches, most: int) -> list[Pruned]:
 async def find_growth(on: Fetches, longer_than: timedelta) -> list[BloatCause]:
     """What lets tables grow, and has for longer."""
     return [BloatCause(*row) for row in await fetch(on, "find_growth", longer_than)]
+
+
+async def find_blockers(on: Fetches, pid: int) -> list[Blocker]:
+    """Who holds what that session waits for, the longest first."""
+    return [Blocker(*row) for row in await fetch(on, "find_blockers", pid)]
 
 
 async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:

@@ -68,6 +68,7 @@ class Supervised:
         self._worker_status: Callable[[], WorkerStatus] | None = None
         self._report_now = asyncio.Event()
         self._sent_lines: dict[str, bytes] = {}
+        self._is_over = False
 
     @classmethod
     def find(cls, environment: MutableMapping[str, str]) -> Supervised | None:
@@ -122,13 +123,23 @@ class Supervised:
         threading.Thread(
             target=self._watch, args=(loop, grace + STOP_PATIENCE), name="parent watch", daemon=True
         ).start()
-        reporting = loop.create_task(self._report())
+        reporting = loop.create_task(self._keep_reporting())
         try:
             yield
         finally:
             _ignore_signals()
+            self._is_over = True
             reporting.cancel()
             await asyncio.gather(reporting, return_exceptions=True)
+
+    async def _keep_reporting(self) -> None:
+        """Go on if a handler cancels it, as one does that cancels all tasks."""
+        while not self._is_over:
+            try:
+                await self._report()
+            except asyncio.CancelledError:
+                continue
+            return
 
     async def _report(self) -> None:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,12 @@ from datetime import timedelta
 
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.reachability import Reachability
-from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, for_claims, named
+from hybrid_runner.storage.connections.session_settings import (
+    FOR_SETTLING,
+    for_claims,
+    for_heartbeat,
+    named,
+)
 
 LINGER = 30.0
 """Seconds for which a connection is kept that is not used. At rest a worker keeps three: its
@@ -39,7 +44,10 @@ class Connections:
         self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))
         """Seconds that a heartbeat may take: the lease must not end while one waits."""
         self.heartbeat = LazyConnection(
-            dsn, named("heartbeat", {}), timeout=self.patience, reachability=self.reachability
+            dsn,
+            named("heartbeat", for_heartbeat(self.patience)),
+            timeout=self.patience,
+            reachability=self.reachability,
         )
         """Used in the heartbeat's thread, which also closes it."""
         self._all = self.claims, self.settles, self.courtesies

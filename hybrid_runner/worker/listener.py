@@ -16,10 +16,12 @@ from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.messages import Channel, M, Proof, proof_channel
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.policy.missed_rings import may_reconnect
+from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.listen import ListenConnection, prove_once
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.sleepers import Sleepers
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -69,6 +71,7 @@ class Listener:
         self._deaf_since: float | None = time.monotonic()
         self._proof: Channel[Proof] | None = None  # where a proof must be heard while hearing
         self._proved_at = -math.inf
+        self._sleepers = Sleepers(self)
 
     @property
     def deaf(self) -> float | None:
@@ -125,6 +128,8 @@ class Listener:
                 return self._be_silenced()
             if not await self._prove(connection):
                 return 0.0
+            # An earlier session may have had the number of this one's process.
+            await worker_calls.leave_sleepers(connection)
             for subscribe in self._subscribe:
                 await subscribe(connection)
             self._outage.over()
@@ -263,10 +268,14 @@ class Listener:
             )
             self._connection.hang_up()
 
-    async def drop_sleep_locks(self) -> None:
-        """Drop the locks of all queues that are asleep; rings are heard all the same."""
+    async def join_sleepers(self, queue: str) -> None:
+        """Return once it is committed that this session sleeps on the queue."""
+        await self._sleepers.join(queue)
+
+    async def leave_sleepers(self) -> None:
+        """Sleep on no queue any more; rings are heard all the same."""
         if self._connection is not None:
-            await self._connection.fetch("SELECT pg_advisory_unlock_all()")
+            await worker_calls.leave_sleepers(self._connection)
 
     def give_up(self) -> None:
         """Hang up if a statement waits for its answer: the network may have lost it."""

@@ -12,11 +12,30 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.errors import ConnectionLost, DatabaseError, DatabaseUnavailable
+from hybrid_runner.errors import (
+    ConnectionLost,
+    DatabaseError,
+    DatabaseUnavailable,
+    NoConnection,
+    RunnerError,
+    SchemaMissing,
+    StatementAborted,
+)
 from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
+
+
+def is_outage(error: RunnerError) -> bool:
+    """Whether Postgres would have said the same to any other statement."""
+    match error:
+        case StatementAborted():
+            return False
+        case DatabaseUnavailable() | NoConnection() | SchemaMissing():
+            return True
+        case _:
+            return False
 
 
 class Outage:
@@ -31,12 +50,13 @@ class Outage:
         """Log the failure and wait before the next try."""
         await asyncio.sleep(self.failed(error))
 
-    def failed(self, error: Exception) -> float:
-        """Log the failure; returns how many seconds to wait before the next try: none after a
-        connection that worked was lost, since the next one most likely works too.
+    def failed(self, error: Exception, longest: float = math.inf) -> float:
+        """Log the failure; returns how many seconds to wait before the next try, `longest` at
+        most: none after a connection that worked was lost, since the next one most likely works.
         """
         self.failures += 1
-        delay = min(self._longest, OUTAGE.spread(self.failures, random.random()).total_seconds())
+        delay = OUTAGE.spread(self.failures, random.random()).total_seconds()
+        delay = min(self._longest, longest, delay)
         if self.failures == 1 and isinstance(error, ConnectionLost):
             delay = 0.0
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):

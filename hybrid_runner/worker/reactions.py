@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from hybrid_runner.errors import RunnerError
@@ -76,7 +76,7 @@ class Reactions:
                 ", ".join(self._station.queues),
                 extra=log_event("listener.started"),
             )
-            self._tasks.soon(self._introduce())
+            self._tasks.insist(self._introduce)
 
     async def _introduce(self) -> None:
         """Tell the other workers that this one is here, then ask who they are.
@@ -91,32 +91,34 @@ class Reactions:
 
     # --- the heartbeat
 
-    def on_news(self, news: list[brought.WorkerNews], asked_at: float, name: Name) -> None:
-        """The answer to a heartbeat that was sent at `asked_at` under `name`."""
+    def on_news(self, news: list[brought.WorkerNews], name: Name) -> None:
+        """What a heartbeat under `name` brought."""
         if name != self._station.identity.name:
             return  # about an id that this worker has no more
-        if brought.DeclaredDead() in news:
-            self._on_declared_dead()
-            return
-        for queue_name, queue in self._station.queues.items():
-            members = [
-                one
-                for one in news
-                if isinstance(one, brought.QueueMember) and one.queue == queue_name
-            ]
-            queue.update_members({one.worker_id: one.kinds for one in members}, asked_at)
         for one in news:
             match one:
                 case brought.CancelRequested(job_id):
                     self._station.executor.cancel(job_id)
-                case brought.ProofSent(channel):
-                    self._station.listener.expect_proof(channel, asked_at, self._proof_seconds)
                 case brought.MuteExpired() | brought.JobsOverdue() | brought.NextDue():
                     self._station.queues[one.queue].on_news(one)
-                case brought.QueueMember() | brought.DeclaredDead():
-                    pass
                 case _:
                     assert_never(one)
+
+    def on_members(
+        self, members: Mapping[str, Mapping[str, str]], asked_at: float, name: Name
+    ) -> None:
+        """The kinds of each queue's live workers by id, as a heartbeat asked for them."""
+        if name == self._station.identity.name:
+            for queue_name, queue in self._station.queues.items():
+                queue.update_members(members[queue_name], asked_at)
+
+    def on_proof_sent(self, channel: str, asked_at: float) -> None:
+        """A heartbeat sent a notification to this channel; the listener should hear it now."""
+        self._station.listener.expect_proof(channel, asked_at, self._proof_seconds)
+
+    def on_proof_refused(self) -> None:
+        """Postgres takes no notification: unless the listener's own proof arrives, no ring does."""
+        self._tasks.soon(self._station.listener.prove(self._proof_seconds))
 
     def on_silence(self) -> None:
         """A heartbeat got no answer: other answers may be lost in the network too."""
@@ -125,12 +127,15 @@ class Reactions:
         for queue in self._station.queues.values():
             queue.claimer.budget.unanswered(time.monotonic())
 
-    def _on_declared_dead(self) -> None:
+    def on_declared_dead(self, name: Name) -> None:
+        """Others believe this worker dead and run its jobs again, or another took its name."""
+        if name != self._station.identity.name:
+            return
         if self._tasks.ending:
             self._station.executor.stop_all()  # others run these jobs again
         elif self._station.identity.may_claim:
             self._station.identity.forbid_claims()
-            self._tasks.soon(self._start_over())
+            self._tasks.insist(self._start_over)
 
     async def _start_over(self) -> None:
         """Others run this worker's jobs again: stop them here, and go on under another id."""

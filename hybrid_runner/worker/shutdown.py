@@ -103,12 +103,21 @@ class Shutdown:
 
     async def _4_settle(self) -> None:
         settler = self._station.settler
-        if not await within(self._budget.deadline(Share.OUTCOMES), settler.drained()):
+        if not await within(self._budget.deadline(Share.OUTCOMES), settler.drained_at_last()):
             log.error(
                 "worker %s: Postgres did not take %d outcomes in time",
                 self._name,
                 settler.pending,
                 extra=log_event("worker.outcomes_unwritten"),
+            )
+        if refusal := settler.refusal():
+            log.error(
+                "worker %s: Postgres refuses the outcomes of %d jobs, which others will run again:"
+                " %s",
+                self._name,
+                settler.refused,
+                refusal,
+                extra=log_event("worker.outcomes_refused"),
             )
 
     async def _5_end_loops(self) -> None:

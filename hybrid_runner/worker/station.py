@@ -89,7 +89,7 @@ class Station:
         """
         try:
             await self.membership.leave_queues()
-            await self.listener.drop_sleep_locks()
+            await self.listener.leave_sleepers()
             for name, queue in self.queues.items():
                 is_awaited = queue.claimer.mode is not Mode.ASLEEP or queue.members.is_fleet
                 await worker_calls.leave_bell(

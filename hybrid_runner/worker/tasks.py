@@ -17,6 +17,10 @@ RESTARTED = 5.0
 """Seconds after which a loop that ended by itself is started again: long enough for the health page
 to show it.
 """
+CANCELLED = 0.1
+"""The same, after a handler has cancelled it, as one does that cancels all tasks: also while the
+worker stops.
+"""
 
 
 class Tasks:
@@ -28,6 +32,8 @@ class Tasks:
         self.ended: list[str] = []
         """Names of loops that ended by themselves and are not started again yet."""
         self._ending = False
+        self._closed = False
+        self._told_to_end = set[asyncio.Task[None]]()
         self._context = context_without_instrumentation()
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -44,6 +50,20 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def insist(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run it in the background, again if a handler cancels it, as one does that cancels all
+        tasks.
+        """
+        task = asyncio.get_running_loop().create_task(call(), context=self._context.copy())
+        self._tasks.add(task)
+
+        def on_end(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled() and not self._ending:
+                self.insist(call)
+
+        task.add_done_callback(on_end)
+
     @property
     def ending(self) -> bool:
         """Whether the worker is being stopped."""
@@ -58,29 +78,38 @@ class Tasks:
         self._ending = True
 
     async def end(self, *words: str) -> None:
-        """Cancel the tasks whose names start with one of the words; '' stands for all."""
+        """Cancel the tasks whose names start with one of the words; '' stands for all, and ends the
+        starting of loops that handlers cancel.
+        """
+        self._closed = self._closed or "" in words
         tasks = [task for word in words for task in self.named(word)]
+        self._told_to_end.update(tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_loop_end(self, task: asyncio.Task[None], run: Callable[[], Awaitable[None]]) -> None:
         self._tasks.discard(task)
-        if self._ending:
+        was_told = task in self._told_to_end
+        self._told_to_end.discard(task)
+        is_cancelled = task.cancelled() and not was_told
+        if was_told or (self._ending and not is_cancelled):
             return
         name, error = task.get_name(), None if task.cancelled() else task.exception()
+        pause = CANCELLED if is_cancelled else RESTARTED
         self.ended.append(name)
         log.error(
-            "worker %s: its %s has ended: it is started again in %.0f s",
+            "worker %s: its %s %s: it is started again in %g s",
             self._owner(),
             name,
-            RESTARTED,
+            "was cancelled, by a handler perhaps" if is_cancelled else "has ended",
+            pause,
             exc_info=error,
             extra=log_event("worker.loop_ended"),
         )
-        asyncio.get_running_loop().call_later(RESTARTED, self._again, name, run)
+        asyncio.get_running_loop().call_later(pause, self._again, name, run, is_cancelled)
 
-    def _again(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        if not self._ending:
+    def _again(self, name: str, run: Callable[[], Awaitable[None]], is_cancelled: bool) -> None:  # noqa: FBT001  # call_later
+        if not (self._closed or (self._ending and not is_cancelled)):
             self.ended.remove(name)
             self.loop(name, run)

@@ -24,7 +24,9 @@ from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.liveness.beats import Beats
+from hybrid_runner.worker.liveness.fleet import Fleet
 from hybrid_runner.worker.liveness.membership import Membership, Offer, proof_timeout
+from hybrid_runner.worker.liveness.questions import Questions
 from hybrid_runner.worker.liveness.upkeep_loop import UpkeepLoop
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
@@ -123,16 +125,16 @@ def wire(
         observers.on_rescued,
         worker_loop,
     )
-    beats = Beats(
-        connections,
-        identity,
+    questions = Questions(
+        connections.heartbeat,
         list(slots),
         settings.work.timeout_grace,
         executor,
-        listener,
-        upkeep,
-        worker_loop,
+        upkeep.duty_names,
+        connections.patience,
     )
+    fleet = Fleet(list(slots), settings.work.lease)
+    beats = Beats(connections, identity, fleet, questions, executor, listener, upkeep, worker_loop)
     watchdog = Watchdog(
         settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )

@@ -84,7 +84,7 @@ class Worker:
             start_loop(f"claimer of {name}", queue.claimer.run)
             start_loop(f"poller of {name}", queue.poller.run)
         self._identity.allow_claims()
-        station.membership.start(reactions.on_news, reactions.on_silence)
+        station.membership.start(reactions)
         tell_start(self.id, self._slots, registry, settings.work.thread_slots)
 
     async def stop(self, grace: timedelta | None = None) -> None:

@@ -17,7 +17,8 @@ BEGIN
     -- all, its claim is void.
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),

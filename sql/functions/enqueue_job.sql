@@ -12,8 +12,10 @@ SET lock_timeout = '5s'
 AS $$
 #variable_conflict use_column
 DECLARE
-    due timestamptz := coalesce(enqueue_job.run_at,
-        clock_timestamp() + coalesce(enqueue_job.delay, interval '0'));
+    -- Made of seconds: a day of an interval is longer or shorter when the session's time zone
+    -- changes its clocks.
+    due timestamptz := coalesce(enqueue_job.run_at, clock_timestamp() + coalesce(
+        make_interval(secs => extract(epoch FROM enqueue_job.delay)::float8), interval '0'));
     trace text := coalesce(enqueue_job.traceparent,
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;

@@ -79,6 +79,30 @@ BEGIN
     WHERE c.oid = 'hybrid_runner.jobs'::regclass AND o.option_name = 'autovacuum_enabled'
         AND NOT o.option_value::boolean;
 
+    -- All who lock a row of that table have this lock on the table until they commit.
+    RETURN QUERY
+    SELECT
+        'prune', format(
+            'ended jobs could not be removed %s times in a row, because %s: end it, or look why prune() fails',
+            d.missed_turns, coalesce(
+                'session ' || holder.pid || ' (' || holder.usename || ', '
+                || coalesce(nullif(holder.application_name, ''), 'no name')
+                || coalesce(', in a transaction since ' || date_trunc('second', holder.xact_start),
+                    '') || ') holds its lock',
+                'somebody held its lock'))
+    FROM hybrid_runner.duties AS d
+    LEFT JOIN LATERAL (
+        SELECT s.pid, s.usename, s.application_name, s.xact_start
+        FROM pg_locks AS l
+        JOIN pg_stat_activity AS s ON s.pid = l.pid
+        WHERE l.relation = 'hybrid_runner.locks'::regclass AND l.mode = 'RowShareLock'
+            AND l.granted
+            AND l.database = (SELECT b.oid FROM pg_database AS b
+                WHERE b.datname = current_database())
+        ORDER BY s.xact_start LIMIT 1
+    ) AS holder ON true
+    WHERE d.name = 'prune' AND d.missed_turns >= 3;
+
     -- Which listener it waits for Postgres tells its log alone; one that is in no transaction reads
     -- on by itself.
     RETURN QUERY

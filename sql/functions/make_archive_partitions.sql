@@ -13,7 +13,7 @@ DECLARE
     closes timestamptz;
     made integer := 0;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0));
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'partitions' FOR UPDATE;
     FOR wanted IN
         -- As fine as what is forgotten first needs, and no finer: each partition costs whoever
         -- looks for an id.

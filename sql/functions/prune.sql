@@ -23,10 +23,19 @@ BEGIN
             USING ERRCODE = 'invalid_transaction_state';
     END IF;
     -- Not together with another, nor with retry(), which would be in each other's way.
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('hybrid_runner.prune', 0)) THEN
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        -- Counted for find_growth(), unless somebody holds the duty's row too.
+        PERFORM FROM hybrid_runner.duties AS d WHERE d.name = 'prune' FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            UPDATE hybrid_runner.duties AS d SET missed_turns = d.missed_turns + 1
+            WHERE d.name = 'prune';
+        END IF;
         RETURN QUERY SELECT 'busy', '', bigint '0';
         RETURN;
     END IF;
+    UPDATE hybrid_runner.duties AS d SET missed_turns = 0
+    WHERE d.name = 'prune' AND d.missed_turns > 0;
 
     -- 1: partitions of which nothing is kept
     FOR due IN

@@ -13,7 +13,8 @@ BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
-        WHERE w.id = job.worker_id AND w.heartbeat_at + w.lease > clock_timestamp()
+        WHERE w.id = job.worker_id AND w.dead_at IS NULL
+            AND w.heartbeat_at + w.lease > clock_timestamp()
     ) THEN
         RETURN 'running';
     ELSIF job.state = 'running' THEN
@@ -36,7 +37,7 @@ BEGIN
 
     -- Here, where it holds nothing of the archive yet, it can wait for a partition that is being
     -- written anew.
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('hybrid_runner.prune', 0));
+    PERFORM FROM hybrid_runner.locks AS l WHERE l.name = 'prune' FOR SHARE;
     SELECT a.* INTO done FROM hybrid_runner.archived(ARRAY[retry.id]) AS a;
     SELECT a.* INTO done FROM hybrid_runner.archive AS a
     WHERE a.id = retry.id AND a.finished_at = done.finished_at FOR UPDATE;

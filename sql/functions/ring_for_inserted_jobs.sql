@@ -17,7 +17,15 @@ BEGIN
         ) < 30000
     ) IS NOT TRUE
     LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN NULL;
+    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        -- What is due a moment after it was made needs no ring, so that none is missed.
+        UPDATE hybrid_runner.jobs AS j
+        SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
+        FROM inserted AS i
+        WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
     END IF;

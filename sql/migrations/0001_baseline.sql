@@ -54,6 +54,11 @@ CREATE TABLE hybrid_runner.jobs (
     -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed
     -- with.
     CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK (timeout <= interval '10 years'),
+    -- Months and days of opposite signs add up to little and reach far.
+    CONSTRAINT jobs_timeout_has_no_negative_parts CHECK (
+        extract(year FROM timeout) >= 0 AND extract(month FROM timeout) >= 0
+        AND extract(day FROM timeout) >= 0 AND extract(hour FROM timeout) >= 0
+    ),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity
         CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999
@@ -222,12 +227,50 @@ CREATE TABLE hybrid_runner.workers (
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
     kinds text[] NOT NULL DEFAULT '{}',
+    -- by others, once it was silent for two thirds of its lease
+    suspected_at timestamptz,
     dead_at timestamptz,
     rescued_at timestamptz,
     -- what it ran at its last heartbeat, by queue: the table of jobs has no index of what runs, and
     -- must not
-    running jsonb NOT NULL DEFAULT '{}'
+    running jsonb NOT NULL DEFAULT '{}',
+
+    -- Each worker reads the rows of all others: one that cannot be read would stop them all.
+    CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (octet_length(id) BETWEEN 1 AND 1000),
+    CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK (octet_length(kinds_hash) <= 64),
+    CONSTRAINT workers_kinds_are_at_most_1_mib CHECK (pg_column_size(kinds) <= 1048576),
+    CONSTRAINT workers_lease_is_at_most_a_day CHECK (
+        lease > interval '0' AND lease <= interval '1 day'
+        -- months and days of opposite signs add up to little and reach far
+        AND extract(year FROM lease) = 0 AND extract(month FROM lease) = 0
+        AND extract(day FROM lease) BETWEEN 0 AND 1
+    ),
+    CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (
+        heartbeat_at >= '1970-01-01 UTC' AND heartbeat_at < '9999-01-01 UTC'
+        AND suspected_at >= '1970-01-01 UTC' AND suspected_at < '9999-01-01 UTC'
+        AND dead_at >= '1970-01-01 UTC' AND dead_at < '9999-01-01 UTC'
+        AND rescued_at >= '1970-01-01 UTC' AND rescued_at < '9999-01-01 UTC'
+        AND unbroken_since < '9999-01-01 UTC'
+    ),
+    CONSTRAINT workers_queues_are_numbers_by_queue CHECK (
+        jsonb_typeof(queues) = 'object' AND pg_column_size(queues) <= 1048576
+        AND NOT queues @? 'strict $.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
+    ),
+    CONSTRAINT workers_running_are_numbers_by_queue CHECK (
+        jsonb_typeof(running) = 'object' AND pg_column_size(running) <= 1048576
+        AND NOT running @? 'strict $.* ? (!(@.type() == "number" && @ >= 0 && @ <= 1000000 && @ == @.floor()))'
+    )
 );
+
+-- Which listeners' sessions sleep on which queues: a worker without a free slot may mute a queue
+-- only while nobody does. A row counts as long as its session lasts, so nothing is lost with a
+-- crash, and it need not be logged. Changed in place many times a second: room for that.
+CREATE UNLOGGED TABLE hybrid_runner.sleepers (
+    queue text NOT NULL,
+    pid integer NOT NULL,
+    is_asleep boolean NOT NULL,
+    CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid)
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, vacuum_truncate = off);
 
 -- What has to be done once in a while, by whichever worker's heartbeat comes first: no worker is
 -- special, so none can be missing.
@@ -237,11 +280,23 @@ CREATE TABLE hybrid_runner.duties (
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
     -- Who was given it. The holder of 'queue_depths' renews taken_at, so nobody else is given it
     -- while that one lives.
-    holder text
+    holder text,
+    -- how often in a row it could not be done, because somebody held what it needs
+    missed_turns integer NOT NULL DEFAULT 0,
+    CONSTRAINT duties_every_is_at_most_a_year CHECK (
+        every > interval '0' AND every <= interval '366 days'
+        AND extract(year FROM every) = 0 AND extract(month FROM every) = 0
+        AND extract(day FROM every) BETWEEN 0 AND 366
+    )
 );
 INSERT INTO hybrid_runner.duties (name, every) VALUES
     ('partitions', '1 hour'), ('orphaned_jobs', '10 minutes'), ('prune', '10 minutes'),
     ('growth', '10 minutes'), ('queue_depths', '30 seconds');
+
+-- Rows that are locked and never changed. Advisory locks would do if not every login could take
+-- them.
+CREATE TABLE hybrid_runner.locks (name text PRIMARY KEY);
+INSERT INTO hybrid_runner.locks (name) VALUES ('partitions'), ('prune');
 
 -- Which transaction was the next one when: what is older than a number that is ten minutes old has
 -- held back vacuum for as long.

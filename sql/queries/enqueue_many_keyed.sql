@@ -5,13 +5,26 @@
 -- $6 text[] traceparents, $7 int4[] max_attempts, $8 interval[] timeouts,
 -- $9 timestamptz[] finish_bys, $10 text[] data,
 -- $11 interval[] delays, $12 text[] keys, $13 text on_conflict
+-- odd: delays are made of seconds: a day of an interval is longer or shorter when the session's
+--   time zone changes its clocks.
+-- odd: keys are taken in their own order, so that two such statements cannot wait for each other;
+--   a microsecond for each place makes the jobs due in the order in which they were given.
+WITH n AS MATERIALIZED (
+    SELECT given.*, start.moment + given.place::float8 * interval '1 microsecond' AS due
+    FROM ROWS FROM (
+        pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]),
+        pg_catalog.unnest($4::int4[]), pg_catalog.unnest($5::timestamptz[]), pg_catalog.unnest($6::text[]),
+        pg_catalog.unnest($7::int4[]), pg_catalog.unnest($8::interval[]), pg_catalog.unnest($9::timestamptz[]),
+        pg_catalog.unnest($10::text[]), pg_catalog.unnest($11::interval[]), pg_catalog.unnest($12::text[])
+    ) WITH ORDINALITY
+        AS given (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
+    CROSS JOIN (SELECT pg_catalog.clock_timestamp()) AS start (moment)
+    ORDER BY given.key COLLATE "C", given.place
+)
 SELECT e.id, e.outcome
-FROM unnest(
-    $1::text[], $2::text[], $3::text[], $4::int4[], $5::timestamptz[], $6::text[], $7::int4[], $8::interval[], $9::timestamptz[],
-    $10::text[], $11::interval[], $12::text[]
-) WITH ORDINALITY
-    AS n (kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout, finish_by, data, delay, key, place)
+FROM n
 CROSS JOIN LATERAL hybrid_runner.enqueue_job(
-    n.kind, n.payload::jsonb, n.queue, n.key, n.priority, n.run_at, n.delay, n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, n.traceparent, $13
+    n.kind, n.payload::jsonb, n.queue, n.key, n.priority, coalesce(n.run_at, n.due + coalesce(pg_catalog.make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')), NULL, n.max_attempts, n.timeout,
+    n.finish_by, n.data::jsonb, n.traceparent, $13
 ) AS e
 ORDER BY n.place

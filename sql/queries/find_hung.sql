@@ -5,4 +5,5 @@ SELECT
     date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim, j.started_at, j.created_at,
     j.snoozes, j.worker_id
 FROM hybrid_runner.jobs AS j
-WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1 AND j.started_at + j.timeout + $3 < clock_timestamp()
+WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1
+    AND CASE WHEN isfinite(j.started_at) THEN clock_timestamp() - j.started_at > j.timeout + $3::interval ELSE false END

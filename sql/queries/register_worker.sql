@@ -7,17 +7,15 @@
 --   looks a second. They begin
 --   anywhere in the first half of 10^11: a standby that was behind when it was promoted may
 --   give out the number again.
--- odd: on a server that was promoted nobody knows how long others could not reach it: whoever
---   comes new waits out their lease.
+-- odd: whoever comes new does not know for how long the others could not reach the server (a
+--   lock, an outage, a failover), so it waits out their lease: unbroken_since is now.
 WITH number AS MATERIALIZED (
-    SELECT
-        nextval('hybrid_runner.claims') * 100000000000 + (random() * 50000000000)::int8 AS first_claim,
-        CASE WHEN pg_last_xact_replay_timestamp() IS NULL THEN '-infinity' ELSE clock_timestamp() END AS unbroken_since
+    SELECT nextval('hybrid_runner.claims') * 100000000000 + (random() * 50000000000)::int8 AS first_claim
 )
 INSERT INTO hybrid_runner.workers (id, host, pid, version, queues, lease, kinds_hash, kinds, first_claim, unbroken_since)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, n.first_claim, n.unbroken_since FROM number AS n
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, n.first_claim, clock_timestamp() FROM number AS n
 ON CONFLICT (id) DO UPDATE SET
     host = excluded.host, pid = excluded.pid, version = excluded.version, queues = excluded.queues, lease = excluded.lease,
     kinds_hash = excluded.kinds_hash, kinds = excluded.kinds, first_claim = excluded.first_claim, unbroken_since = excluded.unbroken_since,
-    dead_at = NULL, rescued_at = NULL, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), running = '{}'
+    suspected_at = NULL, dead_at = NULL, rescued_at = NULL, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), running = '{}'
 RETURNING first_claim, xmax <> 0 AS took_over

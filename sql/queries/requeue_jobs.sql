@@ -3,6 +3,8 @@
 -- $1 int8[] ids, $2 int8[] claims, $3 interval[] delays, $4 bool[] charged, $5 jsonb[] data,
 -- $6 jsonb[] errors,
 -- $7 text[] traceparents, $8 bool[] snoozed
+-- odd: the delay is made of seconds: a day of an interval is longer or shorter when the session's
+--   time zone changes its clocks.
 -- odd: a trace that a worker began is written down, so that all later attempts are in it; NULL:
 --   none of these.
 -- odd: only what its handler asked for is a snooze, not what a worker that stops puts back; NULL:
@@ -16,7 +18,7 @@ WITH settled AS (
 requeued AS (
     UPDATE hybrid_runner.jobs AS j SET
         state = 'queued',
-        run_at = clock_timestamp() + s.delay, -- never behind a frontier
+        run_at = clock_timestamp() + make_interval(secs => extract(epoch FROM s.delay)::float8), -- never behind a frontier
         attempt = j.attempt - CASE WHEN s.charged THEN 0 ELSE 1 END,
         snoozes = j.snoozes + CASE WHEN s.snoozed THEN 1 ELSE 0 END,
         data = coalesce(s.data, j.data),

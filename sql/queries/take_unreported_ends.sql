@@ -7,7 +7,8 @@ WITH taken AS (
     UPDATE hybrid_runner.unreported_ends AS e SET taken_at = now()
     WHERE e.id IN (
         SELECT due.id FROM hybrid_runner.unreported_ends AS due
-        WHERE due.taken_at IS NULL OR due.taken_at < clock_timestamp() - interval '1 minute' -- as beat.sql has it
+        WHERE due.taken_at IS NULL -- as ask_news.sql has it
+            OR due.taken_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 second'
         ORDER BY due.id
         LIMIT $1
         FOR UPDATE SKIP LOCKED

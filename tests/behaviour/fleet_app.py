@@ -24,7 +24,7 @@ class Number(BaseModel):
 def note_run(job: Job) -> None:
     with psycopg.connect(DSN) as connection:
         connection.execute(
-            "INSERT INTO runs (job_id, pid, kind) VALUES (%s, %s, %s)",
+            "INSERT INTO public.runs (job_id, pid, kind) VALUES (%s, %s, %s)",
             (job.id, os.getpid(), job.kind),
         )
 
@@ -33,7 +33,10 @@ def note_run(job: Job) -> None:
 async def square(payload: Number, job: Job) -> int:
     connection = await connect(DSN)
     await connection.execute(
-        "INSERT INTO runs (job_id, pid, kind) VALUES ($1, $2, $3)", job.id, os.getpid(), job.kind
+        "INSERT INTO public.runs (job_id, pid, kind) VALUES ($1, $2, $3)",
+        job.id,
+        os.getpid(),
+        job.kind,
     )
     await connection.close()
     return payload.n**2

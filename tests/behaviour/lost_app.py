@@ -21,7 +21,7 @@ async def note(job: Job, what: str) -> None:
     """Into a table without a unique key."""
     connection = await connect(DSN)
     await connection.execute(
-        "INSERT INTO runs (job_id, pid, what) VALUES ($1, $2, $3)", job.id, os.getpid(), what
+        "INSERT INTO public.runs (job_id, pid, what) VALUES ($1, $2, $3)", job.id, os.getpid(), what
     )
     await connection.close()
 
@@ -66,7 +66,8 @@ def in_process(seconds: float, job: Job) -> str:
     """Runs in a process of its own, whose number it writes down."""
     with psycopg.connect(DSN) as connection:
         connection.execute(
-            "INSERT INTO runs (job_id, pid, what) VALUES (%s, %s, 'began')", (job.id, os.getpid())
+            "INSERT INTO public.runs (job_id, pid, what) VALUES (%s, %s, 'began')",
+            (job.id, os.getpid()),
         )
     if job.attempt == 1:
         time.sleep(seconds)

@@ -92,7 +92,7 @@ async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(
     dsn: str, database: Connection
 ) -> None:
     """A4 A6 D2 D7 F5: three worker processes, three executors, no job twice."""
-    await database.execute("CREATE TABLE runs (job_id bigint, pid int, kind text)")
+    await database.execute("CREATE TABLE public.runs (job_id bigint, pid int, kind text)")
     with fleet(dsn, 3):
         await asyncio.gather(
             asyncio.to_thread(insert_by_psql, dsn),
@@ -110,9 +110,11 @@ async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(
         " <> 1 OR (result)::int <> ((payload ->> 'n')::int) ^ 2"
     )
     assert not wrong
-    assert await database.fetchval("SELECT count(*) FROM runs") == 4 * EACH
-    assert await database.fetchval("SELECT count(DISTINCT job_id) FROM runs") == 4 * EACH
+    assert await database.fetchval("SELECT count(*) FROM public.runs") == 4 * EACH
+    assert await database.fetchval("SELECT count(DISTINCT job_id) FROM public.runs") == 4 * EACH
     assert (
         await database.fetchval("SELECT count(DISTINCT worker_id) FROM hybrid_runner.archive") == 3
     )
-    assert {row[0] for row in await database.fetch("SELECT DISTINCT kind FROM runs")} == set(KINDS)
+    assert {row[0] for row in await database.fetch("SELECT DISTINCT kind FROM public.runs")} == set(
+        KINDS
+    )

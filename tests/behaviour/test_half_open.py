@@ -215,7 +215,7 @@ async def test_a_stop_ends_on_a_frozen_network(
 
 async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection) -> None:
     """A13: SIGTERM, with everything that a process has to close."""
-    await database.execute("CREATE TABLE runs (job_id bigint, pid int, what text)")
+    await database.execute("CREATE TABLE public.runs (job_id bigint, pid int, what text)")
     async with Proxy(dsn) as proxy:
         settings = {
             "HYBRID_RUNNER_DSN": proxy.dsn,
@@ -227,7 +227,7 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
             await database.execute(
                 "INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('long', '100')"
             )
-            await until_fetched(database, "SELECT count(*) FROM runs", 1)
+            await until_fetched(database, "SELECT count(*) FROM public.runs", 1)
             proxy.freeze(newcomers=True)
             assert await asyncio.wait_for(process.ends(), 20) == 0
     assert any("did not take 1 outcomes" in line["message"] for line in process.lines)

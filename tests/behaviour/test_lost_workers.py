@@ -29,7 +29,7 @@ APP = "tests.behaviour.lost_app:app"
 @pytest.fixture(autouse=True)
 async def runs(database: Connection) -> None:
     await database.execute(
-        "CREATE TABLE runs (job_id bigint, pid int, what text, at timestamptz DEFAULT"
+        "CREATE TABLE public.runs (job_id bigint, pid int, what text, at timestamptz DEFAULT"
         " clock_timestamp())"
     )
 
@@ -60,7 +60,7 @@ async def insert(
     return [row[0] for row in rows]
 
 
-BEGAN = "SELECT count(DISTINCT job_id) FROM runs WHERE what = 'began'"
+BEGAN = "SELECT count(DISTINCT job_id) FROM public.runs WHERE what = 'began'"
 COMPLETED = "SELECT count(*) FROM hybrid_runner.archive WHERE state = 'completed'"
 
 
@@ -84,7 +84,7 @@ async def test_the_jobs_of_a_killed_worker_run_again_once_its_lease_has_ended(
         "SELECT DISTINCT attempt, result #>> '{}' AS result FROM hybrid_runner.archive"
     )
     assert [tuple(row) for row in attempts] == [(2, "attempt 2")]
-    assert await database.fetchval("SELECT count(*) FROM runs WHERE what = 'ended'") == 50
+    assert await database.fetchval("SELECT count(*) FROM public.runs WHERE what = 'ended'") == 50
 
 
 async def test_a_worker_that_starts_rescues_from_the_one_before_it(
@@ -196,7 +196,7 @@ async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(
             assert "time.sleep(seconds)" in line["message"]
         await until_fetched(database, COMPLETED, 1)
     assert await database.fetchval("SELECT attempt FROM hybrid_runner.archive") == 1
-    assert await database.fetchval("SELECT count(*) FROM runs") == 1
+    assert await database.fetchval("SELECT count(*) FROM public.runs") == 1
 
 
 async def test_while_the_loop_stands_still_the_pages_say_so(dsn: str, database: Connection) -> None:
@@ -269,7 +269,7 @@ async def test_the_processes_of_handlers_end_with_a_killed_worker(
     async with a_worker(dsn) as doomed:
         await insert(database, "in_process", payload=600)
         await until_fetched(database, BEGAN, 1)
-        child = await database.fetchval("SELECT pid FROM runs")
+        child = await database.fetchval("SELECT pid FROM public.runs")
         assert child != doomed.process.pid
         doomed.process.kill()
         await until(lambda: not is_alive(child))
@@ -286,7 +286,7 @@ async def test_a_stop_of_the_whole_group_leaves_processes_of_handlers_their_grac
     async with a_worker(dsn) as stopping:
         await insert(database, "in_process", payload=1.5)
         await until_fetched(database, BEGAN, 1)
-        os.kill(await database.fetchval("SELECT pid FROM runs"), signal.SIGTERM)
+        os.kill(await database.fetchval("SELECT pid FROM public.runs"), signal.SIGTERM)
         assert await stopping.ends() == 0
     assert (
         await database.fetchval("SELECT state::text || attempt FROM hybrid_runner.archive")
@@ -351,7 +351,7 @@ async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Co
         await insert(database, "once_long", 2)
         await insert(database, "in_process")
         await until_fetched(database, BEGAN, 3)
-        assert await database.fetchval("SELECT bool_or(pid = 1) FROM runs")
+        assert await database.fetchval("SELECT bool_or(pid = 1) FROM public.runs")
         os.kill(only_child(first.pid), signal.SIGTERM)
         assert await asyncio.wait_for(first.wait(), 20) == 0
     finally:

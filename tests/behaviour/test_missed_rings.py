@@ -167,7 +167,7 @@ async def test_a_role_that_may_only_work_may_look_for_missed_rings(
 ) -> None:
     """Else nothing would ever count, in silence."""
     job = await database.fetchval(INSERT, "note")
-    await database.execute("SELECT hybrid_runner.open_bell('default', false)")
+    await database.execute("SELECT hybrid_runner.open_bell('default')")
     await database.execute("SET SESSION AUTHORIZATION hybrid_runner_worker")
     assert await worker_calls.find_unannounced(database, "default", [job, 0]) == (True, 1)
     assert await worker_calls.find_unannounced(database, "nowhere", [job]) == (False, 1)
@@ -185,7 +185,7 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         await database.execute("SELECT hybrid_runner.pause('default')")
         await database.execute(MUTE_FOR_30_S)
         await database.execute(HOUR_OLD)
-        await database.execute("SELECT hybrid_runner.open_bell('default', false)")
+        await database.execute("SELECT hybrid_runner.open_bell('default')")
         await database.execute("SELECT hybrid_runner.resume('default')")
         await until(lambda: bool(held.payloads))
         assert held.payloads == ["help resumed"]

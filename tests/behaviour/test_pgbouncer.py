@@ -27,7 +27,7 @@ from tests.support.waiting import at_least, until, until_fetched
 from tests.support.working import runner, working
 
 APP = "tests.behaviour.noting_app:app"
-SLEEPERS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1212371538"
+SLEEPERS = "SELECT count(*) FROM hybrid_runner.sleepers"
 END_OTHERS = (
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname ="
     " current_database() AND pid <> pg_backend_pid()"
@@ -227,6 +227,20 @@ async def test_each_statement_has_its_settings_and_leaves_none(dsn: str, pooled_
     for connection in (claims, settles):
         await connection.close()
     await stranger.close()
+
+
+async def test_a_statement_searches_the_catalogue_alone_whatever_its_session_does(
+    dsn: str,
+) -> None:
+    """Whoever had the session before may have left tables of his own in it."""
+    with pgbouncer(dsn, size=1) as by_pooler:
+        stranger = await connect(by_pooler)
+        await stranger.execute("CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp")
+        pool = await open_pool(by_pooler, largest=2)
+        assert await value(pool, "SHOW search_path") == "pg_catalog, pg_temp"
+        assert await value(pool, "SELECT count(*) > 0 FROM pg_class") is True
+        await pool.close()
+        await stranger.close()
 
 
 async def value(pool: Pool, query: str, *arguments: object) -> object:

@@ -49,10 +49,7 @@ BOUND = timedelta(seconds=6)
 """Far longer than anything takes that works, far shorter than what finds a job that was lost."""
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 IS_MUTED = f"SELECT ({BELL}) > extract(epoch FROM clock_timestamp()) * 1000 + 150"
-SLEEPERS = (
-    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
-    " AND classid = 1212371538"
-)
+SLEEPERS = "SELECT count(*) FROM hybrid_runner.sleepers WHERE is_asleep"
 UNFINISHED = (
     "SELECT id FROM hybrid_runner.jobs WHERE kind = 'nap' AND worker_id IS DISTINCT FROM $1"
 )

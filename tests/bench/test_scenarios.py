@@ -47,6 +47,13 @@ async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each
     assert 0 < p50["value"] <= p99["value"]
 
 
+async def test_a_heartbeat_beside_a_backlog_stands_beside_one_alone(empty_dsn: str) -> None:
+    sizes = Sizes(beat_jobs=2_000, horizon_jobs=2_000, beats=3)
+    scenarios = (await run(["beat"], sizes, empty_dsn, lambda *_: None))["scenarios"]
+    assert {figure["against"] for figure in scenarios["beat"]["figures"]} == {"alone"}
+    assert len(scenarios["beat"]["figures"]) == 8
+
+
 async def test_a_database_that_was_empty_is_empty_again(empty_dsn: str) -> None:
     await run(["bulk"], TINY, empty_dsn, lambda *_: None)
     connection = await connect(empty_dsn)

@@ -95,7 +95,6 @@ def test_sql_goes_on_from_the_databases_version(dsn: str, empty_dsn: str) -> Non
         if line.startswith("-- ---- ")
     ]
     assert titles == [
-        "lock",
         "bootstrap",
         "functions",
         *(f"function {name}" for name, _ in functions()),

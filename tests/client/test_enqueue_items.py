@@ -35,7 +35,9 @@ async def stored(database: Connection, columns: str) -> list[tuple[Any, ...]]:
     """These columns of all jobs in the order of ids."""
     return [
         tuple(row)
-        for row in await database.fetch(f"SELECT {columns} FROM hybrid_runner.jobs ORDER BY id")
+        for row in await database.fetch(
+            f"SELECT {columns} FROM hybrid_runner.jobs ORDER BY run_at, id"
+        )
     ]
 
 

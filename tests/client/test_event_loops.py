@@ -71,6 +71,20 @@ def test_a_runner_that_nobody_closed_works_in_the_next_event_loop(dsn: str) -> N
     asyncio.run(app.close())
 
 
+def test_the_first_calls_of_each_event_loop_may_come_together(dsn: str) -> None:
+    app = app_with_hello(dsn)
+
+    async def together() -> list[Any]:
+        async def one() -> Any:
+            return await (await app.enqueue("hello", "world")).wait("20s")
+
+        async with app.worker():
+            return await asyncio.gather(*(one() for _ in range(3)))
+
+    for _ in range(2):  # nobody closes it
+        assert asyncio.run(together()) == ["hello world"] * 3
+
+
 def test_the_end_of_an_event_loop_leaves_no_connection_behind(dsn: str) -> None:
     app = app_with_hello(dsn)
     asyncio.run(app.enqueue("hello", "x"))

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from hybrid_runner import DatabaseError, JobStatus, RunnerError, SchemaMissing, WaitTimeout
-from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner import (
+    ConfigurationError,
+    DatabaseError,
+    JobCancelled,
+    JobStatus,
+    RunnerError,
+    SchemaMissing,
+    State,
+    WaitTimeout,
+)
+from hybrid_runner.client.waiting import Watcher
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.faults import own_server
 from tests.support.proxy import Proxy
 from tests.support.working import runner, working
 
@@ -113,3 +126,66 @@ async def test_a_refused_right_ends_the_wait(dsn: str, database: Connection) -> 
                 await app.handle(1).wait(20)
     finally:
         await database.execute("DROP ROLE hr_nothing_to_see")
+
+
+async def test_a_wait_goes_on_through_a_restart_of_postgres() -> None:
+    async with own_server() as server, runner(server.dsn) as app:
+        handles = [await app.enqueue("later", delay="1h") for _ in range(2)]
+        seen = [Seen(), Seen()]
+        waits = [
+            asyncio.create_task(handle.wait(60, on_status=each))
+            for handle, each in zip(handles, seen, strict=True)
+        ]
+        await asyncio.gather(*(each.event.wait() for each in seen))
+        for how in (signal.SIGINT, signal.SIGQUIT):  # in order, and as when it crashes
+            with noticed_outage() as noticed:
+                await server.stop(how)
+                await noticed.wait()
+            await server.start()
+            connection = await connect(server.dsn)
+            state = await connection.fetchval(
+                "SELECT hybrid_runner.cancel(id) FROM hybrid_runner.jobs ORDER BY id LIMIT 1"
+            )
+            assert state == "cancelled"
+            await connection.close()
+            with pytest.raises(JobCancelled):
+                await waits.pop(0)
+
+
+@pytest.mark.parametrize("job_id", [2**63, 2**70, -(2**64), "7", None, 1.5])
+async def test_an_id_that_no_job_can_have_gets_no_handle(job_id: Any) -> None:
+    app = runner("postgresql://nobody@localhost/never-opened")
+    with pytest.raises(ConfigurationError, match="is no id of a job"):
+        app.handle(job_id)
+
+
+async def test_a_job_that_cannot_be_looked_at_ends_its_own_waits_alone() -> None:
+    refused = 3
+
+    async def look(ids: Sequence[int]) -> Sequence[JobStatus]:
+        if refused in ids:
+            raise DatabaseError("missing chunk number 0 for toast value 16444")
+        state = State.COMPLETED if looked else State.RUNNING
+        return [JobStatus(each, "k", state, None, None, "1") for each in ids]
+
+    looked = list[bool]()
+    watcher = Watcher(look)
+    waits = [asyncio.create_task(watcher.ended(each, 20, None)) for each in range(1, 6)]
+    with pytest.raises(DatabaseError, match="toast"):
+        await waits.pop(refused - 1)
+    looked.append(True)
+    assert [(await each).id for each in waits] == [1, 2, 4, 5]
+    await watcher.close()
+
+
+async def test_what_ends_all_waits_ends_each_with_an_error_of_its_own(
+    dsn: str, database: Connection
+) -> None:
+    async with runner(dsn) as app:
+        ids = [(await app.enqueue("later", delay="1h")).id for _ in range(12)]
+        await database.execute("DROP SCHEMA hybrid_runner CASCADE")
+        errors = await asyncio.gather(
+            *(app.handle(each).wait(20) for each in ids), return_exceptions=True
+        )
+    assert {type(error) for error in errors} == {SchemaMissing}
+    assert len({id(error) for error in errors}) == len(ids)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,38 @@ def test_no_password_is_part_of_an_address_where_some_characters_would_mean_some
     assert len(given) == 2
     for environment in given:
         assert "$" not in environment["HYBRID_RUNNER_DSN"]
-        assert "PASSWORD:-" in environment["PGPASSWORD"]
+        assert "PASSWORD:?" in environment["PGPASSWORD"]
+
+
+def test_every_password_has_to_be_given_and_is_good_for_one_thing() -> None:
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    assert set(re.findall(r"\$\{\w+PASSWORD(..)", text)) == {":?"}
+    worker = SERVICES["worker"]["environment"]["PGPASSWORD"]
+    owner = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert worker != owner
+
+
+def test_passwords_are_made_once_by_chance_and_nobody_else_reads_them(tmp_path: Path) -> None:
+    program = tmp_path / "make-passwords"
+    shutil.copy(DEPLOY / "make-passwords", program)
+    subprocess.run([program], check=True)
+    file = tmp_path / ".env"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    made = dict(line.split("=") for line in file.read_text().splitlines())
+    asked = re.findall(r"\$\{(\w+PASSWORD)", (DEPLOY / "compose.yaml").read_text("utf-8"))
+    assert set(made) == set(asked)
+    assert len(set(made.values())) == len(made)
+    assert all(re.fullmatch("[0-9a-f]{48}", password) for password in made.values())
+    subprocess.run([program], check=True)
+    assert made == dict(line.split("=") for line in file.read_text().splitlines())
+
+
+def test_the_collector_is_heard_by_this_machine_alone_unless_told_otherwise() -> None:
+    """Nobody says to it who he is."""
+    text = (DEPLOY.parent / "otel-collector.yaml").read_text(encoding="utf-8")
+    assert "0.0.0.0" not in text
+    assert SERVICES["collector"]["environment"]["COLLECTOR_HOST"] == "0.0.0.0"
+    assert "ports" not in SERVICES["collector"]
 
 
 def test_the_collector_and_jaeger_are_those_that_tests_run_against() -> None:

@@ -36,6 +36,12 @@ def test_it_runs_as_nobody_special_without_any_privilege(docker_engine: Engine, 
     assert inside(docker_engine, image, "hybrid-runner", "--version").startswith("hybrid-runner ")
 
 
+def test_no_program_in_it_makes_somebody_more_than_he_is(docker_engine: Engine, image: str) -> None:
+    """Without no-new-privileges, a plain `docker run`, it would work."""
+    find = "find / -xdev -type f -perm /6000 2>/dev/null; true"
+    assert inside(docker_engine, image, "sh", "-c", find) == ""
+
+
 def test_all_that_makes_it_fast_is_in_it_and_what_makes_it_bigger_is_not(
     docker_engine: Engine, image: str
 ) -> None:

@@ -74,6 +74,7 @@ def test_pods_run_without_any_privilege() -> None:
     for pod in pods():
         spec = pod["spec"]
         assert spec["automountServiceAccountToken"] is False
+        assert spec["enableServiceLinks"] is False
         assert spec["securityContext"]["runAsNonRoot"]
         assert spec["securityContext"]["runAsUser"] == 10001
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -83,7 +84,7 @@ def test_pods_run_without_any_privilege() -> None:
             assert context["allowPrivilegeEscalation"] is False
             assert context["capabilities"] == {"drop": ["ALL"]}
             assert container["resources"]["requests"]
-            assert container["resources"]["limits"]
+            assert container["resources"]["limits"].keys() >= {"memory", "ephemeral-storage"}
 
 
 def test_only_the_migration_sees_the_owners_password() -> None:
@@ -98,6 +99,14 @@ def secrets(kind: str) -> dict[str, dict[str, Any]]:
     """What is taken from secrets, by the variable."""
     environment = one(kind)["spec"]["template"]["spec"]["containers"][0]["env"]
     return {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in environment}
+
+
+def test_every_address_of_postgres_asks_for_encryption_and_the_right_server() -> None:
+    example = (FOLDER / "secrets.example.yaml").read_text(encoding="utf-8")
+    addresses = re.findall(r"dsn: (postgresql://\S+)", example)
+    assert len(addresses) == 4
+    for address in addresses:
+        assert "sslmode=verify-full" in address
 
 
 def test_secret_settings_are_in_the_example_and_a_worker_starts_without_the_optional_ones() -> None:

@@ -50,8 +50,30 @@ def psql(dsn: str, *arguments: str, **variables: str) -> str:
 
 def as_role(server: OwnServer, role: str) -> str:
     """The DSN of that login."""
-    url = urlsplit(server.dsn)
+    return with_role(server.dsn, role)
+
+
+def with_role(dsn: str, role: str) -> str:
+    """The same database by that login."""
+    url = urlsplit(dsn)
     return urlunsplit(url._replace(netloc=f"{role}@{url.netloc.rpartition('@')[2]}"))
+
+
+def of_database(dsn: str, name: str) -> str:
+    """Another database of the same server."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+async def may_connect(dsn: str) -> bool:
+    """Whether the server lets it in."""
+    try:
+        connection = await connect(dsn)
+    except RunnerError as error:
+        if "permission denied for database" not in str(error):
+            raise
+        return False
+    await connection.close()
+    return True
 
 
 async def passwords(server: OwnServer) -> dict[str, str | None]:
@@ -148,8 +170,79 @@ async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(
     dsn = await owned(fresh, FOUR + OWNER.format(right=""))
     with pytest.raises(subprocess.CalledProcessError):
         psql(dsn, "-q", "-f", str(SCRIPT))
-    psql(fresh.dsn, "-q", "-f", str(SCRIPT))
+    psql(of_database(fresh.dsn, "owned"), "-q", "-f", str(SCRIPT))
     assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
+
+
+async def test_a_database_without_jobs_is_left_as_it_is(fresh: OwnServer) -> None:
+    """Such as the one that the address of a superuser leads to."""
+    await owned(fresh, FOUR + OWNER.format(right=""))
+    with pytest.raises(subprocess.CalledProcessError):
+        psql(fresh.dsn, "-q", "-f", str(SCRIPT))
+    assert psql(fresh.dsn, "-Atc", "SELECT count(*) FROM pg_roles WHERE rolcanlogin") == "2"
+    assert psql(fresh.dsn, "-Atc", PUBLIC_MAY) == "true true"
+
+
+PUBLIC_MAY = """
+    SELECT has_database_privilege('public', current_database(), 'CONNECT')::text || ' '
+        || has_database_privilege('public', current_database(), 'TEMP')::text
+"""
+STRANGER = "CREATE ROLE stranger LOGIN"
+
+
+async def test_nobody_else_of_the_server_comes_into_the_database(server: OwnServer) -> None:
+    """LISTEN, NOTIFY and advisory locks need no right but to be connected."""
+    psql(server.dsn, "-qc", STRANGER)
+    assert await may_connect(as_role(server, "stranger"))
+    make_roles(server)
+    assert psql(server.dsn, "-Atc", PUBLIC_MAY) == "false false"
+    assert not await may_connect(as_role(server, "stranger"))
+    for name in ("jobs_worker", "jobs_producer", "jobs_reader"):
+        assert await may_connect(as_role(server, name))
+        with pytest.raises(subprocess.CalledProcessError):
+            psql(as_role(server, name), "-qc", "CREATE TEMP TABLE mine (id int)")
+
+
+async def test_everybody_comes_in_as_before_if_that_is_asked_for(server: OwnServer) -> None:
+    make_roles(server, KEEP_PUBLIC="yes")
+    assert psql(server.dsn, "-Atc", PUBLIC_MAY) == "true true"
+
+
+async def test_logins_of_one_database_do_not_come_into_another_one(server: OwnServer) -> None:
+    """Roles belong to the whole server, so a reader of one would be a reader of all."""
+    psql(server.dsn, "-qc", "CREATE DATABASE shop")
+    shop = of_database(server.dsn, "shop")
+    connection = await connect(shop)
+    await migrate(connection)
+    await connection.close()
+    make_roles(server)
+    psql(shop, "-q", "-f", str(SCRIPT), LOGINS="shop")
+    for role in ("worker", "producer", "reader"):
+        for name, at, is_let_in in (
+            (f"jobs_{role}", server.dsn, True),
+            (f"jobs_{role}", shop, False),
+            (f"shop_{role}", server.dsn, False),
+            (f"shop_{role}", shop, True),
+        ):
+            assert await may_connect(with_role(at, name)) == is_let_in
+
+
+async def test_who_makes_the_logins_calls_nothing_that_a_stranger_made(server: OwnServer) -> None:
+    psql(
+        server.dsn,
+        "-qc",
+        f"{STRANGER}; GRANT CREATE ON SCHEMA public TO PUBLIC; CREATE SEQUENCE public.sprung;"
+        "GRANT ALL ON SEQUENCE public.sprung TO PUBLIC",
+    )
+    for name, arguments in (("format", "text, text, text"), ("format", "text, name")):
+        psql(
+            as_role(server, "stranger"),
+            "-qc",
+            f"CREATE FUNCTION public.{name}({arguments}) RETURNS text LANGUAGE sql AS $$SELECT"
+            " nextval('public.sprung')::text$$",
+        )
+    make_roles(server)
+    assert psql(server.dsn, "-Atc", "SELECT is_called FROM public.sprung") == "f"
 
 
 async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(

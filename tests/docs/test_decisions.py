@@ -22,7 +22,9 @@ OF_OTHERS = {
 }
 MADE_UP = {
     "doorbell_1",
+    "jobs_owner",
     "last_error",
+    "shop_worker",
     "test_job_committed_during_a_look_is_not_lost",
 }
 SOURCES = (

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.policy import ring_order
+from hybrid_runner.policy import look_rate, reach, ring_order
 from hybrid_runner.policy.doorbell import Mode
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
@@ -50,6 +50,9 @@ def s(duration: timedelta | float) -> str:
         f"up to {ring_order.EVERYBODY} workers everybody looks",
         f"a third one {ms(queue_station._LOOK_LATER)} later",
         f"never past {ms(DEFAULTS.tuning.frontier_margin)} before that look",
+        f"to {s(reach.FURTHEST)} before that look, as long as at most {reach.FEW:,} jobs",
+        f"after {s(look_rate.FIRST_BLOCK)} at the latest",
+        f"and so on to {s(look_rate.LONGEST_BLOCK)}",
         f"An awake worker sweeps every {ms(DEFAULTS.tuning.sweep_every)}.",
         f"no sooner than {DEFAULTS.tuning.sweep_cost_factor:g} times what the last one took",
         f"every {s(DEFAULTS.work.heartbeat)} or three times in a lease ({s(DEFAULTS.work.lease)})",

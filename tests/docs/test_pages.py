@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
@@ -49,11 +50,12 @@ async def test_the_enqueue_page_runs(
     dsn: str, database: Connection, readme_app: ModuleType
 ) -> None:
     engine = create_engine(make_url(dsn).set(drivername="postgresql+psycopg"))
-    await database.execute("CREATE TABLE orders (number integer)")
+    await database.execute("CREATE TABLE public.orders (number integer)")
+    connection = await asyncpg.connect(dsn)
     with psycopg.connect(dsn) as psycopg_connection:
         names: dict[str, Any] = {
             "app": readme_app.app,
-            "connection": database,
+            "connection": connection,
             "psycopg_connection": psycopg_connection,
             "engine": engine,
             "Jsonb": Jsonb,
@@ -67,11 +69,12 @@ async def test_the_enqueue_page_runs(
         }
         for block in blocks("docs/enqueue.md", "python", "sql"):
             if block.language == "sql":
-                await database.execute(block.text)
+                await connection.execute(block.text)
             else:
                 await run(
                     compile(block.text, "enqueue.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names
                 )
+    await connection.close()
     engine.dispose()
     assert names["result"] == {"bytes": 307200}
     receipts = await database.fetch(

@@ -95,6 +95,7 @@ async def test_the_rows_that_are_there_from_the_beginning_are_the_documented_one
         "unreported_ends",
         "archive_scans",
         "xid_history",
+        "locks",
         "id_history",
         "migrations",
     ],

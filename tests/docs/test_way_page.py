@@ -59,6 +59,8 @@ def beside() -> set[str]:
 
 OTHERS = {
     Step("worker/reactions.py", "Reactions.on_news"),
+    Step("worker/reactions.py", "Reactions.on_members"),
+    Step("worker/reactions.py", "Reactions.on_proof_sent"),
     Step("worker/liveness/watchdog.py", "Watchdog._turn"),
 }
 """The heartbeat and the watchdog go on beside the job."""

@@ -59,6 +59,7 @@ async def receipts(dsn: str, count: int) -> list[int]:
 
 async def orders(database: Connection) -> list[int]:
     """The orders that were placed."""
+    await database.execute('SET search_path = "$user", public')  # as the example has it
     return [
         number for (number,) in await database.fetch("SELECT number FROM orders ORDER BY number")
     ]

@@ -14,6 +14,7 @@ from hybrid_runner.policy.doorbell import (
     Mode,
     Mute,
     MuteMode,
+    Open,
     Pause,
     Reason,
     Step,
@@ -80,8 +81,8 @@ class IgnoresMutesThatRanOut(Doorbell):
         )
 
 
-class TrustsTheOldLock(Doorbell):
-    """The listener was lost and is back: it believes that it still lies."""
+class TrustsTheOldRow(Doorbell):
+    """The listener was lost and is back: it believes that its row of sleepers still counts."""
 
     def step(self, state: BellState, answer: Answer) -> Step:
         if isinstance(answer, Woken) and answer.hearing and state.mode is not Mode.DEAF:
@@ -94,5 +95,13 @@ class StaysAsleepWhenDeaf(Doorbell):
 
     def deaf_woken(self, state: BellState, woken: Woken) -> Step:
         if woken.hearing:
-            return BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER)
+            return BellState(Mode.ASLEEP, is_sleeper=True), Wait(Pause.NEVER)
         return super().deaf_woken(state, woken)
+
+
+class NeverJoins(Doorbell):
+    """It falls asleep as if its row were written already."""
+
+    def to_falling(self, state: BellState) -> Step:
+        after, action = super().to_falling(state)
+        return after, replace(action, join_sleepers=False) if isinstance(action, Open) else action

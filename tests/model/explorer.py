@@ -157,10 +157,12 @@ class Explorer:
                 self._nobody_renews(scene, workers),
                 False,
             )
-        has_sleep_lock = [self._workers.values[worker].lock for worker in workers]
+        listed = [self._workers.values[worker].listed for worker in workers]
         for place, worker in enumerate(workers):
-            others_lie = sum(has_sleep_lock) > has_sleep_lock[place]
-            for after, moved, own, ring, claims in self._effects(scene, worker, place, others_lie):
+            others_sleep = sum(listed) > listed[place]
+            for after, moved, own, ring, claims in self._effects(
+                scene, worker, place, others_sleep
+            ):
                 all_workers = (
                     workers.copy()
                     if ring is None
@@ -186,9 +188,12 @@ class Explorer:
             for after, ring in self._moves.of_producers(self._scenes.values[scene])
         ]
 
-    def _effects(self, scene: int, worker: int, place: int, others_lie: bool) -> list[Effect]:
+    def _effects(self, scene: int, worker: int, place: int, others_sleep: bool) -> list[Effect]:
         moves = self._moves.of(
-            self._scenes.values[scene], self._workers.values[worker], place, others_lie=others_lie
+            self._scenes.values[scene],
+            self._workers.values[worker],
+            place,
+            others_sleep=others_sleep,
         )
         effects = (
             Effect(self._scene(move.scene), self._workers.of(move.worker), *move[2:])

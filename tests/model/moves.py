@@ -86,7 +86,7 @@ class Moves:
 
     # --- from outside
 
-    def of(self, scene: Scene, worker: Worker, place: int, *, others_lie: bool) -> Iterator[Move]:
+    def of(self, scene: Scene, worker: Worker, place: int, *, others_sleep: bool) -> Iterator[Move]:
         """Everything that can happen to this worker, and what it does."""
         if worker.life is Life.ALIVE:
             yield from self._handler_ends(scene, worker)
@@ -95,7 +95,7 @@ class Moves:
             yield from self._leaves(scene, worker, place)
             yield from self._listener(scene, worker)
         if worker.life is not Life.DEAD:
-            yield from self._acts(scene, worker, place, others_lie=others_lie)
+            yield from self._acts(scene, worker, place, others_sleep=others_sleep)
 
     def _handler_ends(self, scene: Scene, worker: Worker) -> Iterator[Move]:
         if worker.running:
@@ -142,7 +142,7 @@ class Moves:
             case ListenerState.HEARS if scene.losses:
                 yield Move(
                     scene._replace(losses=scene.losses - 1),
-                    worker._replace(listening=ListenerState.BROKEN, lock=False),
+                    worker._replace(listening=ListenerState.BROKEN, listed=False),
                     own=False,
                 )
             case ListenerState.BROKEN:  # it rings itself now and then, and misses that ring
@@ -159,7 +159,7 @@ class Moves:
     # --- what it does
 
     def _acts(
-        self, scene: Scene, worker: Worker, place: int, *, others_lie: bool
+        self, scene: Scene, worker: Worker, place: int, *, others_sleep: bool
     ) -> Iterator[Move]:
         action = worker.step[1]
         match action:
@@ -171,17 +171,17 @@ class Moves:
                 yield self._answered(
                     scene, _flagged(worker, Reason.LISTENER), place, ListenerLost()
                 )
-            case Mute(mute_mode, drop_sleep_lock):
+            case Mute(mute_mode, leave_sleepers):
                 yield self._mutes(
                     scene,
                     worker,
                     place,
                     mute_mode,
-                    drop_sleep_lock=drop_sleep_lock,
-                    others_lie=others_lie,
+                    leave_sleepers=leave_sleepers,
+                    others_sleep=others_sleep,
                 )
-            case Open(take_sleep_lock):
-                yield self._opens(scene, worker, place, take_sleep_lock=take_sleep_lock)
+            case Open(join_sleepers):
+                yield self._opens(scene, worker, place, join_sleepers=join_sleepers)
             case MarkInFlight():
                 yield self._answered(_witnessed(scene, place), worker, place, Marked(1))
             case Check():
@@ -198,6 +198,8 @@ class Moves:
             free=worker.free > 0,
         )
         lowered = worker._replace(flag=None) if self._rules.lower_before_look else worker
+        if not self._rules.stay_until_muting:
+            lowered = lowered._replace(listed=False)
         yield self._answered(scene, lowered, place, woken)
 
     def _looks(self, scene: Scene, worker: Worker, place: int, *, sweep: bool) -> Iterator[Move]:
@@ -214,16 +216,15 @@ class Moves:
             move = self._answered(after, busy, place, answer)
             yield move._replace(own=not is_brisk and swept is sweep, claims=found)
 
-    def _opens(self, scene: Scene, worker: Worker, place: int, *, take_sleep_lock: bool) -> Move:
+    def _opens(self, scene: Scene, worker: Worker, place: int, *, join_sleepers: bool) -> Move:
         opened = scene._replace(bell=Bell.OPEN) if self._rules.open_when_falling else scene
-        locked = worker._replace(lock=worker.lock or take_sleep_lock)
-        is_first = worker.stage == 0
-        if is_first and take_sleep_lock:
-            first = (scene, locked) if self._rules.lie_down_first else (opened, worker)
-            return Move(first[0], first[1]._replace(stage=1))
-        return self._answered(
-            opened if self._rules.lie_down_first or is_first else scene, locked, place, Opened()
-        )
+        if join_sleepers and worker.stage == 0:
+            if self._rules.join_before_opening:
+                return Move(scene, worker._replace(stage=1, listed=True))
+            return Move(opened, worker._replace(stage=1))
+        if join_sleepers and not self._rules.join_before_opening:
+            return self._answered(scene, worker._replace(listed=True), place, Opened())
+        return self._answered(opened, worker, place, Opened())
 
     def _mutes(
         self,
@@ -232,24 +233,31 @@ class Moves:
         place: int,
         mute_mode: MuteMode,
         *,
-        drop_sleep_lock: bool,
-        others_lie: bool,
+        leave_sleepers: bool,
+        others_sleep: bool,
     ) -> Move:
+        """One statement: others see at its end that the row is gone, and the bell at once."""
+        leaves = leave_sleepers and self._rules.leave_when_muting
+        left = worker._replace(listed=worker.listed and not leaves)
+        muted = scene._replace(bell=Bell.MUTED)
         match worker.stage:
-            case 0 if drop_sleep_lock and self._rules.rise_before_mute:
-                return Move(scene, worker._replace(stage=1, lock=False))
-            case 0 | 1:
-                return Move(scene._replace(bell=Bell.MUTED), worker._replace(stage=2))
-            case 2 if mute_mode is MuteMode.LOOKING or not others_lie:
-                return self._answered(scene, worker, place, Muted(undone=False))
-            case 2 if mute_mode is MuteMode.FULL:
-                return Move(
-                    scene, worker._replace(stage=3)
-                )  # it has seen a sleeper, and acts on it later
-            case 3:
-                return Move(scene._replace(bell=Bell.OPEN), worker._replace(stage=4))
+            case 0 if self._rules.mute_before_reading:
+                return Move(muted, worker._replace(stage=1))
+            case 0:
+                return Move(scene, worker._replace(stage=2 if others_sleep else 3))
+            case 1 if mute_mode is MuteMode.LOOKING or not others_sleep:
+                return self._answered(scene, left, place, Muted(undone=False))
+            case 1:
+                # It has seen a sleeper, and acts on it later.
+                return Move(scene, worker._replace(stage=4))
+            case 2 if mute_mode is not MuteMode.LOOKING:
+                return Move(muted, worker._replace(stage=4))
+            case 2 | 3:
+                return self._answered(muted, left, place, Muted(undone=False))
+            case 4 if mute_mode is MuteMode.FULL:
+                return Move(scene._replace(bell=Bell.OPEN), worker._replace(stage=5))
             case _:
-                move = self._answered(scene, heard(worker, Reason.HELP), place, Muted(undone=True))
+                move = self._answered(scene, heard(left, Reason.HELP), place, Muted(undone=True))
                 return move._replace(ring=Reason.HELP)
 
     def _answered(self, scene: Scene, worker: Worker, place: int, answer: Answer) -> Move:

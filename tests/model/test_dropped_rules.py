@@ -22,7 +22,8 @@ LATE = Chances(late_commits=True)
         (broken.SleepsAfterAnyLook, LATE, (1, 1), 2),
         (broken.AsksNobody, Chances(), (1, 1), 2),
         (broken.HelpsLikeAnyRing, Chances(), (1, 1), 2),
-        (broken.TrustsTheOldLock, LISTENER, (1, 1), 2),
+        (broken.TrustsTheOldRow, LISTENER, (1, 1), 2),
+        (broken.NeverJoins, Chances(), (1, 1), 2),
         (broken.StaysAsleepWhenDeaf, LISTENER, (1,), 1),
     ],
 )
@@ -38,8 +39,15 @@ def test_without_its_rule_a_job_is_lost(
         pytest.param(Rules(lower_before_look=False), id="the flag is lowered after the look"),
         pytest.param(Rules(open_when_falling=False), id="the bell stays muted while asleep"),
         pytest.param(
-            Rules(lie_down_first=False, full_renews=False),
-            id="the lock comes after the bell, and nobody asks again",
+            Rules(stay_until_muting=False), id="the row of a worker that stays asleep is dropped"
+        ),
+        pytest.param(
+            Rules(join_before_opening=False, full_renews=False),
+            id="the row comes after the bell, and nobody asks again",
+        ),
+        pytest.param(
+            Rules(mute_before_reading=False, full_renews=False),
+            id="the rows are read before the mute, and nobody asks again",
         ),
     ],
 )
@@ -50,12 +58,13 @@ def test_performed_otherwise_a_job_is_lost(rules: Rules) -> None:
 @pytest.mark.parametrize(
     "rules",
     [
-        # A full worker that asks too early sees the lock when it renews its mute.
-        pytest.param(Rules(lie_down_first=False), id="the lock comes after the bell"),
-        # Whoever falls asleep opens the bell itself, and was seen if it lay before the mute.
+        # A full worker that reads too early sees the row when it renews its mute.
+        pytest.param(Rules(join_before_opening=False), id="the row comes after the bell"),
+        pytest.param(Rules(mute_before_reading=False), id="the rows are read before the mute"),
+        # Whoever falls asleep opens the bell itself, and was seen if it had joined before the mute.
         pytest.param(Rules(full_renews=False), id="a full worker lets its mute run out"),
         # Another full worker takes it for a sleeper and opens the bell: more rings, no loss.
-        pytest.param(Rules(rise_before_mute=False), id="a full worker keeps the lock"),
+        pytest.param(Rules(leave_when_muting=False), id="a full worker keeps its row"),
     ],
 )
 @pytest.mark.parametrize(("slots", "producers"), [((1, 1), 2), ((1, 2), 2), ((2, 2), 3)], ids=str)

@@ -52,8 +52,8 @@ WAITING = (Phase.COMMITTED, Phase.LATE)
 
 
 class Scene(NamedTuple):
-    """What is shared, but for locks and flags. Jobs are sorted: producers are alike. What was
-    claimed is with its worker.
+    """What is shared, but for flags and the rows of sleepers. Jobs are sorted: producers are alike.
+    What was claimed is with its worker.
     """
 
     bell: Bell
@@ -78,12 +78,12 @@ class Worker(NamedTuple):
 
     free: int
     running: int = 0
-    step: Step = (BellState(Mode.ASLEEP, has_sleep_lock=True), Wait(Pause.NEVER))
+    step: Step = (BellState(Mode.ASLEEP, is_sleeper=True), Wait(Pause.NEVER))
     stage: int = 0
     """How many parts of the action are done: a mute is several writes."""
     flag: Reason | None = None
-    lock: bool = True
-    """The sleeper's lock, as the server sees it."""
+    listed: bool = True
+    """It has a row in the table of sleepers that others see, and the row's session lasts."""
     listening: ListenerState = ListenerState.HEARS
     life: Life = Life.ALIVE
 
@@ -92,7 +92,7 @@ class Worker(NamedTuple):
             return "dead"
         (state, action), marks = self.step, [self.life.value] if self.life is Life.DYING else []
         marks += [self.flag.way] if self.flag is not None else []
-        marks += ["lock"] if self.lock else []
+        marks += ["listed"] if self.listed else []
         marks += [self.listening.value] if self.listening is not ListenerState.HEARS else []
         return (
             f"{state.mode.value} {action} part {self.stage}, {self.free} free, {self.running}"
@@ -120,13 +120,18 @@ class Rules(NamedTuple):
     """What the one who performs the actions must keep; tests drop them one at a time."""
 
     lower_before_look: bool = True
-    lie_down_first: bool = True
+    join_before_opening: bool = True
+    """The row of sleepers is committed before the bell is opened, not with it."""
     open_when_falling: bool = True
-    rise_before_mute: bool = True
+    leave_when_muting: bool = True
+    stay_until_muting: bool = True
+    """The row stays until the worker mutes the bell; dropped: until it is woken."""
+    mute_before_reading: bool = True
+    """A full worker reads the table of sleepers after it has muted the bell."""
     full_renews: bool = True
     leaving_is_told: bool = True
     overdue: bool = True
     """Heartbeats of those who sleep see jobs that wait, once a worker has died."""
 
 
-DEAD = Worker(0, lock=False, life=Life.DEAD)
+DEAD = Worker(0, listed=False, life=Life.DEAD)

@@ -32,9 +32,9 @@ from hybrid_runner.policy.doorbell import (
 )
 
 DEAF = BellState(Mode.DEAF)
-LYING = BellState(Mode.FALLING, has_sleep_lock=True)
-WAITING = BellState(Mode.FALLING, has_sleep_lock=True, below=7)
-ASLEEP = BellState(Mode.ASLEEP, has_sleep_lock=True)
+LYING = BellState(Mode.FALLING, is_sleeper=True)
+WAITING = BellState(Mode.FALLING, is_sleeper=True, below=7)
+ASLEEP = BellState(Mode.ASLEEP, is_sleeper=True)
 AWAKE = BellState(Mode.AWAKE)
 FRESH = BellState(Mode.FULL, fresh=True)
 MUTING = BellState(Mode.FULL)
@@ -43,7 +43,7 @@ LEFT_OPEN = BellState(Mode.FULL, open=True)
 SWEEP = Look(sweep=True)
 SWEEP_AND_TIMER = Look(sweep=True, timer=True)
 LOOK = Look(sweep=False)
-GET_UP_AND_LOOK_ALONE = Mute(MuteMode.LOOKING, drop_sleep_lock=True)
+GET_UP_AND_LOOK_ALONE = Mute(MuteMode.LOOKING, leave_sleepers=True)
 
 Row = tuple[BellState, Answer, BellState, Action]
 
@@ -56,9 +56,9 @@ def looked(*, found: bool = False, swept: bool = True, **more: bool) -> Looked:
     return Looked(found=found, swept=swept, **{"full": False, "brisk": False, **more})
 
 
-def has_sleep_lock(state: BellState) -> BellState:
-    """The same, and it has not yet given the lock back."""
-    return BellState(state.mode, has_sleep_lock=True, fresh=state.fresh)
+def is_sleeper(state: BellState) -> BellState:
+    """The same, and its row of sleepers still says that it sleeps."""
+    return BellState(state.mode, is_sleeper=True, fresh=state.fresh)
 
 
 ROWS: dict[str, list[Row]] = {
@@ -70,25 +70,25 @@ ROWS: dict[str, list[Row]] = {
         (DEAF, Woken(Reason.SWEEP, hearing=False, free=False), DEAF, Wait(Pause.NEVER)),
     ],
     "once it hears, it falls asleep in full": [
-        (DEAF, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+        (DEAF, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(join_sleepers=True)),
     ],
-    "whoever loses the listener is deaf, and has no lock": [
+    "whoever loses the listener is deaf, and no sleeper": [
         (WAITING, ListenerLost(), DEAF, SWEEP_AND_TIMER),
         (ASLEEP, Woken(Reason.LISTENER, hearing=False), DEAF, SWEEP_AND_TIMER),
         (AWAKE, ListenerLost(), DEAF, SWEEP_AND_TIMER),
         (MUTING, Woken(Reason.PAUSE, hearing=False, free=False), DEAF, SWEEP_AND_TIMER),
     ],
-    "a listener that is back before anybody asked has no lock either": [
-        (ASLEEP, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+    "whose listener is back before anybody asked is no sleeper either": [
+        (ASLEEP, woken(Reason.LISTENER), BellState(Mode.FALLING), Open(join_sleepers=True)),
         (
             LEFT_OPEN,
             woken(Reason.LISTENER, free=False),
             BellState(Mode.FALLING),
-            Open(take_sleep_lock=True),
+            Open(join_sleepers=True),
         ),
     ],
     "falling asleep: lie down, open, ask who is in flight, ask until they ended, sweep": [
-        (AWAKE, looked(), BellState(Mode.FALLING), Open(take_sleep_lock=True)),
+        (AWAKE, looked(), BellState(Mode.FALLING), Open(join_sleepers=True)),
         (BellState(Mode.FALLING), Opened(), LYING, MarkInFlight()),
         (LYING, Marked(7), WAITING, Check(7)),
         (WAITING, Checked(ended=False), WAITING, SWEEP_AND_TIMER),
@@ -111,15 +111,15 @@ ROWS: dict[str, list[Row]] = {
         (ASLEEP, woken(Reason.HELP), LYING, MarkInFlight()),
     ],
     "a mute that ran out is still to be opened": [
-        (WAITING, woken(Reason.EXPIRED), LYING, Open(take_sleep_lock=False)),
-        (ASLEEP, woken(Reason.EXPIRED), LYING, Open(take_sleep_lock=False)),
+        (WAITING, woken(Reason.EXPIRED), LYING, Open(join_sleepers=False)),
+        (ASLEEP, woken(Reason.EXPIRED), LYING, Open(join_sleepers=False)),
     ],
     "asleep, it looks for any reason and stays asleep": [
         (ASLEEP, woken(Reason.RING), ASLEEP, SWEEP),
         (ASLEEP, woken(Reason.SLOT), ASLEEP, SWEEP),
         (ASLEEP, woken(Reason.TIMER), ASLEEP, SWEEP_AND_TIMER),
         (ASLEEP, woken(Reason.LATER), ASLEEP, SWEEP_AND_TIMER),
-        (ASLEEP, woken(Reason.SWEEP), ASLEEP, SWEEP),
+        (ASLEEP, woken(Reason.SWEEP), ASLEEP, SWEEP_AND_TIMER),
         (ASLEEP, looked(found=True), ASLEEP, Wait(Pause.NEVER)),
     ],
     "a look that left something behind cannot be the last": [
@@ -128,7 +128,7 @@ ROWS: dict[str, list[Row]] = {
     "when jobs come briskly, it gets up": [
         (ASLEEP, looked(found=True, brisk=True, renew=True), AWAKE, GET_UP_AND_LOOK_ALONE),
         (WAITING, looked(found=True, brisk=True, renew=True), AWAKE, GET_UP_AND_LOOK_ALONE),
-        (ASLEEP, looked(found=True, brisk=True), has_sleep_lock(AWAKE), Wait(Pause.FOUND)),
+        (ASLEEP, looked(found=True, brisk=True), is_sleeper(AWAKE), Wait(Pause.FOUND)),
     ],
     "awake, it mutes now and then, and looks": [
         (AWAKE, looked(found=True, brisk=True), AWAKE, Wait(Pause.FOUND)),
@@ -137,13 +137,13 @@ ROWS: dict[str, list[Row]] = {
             AWAKE,
             looked(brisk=True, renew=True),
             AWAKE,
-            Mute(MuteMode.LOOKING, drop_sleep_lock=False),
+            Mute(MuteMode.LOOKING, leave_sleepers=False),
         ),
         (
             AWAKE,
             looked(brisk=True, renew=True, saturated=True),
             AWAKE,
-            Mute(MuteMode.SATURATED, drop_sleep_lock=False),
+            Mute(MuteMode.SATURATED, leave_sleepers=False),
         ),
         (AWAKE, Muted(undone=False), AWAKE, LOOK),
         (AWAKE, woken(Reason.PAUSE), AWAKE, LOOK),
@@ -152,11 +152,11 @@ ROWS: dict[str, list[Row]] = {
     ],
     "awake, it looks once more after the last find, and does not mute for it": [
         (AWAKE, looked(found=True, renew=True), AWAKE, Wait(Pause.FOUND)),
-        (has_sleep_lock(AWAKE), looked(), LYING, Open(take_sleep_lock=False)),
+        (is_sleeper(AWAKE), looked(), LYING, Open(join_sleepers=False)),
     ],
     "without a free slot it waits a moment before it asks anybody": [
-        (ASLEEP, looked(found=True, full=True), has_sleep_lock(FRESH), Wait(Pause.FRESH)),
-        (WAITING, looked(full=True), has_sleep_lock(FRESH), Wait(Pause.FRESH)),
+        (ASLEEP, looked(found=True, full=True), is_sleeper(FRESH), Wait(Pause.FRESH)),
+        (WAITING, looked(full=True), is_sleeper(FRESH), Wait(Pause.FRESH)),
         (AWAKE, looked(found=True, full=True, brisk=True), FRESH, Wait(Pause.FRESH)),
     ],
     "under load the mute goes on meanwhile": [
@@ -164,7 +164,7 @@ ROWS: dict[str, list[Row]] = {
             AWAKE,
             looked(found=True, full=True, brisk=True, renew=True),
             FRESH,
-            Mute(MuteMode.LOOKING, drop_sleep_lock=False),
+            Mute(MuteMode.LOOKING, leave_sleepers=False),
         ),
         (
             ASLEEP,
@@ -176,16 +176,16 @@ ROWS: dict[str, list[Row]] = {
     ],
     "then it mutes, and asks whether anybody sleeps": [
         (
-            has_sleep_lock(FRESH),
+            is_sleeper(FRESH),
             woken(Reason.PAUSE, free=False),
             MUTING,
-            Mute(MuteMode.FULL, drop_sleep_lock=True),
+            Mute(MuteMode.FULL, leave_sleepers=True),
         ),
         (
             FRESH,
             woken(Reason.PAUSE, free=False),
             MUTING,
-            Mute(MuteMode.FULL, drop_sleep_lock=False),
+            Mute(MuteMode.FULL, leave_sleepers=False),
         ),
     ],
     "if nobody does, it renews the mute; if somebody does, the bell is open and theirs": [
@@ -194,7 +194,7 @@ ROWS: dict[str, list[Row]] = {
             MUTING,
             woken(Reason.PAUSE, free=False),
             MUTING,
-            Mute(MuteMode.FULL, drop_sleep_lock=False),
+            Mute(MuteMode.FULL, leave_sleepers=False),
         ),
         (MUTING, Muted(undone=True), LEFT_OPEN, Wait(Pause.NEVER)),
         (LEFT_OPEN, woken(Reason.RING, free=False), LEFT_OPEN, Wait(Pause.NEVER)),
@@ -202,12 +202,12 @@ ROWS: dict[str, list[Row]] = {
             LEFT_OPEN,
             woken(Reason.TIMER, free=False),
             LEFT_OPEN,
-            Mute(MuteMode.FULL, drop_sleep_lock=False),
+            Mute(MuteMode.FULL, leave_sleepers=False),
         ),
     ],
     "a free slot looks at once": [
         (FRESH, woken(Reason.SLOT), AWAKE, LOOK),
-        (has_sleep_lock(FRESH), woken(Reason.SLOT), has_sleep_lock(AWAKE), LOOK),
+        (is_sleeper(FRESH), woken(Reason.SLOT), is_sleeper(AWAKE), LOOK),
         (MUTING, woken(Reason.SLOT), AWAKE, LOOK),
         (LEFT_OPEN, woken(Reason.PAUSE), AWAKE, LOOK),
     ],

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.policy.look_rate import (
+    FIRST_BLOCK,
     HEALTHY,
     LONGEST_BLOCK,
+    SAME_MOMENT,
     TOGETHER,
     DecayingRate,
+    LookBudget,
     Sweeps,
     count_unexpected,
     is_brisk,
@@ -18,6 +22,7 @@ from hybrid_runner.policy.look_rate import (
     pause_after_none,
     pause_for_expected,
 )
+from hybrid_runner.settings import Settings
 
 LONGEST = 0.005
 SHARE = 0.25
@@ -206,7 +211,8 @@ def test_a_cheap_sweep_is_always_allowed_again(cost: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "factor", "blocked"), [(0.05, 20, 0.9), (0.05, 1, 0.045), (0.05, 0, 0), (2, 20, 39.9)]
+    ("cost", "factor", "blocked"),
+    [(0.05, 20, 0.9), (0.05, 1, 0.045), (0.05, 0, 0), (2, 0.1, 0.1995)],
 )
 def test_one_that_costs_more_blocks_the_next_for_a_multiple_of_what_it_cost_beyond_health(
     cost: float, factor: float, blocked: float
@@ -219,18 +225,87 @@ def test_one_that_costs_more_blocks_the_next_for_a_multiple_of_what_it_cost_beyo
     assert sweeps.allowed(100 + cost + blocked * 1.01)
 
 
-def test_no_cost_blocks_sweeps_for_longer_than_minutes() -> None:
-    """A stalled network looks like a sweep that costs a minute."""
+@pytest.mark.parametrize("cost", [1, 60, 3600])
+def test_one_that_took_long_blocks_the_next_for_a_second_and_no_longer(cost: float) -> None:
+    """It may have waited for a lock, and then says nothing of what a sweep walks over."""
+    sweeps = Sweeps(20)
+    sweeps.took(0, cost)
+    assert sweeps.ready_at == cost + FIRST_BLOCK
+
+
+def test_the_pauses_grow_while_each_sweep_takes_long() -> None:
+    sweeps, now, pauses = Sweeps(20), 0.0, list[float]()
+    for _ in range(7):
+        sweeps.took(now, now + 1)
+        pauses.append(sweeps.ready_at - now - 1)
+        now = sweeps.ready_at
+    assert pauses == [1, 2, 4, 8, LONGEST_BLOCK, LONGEST_BLOCK, LONGEST_BLOCK]
+
+
+def test_a_sweep_that_is_cheap_again_ends_the_blocking_and_the_growth() -> None:
+    sweeps = Sweeps(20)
+    for began in (0, 30, 60):
+        sweeps.took(began, began + 1)
+    sweeps.took(90, 90.001)
+    assert sweeps.allowed(90.001)
+    sweeps.took(91, 92)
+    assert sweeps.ready_at == 92 + FIRST_BLOCK
+
+
+@pytest.mark.parametrize(("usual", "blocked"), [(0, 0.9), (0.02, 0.5), (0.045, 0), (0.3, 0)])
+def test_what_any_look_takes_at_that_moment_does_not_count(usual: float, blocked: float) -> None:
+    sweeps = Sweeps(20)
+    sweeps.took(100, 100.05, usual)
+    assert sweeps.ready_at == pytest.approx(100.05 + blocked)
+
+
+def test_a_job_that_is_known_to_wait_allows_one_sweep() -> None:
     sweeps = Sweeps(20)
     sweeps.took(0, 60)
-    assert sweeps.allowed(60 + LONGEST_BLOCK)
+    sweeps.allow()
+    assert sweeps.allowed(60)
+    sweeps.took(60, 120)
+    assert not sweeps.allowed(120)
 
 
-def test_a_sweep_that_is_cheap_again_ends_the_blocking() -> None:
-    sweeps = Sweeps(20)
-    sweeps.took(0, 1)
-    sweeps.took(30, 30.001)
-    assert sweeps.allowed(30.001)
+@dataclass
+class Looked:
+    """A budget, and a look of so many seconds at a time."""
+
+    budget: LookBudget = field(default_factory=lambda: LookBudget(Settings()))
+    now: float = 1000.0
+
+    def look(self, seconds: float, *, swept: bool, payload: str = "{}") -> None:
+        claims = [replace(claim_put_in(0), payload=payload)]
+        self.budget.looked(claims, 10, self.now, self.now + seconds, swept=swept)
+        self.now += seconds
+
+    def may_sweep(self) -> bool:
+        return self.budget.sweeps(self.now, wanted=True)
+
+
+def test_on_a_slow_network_sweeps_are_no_dearer_than_looks() -> None:
+    one = Looked()
+    one.look(0.3, swept=False)
+    for _ in range(10):
+        one.look(0.303, swept=True)
+        assert one.may_sweep()
+
+
+def test_a_plain_look_says_for_a_moment_only_how_long_looks_take() -> None:
+    one = Looked()
+    one.look(0.3, swept=False)
+    one.now += SAME_MOMENT
+    one.look(0.303, swept=True)
+    assert not one.may_sweep()
+
+
+def test_payloads_take_their_time_and_no_sweep_is_blamed_for_it() -> None:
+    one = Looked()
+    one.look(0.12, swept=True, payload="x" * 32_000_000)
+    assert one.may_sweep()
+    one.look(0.12, swept=True)
+    assert not one.may_sweep()
 
 
 @pytest.mark.parametrize("cost", [0.01, 0.1, 1])

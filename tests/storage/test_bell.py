@@ -10,6 +10,7 @@ import pytest
 from hybrid_runner.model.news import MuteExpired
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.beats import told
 from tests.support.jobs import living
 from tests.support.rings import listening
 
@@ -21,8 +22,6 @@ SET = "SELECT setval(doorbell, $1) FROM hybrid_runner.queues WHERE name = 'defau
 LISTED = "SELECT $1 IN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::int8)"
 BEYOND = "SELECT $1 >= pg_snapshot_xmax(pg_current_snapshot())::text::int8"
 OWN_ID = "SELECT pg_current_xact_id()::text::int8"
-TRY_ALONE = "SELECT pg_try_advisory_xact_lock(1, 2)"
-LIE = "SELECT pg_advisory_lock_shared(1, 2)"
 
 
 @pytest.fixture
@@ -143,63 +142,143 @@ async def test_it_is_seen_through_an_older_snapshot(bell: Connection, another: O
     assert await producer.fetchval(VALUE) == 42
 
 
-# --- the sleepers' lock
+# --- the table of sleepers
 
 
-async def test_nobody_gets_the_lock_alone_while_one_sleeps(
-    database: Connection, another: Opens
-) -> None:
-    sleeper, second = await another(), await another()
-    await sleeper.execute(LIE)
-    await second.execute(LIE)
-    assert not await database.fetchval(TRY_ALONE)
-    await sleeper.execute("SELECT pg_advisory_unlock_shared(1, 2)")
-    assert not await database.fetchval(TRY_ALONE)
-    await second.execute("SELECT pg_advisory_unlock_shared(1, 2)")
-    assert await database.fetchval(TRY_ALONE)
-
-
-async def test_ones_own_lock_is_nobody_else(database: Connection) -> None:
-    await database.execute(LIE)
-    assert await database.fetchval(TRY_ALONE)
-
-
-async def test_the_lock_ends_with_its_session(database: Connection, another: Opens) -> None:
-    sleeper = await another()
-    await sleeper.execute(LIE)
-    # With a time to wait, the answer comes once the session has ended.
-    assert await database.fetchval(
-        "SELECT pg_terminate_backend($1, 10000)", sleeper.get_server_pid()
+async def asks(asking: Connection, mode: str = "full") -> bool:
+    """Mute the bell; whether somebody sleeps."""
+    return await worker_calls.mute_bell(
+        asking, "default", timedelta(seconds=30), mode, leave_sleepers=False
     )
-    assert await database.fetchval(TRY_ALONE)
 
 
-async def test_a_lock_taken_twice_has_to_be_given_back_twice(
-    database: Connection, another: Opens
+@pytest.mark.parametrize(("mode", "value"), [("full", 0), ("saturated", None)])
+async def test_whoever_has_no_free_slot_sees_that_somebody_sleeps_and_rings_for_help(
+    mode: str, value: int | None, bell: Connection, another: Opens, dsn: str
 ) -> None:
-    """Why who lies does not lie down again."""
+    await worker_calls.join_sleepers(await another(), ["default", "other"])
+    async with listening(dsn) as rings:
+        assert await asks(bell, mode)
+        assert "help" in await rings.so_far()
+    assert (await bell.fetchval(VALUE) == 0) is (value == 0)
+
+
+async def test_who_looks_itself_lets_others_sleep(bell: Connection, another: Opens) -> None:
+    await worker_calls.join_sleepers(await another(), ["default"])
+    assert not await asks(bell, "looking")
+
+
+async def test_ones_own_row_is_nobody_else(bell: Connection) -> None:
+    await worker_calls.join_sleepers(bell, ["default"])
+    assert not await asks(bell)
+
+
+async def test_who_sleeps_on_another_queue_does_not_count(bell: Connection, another: Opens) -> None:
+    await worker_calls.join_sleepers(await another(), ["other"])
+    assert not await asks(bell)
+
+
+async def test_a_row_counts_until_its_worker_mutes_the_bell(
+    bell: Connection, another: Opens
+) -> None:
     sleeper = await another()
-    await sleeper.execute(LIE)
-    await sleeper.execute(LIE)
-    await sleeper.execute("SELECT pg_advisory_unlock_shared(1, 2)")
-    assert not await database.fetchval(TRY_ALONE)
+    for _ in range(2):  # joining twice is like joining once
+        await worker_calls.join_sleepers(sleeper, ["default"])
+    assert await asks(bell)
+    await worker_calls.mute_bell(
+        sleeper, "default", timedelta(seconds=30), "looking", leave_sleepers=True
+    )
+    assert not await asks(bell)
+    await worker_calls.join_sleepers(sleeper, ["default"])
+    assert await asks(bell)
+    await worker_calls.leave_sleepers(sleeper)
+    assert not await asks(bell)
+
+
+async def test_a_row_counts_from_when_it_is_committed(bell: Connection, another: Opens) -> None:
+    """Why the bell is opened in a later transaction."""
+    sleeper = await another()
+    await sleeper.execute("BEGIN")
+    await worker_calls.join_sleepers(sleeper, ["default"])
+    await worker_calls.open_bell(sleeper, "default")
+    assert not await asks(bell)
+    await sleeper.execute("COMMIT")
+    assert await bell.fetchval(VALUE) > 0, "muted, and somebody sleeps"
+    assert await asks(bell)
+
+
+async def test_a_row_ends_with_its_session_and_is_deleted_with_the_next_that_begins(
+    bell: Connection, another: Opens
+) -> None:
+    sleeper = await another()
+    await worker_calls.join_sleepers(sleeper, ["default", "other"])
+    # With a time to wait, the answer comes once the session has ended.
+    assert await bell.fetchval("SELECT pg_terminate_backend($1, 10000)", sleeper.get_server_pid())
+    assert not await asks(bell)
+    rows = "SELECT count(*) FROM hybrid_runner.sleepers"
+    assert await bell.fetchval(rows) == 2
+    await worker_calls.leave_sleepers(await another())
+    assert await bell.fetchval(rows) == 0
+
+
+async def test_a_session_does_not_inherit_the_rows_of_an_earlier_one_with_its_number(
+    bell: Connection, another: Opens
+) -> None:
+    beginning, sleeper = await another(), await another()
+    await worker_calls.join_sleepers(beginning, ["default"])
+    await worker_calls.join_sleepers(sleeper, ["default"])
+    await worker_calls.leave_sleepers(beginning)
+    rows = await bell.fetch("SELECT pid FROM hybrid_runner.sleepers")
+    assert [row["pid"] for row in rows] == [sleeper.get_server_pid()]
+
+
+async def test_falling_asleep_and_waking_again_and_again_leaves_nothing_behind(
+    bell: Connection, another: Opens
+) -> None:
+    """The row is changed in place, and its earlier versions are removed on the way."""
+    sleeper = await another()
+    for _ in range(1000):
+        await worker_calls.join_sleepers(sleeper, ["default"])
+        await worker_calls.mute_bell(
+            sleeper, "default", timedelta(seconds=1), "looking", leave_sleepers=True
+        )
+    assert await bell.fetchval("SELECT pg_relation_size('hybrid_runner.sleepers')") == 8192
+    assert await bell.fetchval("SELECT pg_relation_size('hybrid_runner.sleepers_pkey')") == 16384
+
+
+async def test_a_hundred_thousand_rows_take_no_place_among_the_servers_locks(
+    bell: Connection, another: Opens
+) -> None:
+    """That many locks would fill its table, and then nobody could connect."""
+    queues = [f"queue-{number}" for number in range(10_000)]
+    for sleeper in [await another() for _ in range(10)]:
+        await worker_calls.join_sleepers(sleeper, queues)
+    assert await bell.fetchval("SELECT count(*) FROM hybrid_runner.sleepers WHERE is_asleep") == (
+        100_000
+    )
+    kept = "SELECT count(*) FROM pg_locks WHERE pid <> pg_backend_pid()"
+    assert await bell.fetchval(f"{kept} AND locktype <> 'virtualxid'") == 0
+    await bell.execute("ANALYZE hybrid_runner.sleepers")
+    assert not await asks(bell)
 
 
 # --- rows that somebody deleted
 
 
-@pytest.mark.parametrize("locks", [True, False])
-async def test_a_bell_whose_queue_was_deleted_is_made_anew(bell: Connection, locks: bool) -> None:
+@pytest.mark.parametrize("leave_sleepers", [True, False])
+async def test_a_bell_whose_queue_was_deleted_is_made_anew(
+    bell: Connection, leave_sleepers: bool
+) -> None:
     """The session that asks is the listener of other queues as well, and an error would cost them
     theirs.
     """
     await bell.execute("DELETE FROM hybrid_runner.queues")
-    await worker_calls.open_bell(bell, "default", take_sleep_lock=locks)
+    await worker_calls.open_bell(bell, "default")
     assert await bell.fetchval(VALUE) == 0
     await bell.execute("DELETE FROM hybrid_runner.queues")
     assert (
         await worker_calls.mute_bell(
-            bell, "default", timedelta(seconds=30), "looking", drop_sleep_lock=locks
+            bell, "default", timedelta(seconds=30), "looking", leave_sleepers=leave_sleepers
         )
         is False
     )
@@ -222,5 +301,5 @@ async def test_a_mute_by_a_clock_that_was_set_back_since_quiets_nothing(
             await bell.execute(INSERT)
             assert ("" in await rings.so_far()) is rung
             first = await living(bell)
-            told = await worker_calls.beat(bell, "worker-1", [], ["default"], first)
-            assert (MuteExpired("default") in told) is rung
+            news = await told(bell, "worker-1", first, queues=["default"])
+            assert (MuteExpired("default") in news) is rung

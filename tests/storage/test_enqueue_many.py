@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +16,7 @@ from pydantic import BaseModel
 from hybrid_runner import ConfigurationError, EnqueueError, NewJob, Runner
 from hybrid_runner.client import new_jobs
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support.waiting import until
 from tests.support.working import runner
 
 
@@ -38,8 +41,10 @@ def with_handlers(dsn: str) -> Runner:
 
 
 async def stored(database: Connection) -> list[tuple[int, str, Any]]:
-    """Id, kind and payload of what is in the table, in the order of ids."""
-    rows = await database.fetch("SELECT id, kind, payload FROM hybrid_runner.jobs ORDER BY id")
+    """Id, kind and payload of what is in the table, in the order of claims."""
+    rows = await database.fetch(
+        "SELECT id, kind, payload FROM hybrid_runner.jobs ORDER BY run_at, id"
+    )
     return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
 
@@ -64,14 +69,12 @@ async def test_payloads_and_jobs_may_be_mixed_and_stay_in_order(
     assert {answer.enqueued for answer in answers} == {"inserted"}
 
 
-async def test_any_iterable_will_do_and_none_is_an_empty_payload(
-    dsn: str, database: Connection
-) -> None:
+async def test_any_iterable_will_do_and_none_is_a_payload(dsn: str, database: Connection) -> None:
     async with with_handlers(dsn) as app:
         await app.enqueue_many("anything", (payload for payload in [None, 1, None]))
         await app.enqueue_many("unheard", iter([None]))
         assert await app.enqueue_many("anything", []) == []
-    assert [payload for _, _, payload in await stored(database)] == [{}, 1, {}, {}]
+    assert [payload for _, _, payload in await stored(database)] == [None, 1, None, None]
 
 
 async def test_a_models_payloads_are_stored_as_one_by_one(dsn: str, database: Connection) -> None:
@@ -168,3 +171,40 @@ async def test_too_much_for_one_call_is_refused(
         ):
             await app.enqueue_many("anything", payloads)
     assert len(await stored(database)) == 2
+
+
+async def test_the_same_keys_in_another_order_do_not_deadlock(
+    dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
+    keys = [f"k{n}" for n in range(9)]
+    async with runner(dsn) as app:
+        other, started = await another(), list[asyncio.Task[Any]]()
+        async with other.transaction():  # whoever comes to this key waits
+            await other.execute("SELECT hybrid_runner.enqueue('nobody', key => 'k4')")
+            for order in (keys, keys[::-1]):
+                jobs = [NewJob("nobody", key=key) for key in order]
+                started.append(asyncio.create_task(app.enqueue_many("nobody", jobs)))
+                await until(lambda: _waiting(database, len(started)))
+            await other.execute("DELETE FROM hybrid_runner.jobs")
+        first, second = await asyncio.gather(*started)
+    assert {answer.enqueued for answer in first} == {"inserted"}
+    assert {answer.enqueued for answer in second} == {"exists"}
+    assert [answer.id for answer in second] == [answer.id for answer in first][::-1]
+
+
+async def _waiting(database: Connection, sessions: int) -> bool:
+    waiting = await database.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname ="
+        " current_database()"
+    )
+    return bool(waiting == sessions)
+
+
+async def test_jobs_with_keys_are_due_in_the_order_in_which_they_were_given(
+    dsn: str, database: Connection
+) -> None:
+    keys = ["c", "a", None, "d", "b", None]
+    async with runner(dsn) as app:
+        await app.enqueue_many("nobody", [NewJob("nobody", key=key) for key in keys])
+    rows = await database.fetch("SELECT key FROM hybrid_runner.jobs ORDER BY run_at, id")
+    assert [row[0] for row in rows] == keys

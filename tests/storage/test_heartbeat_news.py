@@ -7,26 +7,29 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.model.news import DutyGiven, NextDue, QueueMember, RowGone
+from hybrid_runner.model.news import DutyGiven, LiveWorker, NextDue, RowGone
 from hybrid_runner.storage.heartbeat_answer import parse
 from hybrid_runner.storage.queries import query
 from tests.docs.heartbeat_news import PAGE, TABLE, TYPES, table, word
 
 
 def test_each_word_of_the_query_is_a_type_and_each_type_a_word() -> None:
-    answer = query("beat").partition("\nSELECT ")[2]
-    said = re.findall(r"(?:^|SELECT |THEN |ELSE )'(\w+)'", answer)
+    said = []
+    for name in ("ask_news", "ask_queues"):
+        answer = query(name).partition("\nSELECT ")[2]
+        said += re.findall(r"(?:^|SELECT\s+|THEN |ELSE )'(\w+)'", answer)
     assert sorted(said) == sorted(word(news) for news in TYPES)
 
 
 @pytest.mark.parametrize("news", TYPES, ids=word)
 def test_each_word_is_read_as_its_type(news: type[object]) -> None:
-    assert type(parse(word(news), "default", "7 8" if news is RowGone else "7")) is news
+    values = {RowGone: "7 8", LiveWorker: '["a worker", "c0ffee", []]'}
+    assert type(parse(word(news), "default", values.get(news, "7"))) is news
 
 
 def test_what_a_row_carries_is_read() -> None:
-    assert parse("queue_member", "mail", "c0ffee a worker") == QueueMember(
-        "mail", "a worker", "c0ffee"
+    assert parse("live_worker", "", '["a worker", "c0ffee", ["mail"]]') == LiveWorker(
+        "a worker", "c0ffee", ("mail",)
     )
     assert parse("next_due", "mail", "1.5") == NextDue("mail", timedelta(seconds=1.5))
     assert parse("next_due", "mail", "-0.5") == NextDue("mail", timedelta(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -11,11 +11,10 @@ import pytest
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.news import (
-    DeclaredDead,
     DutyGiven,
     HeartbeatNews,
+    LookAgain,
     WorkerDied,
-    WorkerSilent,
 )
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.storage import client_calls, worker_calls
@@ -23,25 +22,29 @@ from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.support import inside
+from tests.support.beats import beat, told
 from tests.support.jobs import KINDS, claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def beat(
-    database: Connection, worker_id: str, first: int, known: Sequence[str] = ()
-) -> list[HeartbeatNews]:
-    return await worker_calls.beat(database, worker_id, [], [], first, duties=known)
-
-
 async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
-    """As if nothing had been heard of it for so long."""
+    """As if nothing had been heard of it for so long, and others had noticed ten seconds ago."""
     await database.execute(
         "UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - make_interval(secs =>"
-        " $2) WHERE id = $1",
+        " $2), suspected_at = clock_timestamp() - interval '10 seconds' WHERE id = $1",
         worker_id,
         seconds,
     )
+
+
+async def listening(database: Connection, worker_id: str) -> int:
+    """A worker that was there for long; the first of its claim numbers."""
+    first = await living(database, worker_id)
+    await database.execute(
+        "UPDATE hybrid_runner.workers SET unbroken_since = '-infinity' WHERE id = $1", worker_id
+    )
+    return first
 
 
 def dead(news: list[HeartbeatNews]) -> list[str]:
@@ -72,21 +75,21 @@ def old_server(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_in_ten_seconds(
     database: Connection,
 ) -> None:
-    first = await living(database, "lives")
+    first = await listening(database, "lives")
     await living(database, "dies")
     await silent_for(database, "dies", 29)
-    told = await beat(database, "lives", first)
-    assert dead(told) == []
-    [left] = [one.dead_in.total_seconds() for one in told if isinstance(one, WorkerSilent)]
+    news = await told(database, "lives", first)
+    assert dead(news) == []
+    [left] = [one.after.total_seconds() for one in news if isinstance(one, LookAgain)]
     assert 0 < left < 2
     await silent_for(database, "dies", 31)
-    assert dead(await beat(database, "lives", first)) == ["dies"]
-    assert dead(await beat(database, "lives", first)) == []
+    assert dead(await told(database, "lives", first)) == ["dies"]
+    assert dead(await told(database, "lives", first)) == []
     await database.execute(
         "UPDATE hybrid_runner.workers SET rescued_at = rescued_at - interval '11 seconds' WHERE id"
         " = 'dies'"
     )
-    assert dead(await beat(database, "lives", first)) == ["dies"]
+    assert dead(await told(database, "lives", first)) == ["dies"]
 
 
 @pytest.mark.usefixtures("old_server")
@@ -94,14 +97,14 @@ async def test_of_many_who_beat_at_once_one_declares(
     database: Connection, another: Another
 ) -> None:
     names = [f"lives-{number}" for number in range(5)]
-    firsts = [await living(database, name) for name in names]
+    firsts = [await listening(database, name) for name in names]
     await living(database, "dies")
     await silent_for(database, "dies", 31)
     connections = [await another() for _ in names]
-    told = await asyncio.gather(
-        *(beat(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True))
+    news = await asyncio.gather(
+        *(told(c, name, first) for c, name, first in zip(connections, names, firsts, strict=True))
     )
-    assert [name for each in told for name in dead(each)] == ["dies"]
+    assert [name for each in news for name in dead(each)] == ["dies"]
 
 
 @pytest.mark.usefixtures("old_server")
@@ -109,16 +112,16 @@ async def test_a_worker_that_was_silent_itself_declares_nobody(database: Connect
     """After an outage all leases have expired: whoever is back first must not take the jobs of all
     others.
     """
-    first = await living(database, "first back")
+    first = await listening(database, "first back")
     await living(database, "second back")
     for name in ("first back", "second back"):
         await silent_for(database, name, 60)
-    assert dead(await beat(database, "first back", first)) == []
+    assert dead(await told(database, "first back", first)) == []
     await database.execute(
         "UPDATE hybrid_runner.workers SET unbroken_since = unbroken_since - interval '31 s' WHERE"
         " id = 'first back'"
     )
-    assert dead(await beat(database, "first back", first)) == ["second back"]
+    assert dead(await told(database, "first back", first)) == ["second back"]
 
 
 async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(
@@ -127,16 +130,16 @@ async def test_nobody_is_dead_for_having_been_silent_while_the_server_was_down(
     """What is said of a server that has just started: the one under test has, or its age is taken
     into account.
     """
-    first = await living(database, "lives")
+    first = await listening(database, "lives")
     await living(database, "could not speak")
     age = await database.fetchval(
         "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8"
     )
     await database.execute(
-        "UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", age + 60
+        "UPDATE hybrid_runner.workers SET lease = make_interval(secs => $1)", min(age + 60, 86400)
     )
     await silent_for(database, "could not speak", age + 120)
-    assert dead(await beat(database, "lives", first)) == []
+    assert dead(await told(database, "lives", first)) == []
 
 
 @pytest.mark.usefixtures("old_server")
@@ -144,23 +147,23 @@ async def test_one_with_a_long_lease_is_no_judge_of_those_with_short_ones(
     database: Connection,
 ) -> None:
     """It was cut off with all others, for less than half of its own lease and more than theirs."""
-    first = await living(database, "long")
+    first = await listening(database, "long")
     await living(database, "short")
     await database.execute(
         "UPDATE hybrid_runner.workers SET lease = '10 minutes' WHERE id = 'long'"
     )
     for name in ("long", "short"):
         await silent_for(database, name, 60)
-    assert dead(await beat(database, "long", first)) == []
+    assert dead(await told(database, "long", first)) == []
 
 
 @pytest.mark.usefixtures("old_server")
 async def test_the_dead_are_told_so(database: Connection) -> None:
-    first, dies = await living(database, "lives"), await living(database, "dies")
+    first, dies = await listening(database, "lives"), await living(database, "dies")
     await silent_for(database, "dies", 31)
     await beat(database, "lives", first)
-    assert await beat(database, "dies", dies) == [DeclaredDead()]
-    assert (await beat(database, "unknown", 1)) == [DeclaredDead()]
+    assert await beat(database, "dies", dies) is None
+    assert (await beat(database, "unknown", 1)) is None
 
 
 async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(
@@ -168,19 +171,19 @@ async def test_a_worker_whose_name_was_taken_over_is_told_that_it_is_lost(
 ) -> None:
     older = await living(database, "same")
     newer = await living(database, "same")
-    assert await beat(database, "same", older) == [DeclaredDead()]
-    assert DeclaredDead() not in await beat(database, "same", newer)
+    assert await beat(database, "same", older) is None
+    assert await beat(database, "same", newer) is not None
 
 
 async def test_a_duty_is_for_one_and_for_then(database: Connection) -> None:
     firsts = {name: await living(database, name) for name in ("a", "b")}
     known = ["prune", "orphaned_jobs"]
-    given = [duties(await beat(database, name, firsts[name], known)) for name in ("a", "b")]
+    given = [duties(await told(database, name, firsts[name], duties=known)) for name in ("a", "b")]
     assert given == [["orphaned_jobs", "prune"], []]
     await database.execute(
         "UPDATE hybrid_runner.duties SET taken_at = taken_at - every WHERE name = 'orphaned_jobs'"
     )
-    assert duties(await beat(database, "b", firsts["b"], known)) == ["orphaned_jobs"]
+    assert duties(await told(database, "b", firsts["b"], duties=known)) == ["orphaned_jobs"]
 
 
 async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> None:
@@ -189,8 +192,10 @@ async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> Non
     await database.execute(
         "INSERT INTO hybrid_runner.duties (name, every) VALUES ('of tomorrow', '1 hour')"
     )
-    assert duties(await beat(database, "older", older, ["prune"])) == ["prune"]
-    assert duties(await beat(database, "newer", newer, ["prune", "of tomorrow"])) == ["of tomorrow"]
+    assert duties(await told(database, "older", older, duties=["prune"])) == ["prune"]
+    assert duties(await told(database, "newer", newer, duties=["prune", "of tomorrow"])) == [
+        "of tomorrow"
+    ]
 
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:

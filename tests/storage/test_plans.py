@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection, connect
-from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
+from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS, for_heartbeat
 from hybrid_runner.storage.queries import functions, query
 from tests.support.server import Databases
 
@@ -138,17 +138,65 @@ async def test_a_statement_prepared_on_an_empty_table_is_as_good(
     """A8: a plan from the day the table was empty must not ruin the day it is not."""
     with databases.fresh(template) as dsn:
         connection = await connect(dsn, FOR_CLAIMS)
-        for name, types, arguments in (CLAIM, DUE):
+        heartbeat = (*QUEUES, "ARRAY['default'], '36500 days'")
+        for name, types, arguments in (CLAIM, DUE, heartbeat):
             await connection.execute(f"PREPARE {name} ({types}) AS {query(name)}")
             for _ in range(10):  # Postgres considers a generic plan after five
                 await connection.fetch(f"EXECUTE {name} ({arguments})")
         await connection.execute(FILL)
         claim = await explain(connection, *CLAIM, prepare=False)
         due = await explain(connection, *DUE, prepare=False)
+        beat = await explain(connection, *heartbeat, prepare=False)
         await connection.close()
     assert claim["Actual Rows"] == BATCH
     assert_reads_a_batch(claim, most=2 * BATCH + len(LANES), buffers=60 * BATCH)
     assert_reads_a_batch(due, most=len(LANES), buffers=100)
+    assert_reads_a_batch(beat, most=2 * len(LANES), buffers=150)
+
+
+QUEUES = ("ask_queues", "text[], interval")
+NEWS = ("ask_news", "text, int8, int8[], int8[], interval, text[], interval")
+
+
+@pytest.mark.parametrize("lookback", ["36500 days", "10 minutes", "0"])
+@pytest.mark.parametrize("queues", ["default", "elsewhere"])
+async def test_a_heartbeat_reads_two_rows_a_lane_of_its_own_queues(
+    backlogged: Connection, queues: str, lookback: str
+) -> None:
+    """However many jobs are due there, or in the queues of others."""
+    for name, value in for_heartbeat(10).items():
+        await backlogged.execute(f"SET LOCAL {name} = '{value}'")
+    plan = await explain(backlogged, *QUEUES, f"ARRAY['{queues}'], '{lookback}'")
+    assert_reads_a_batch(plan, most=2 * len(LANES), buffers=150)
+
+
+async def test_a_heartbeat_reads_the_rows_of_what_it_runs(backlogged: Connection) -> None:
+    for name, value in for_heartbeat(10).items():
+        await backlogged.execute(f"SET LOCAL {name} = '{value}'")
+    some = "ARRAY(SELECT id FROM hybrid_runner.jobs LIMIT 50)"
+    ids = await backlogged.fetchval(f"SELECT ({some})::text")
+    plan = await explain(
+        backlogged,
+        *NEWS,
+        f"'w', 1, '{ids}', array_fill(1::int8, ARRAY[{BATCH}]), '30 s', ARRAY['prune'], '30 s'",
+    )
+    assert {node["Index Name"] for node in scans(plan)} == {"jobs_pkey"}
+    assert sum(rows_read(node) for node in scans(plan)) <= BATCH
+
+
+async def test_a_heartbeat_that_looks_back_a_little_passes_over_no_old_dead_entries(
+    backlogged: Connection,
+) -> None:
+    """Entries of jobs that were claimed while an old transaction kept vacuum from cleaning up."""
+    await backlogged.execute(
+        "DELETE FROM hybrid_runner.jobs WHERE run_at < now() - interval '11 minutes'"
+    )
+    for name, value in for_heartbeat(10).items():
+        await backlogged.execute(f"SET LOCAL {name} = '{value}'")
+    everything = await explain(backlogged, *QUEUES, "ARRAY['default'], '36500 days'")
+    recent = await explain(backlogged, *QUEUES, "ARRAY['default'], '10 minutes'", prepare=False)
+    assert everything["Shared Hit Blocks"] + everything["Shared Read Blocks"] > 1000
+    assert_reads_a_batch(recent, most=2 * len(LANES), buffers=150)
 
 
 def statement(name: str) -> str:

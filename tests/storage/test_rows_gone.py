@@ -14,6 +14,7 @@ from hybrid_runner.model.news import RowGone
 from hybrid_runner.model.outcomes import Finished
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support.beats import told
 from tests.support.jobs import KINDS, claim, enqueue, living
 
 LIVES = {
@@ -150,5 +151,5 @@ async def test_a_truncated_table_and_ids_that_are_run_anew_are_told_apart(
 async def gone(
     database: Connection, running: list[tuple[int, int]], first: int
 ) -> list[tuple[int, int]]:
-    news = await worker_calls.beat(database, "worker-1", running, [], first)
+    news = await told(database, "worker-1", first, running)
     return sorted((one.job_id, one.claim) for one in news if isinstance(one, RowGone))

@@ -9,10 +9,11 @@ import pytest
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import JobView, NewJob, State
-from hybrid_runner.model.news import CancelRequested, DeclaredDead
+from hybrid_runner.model.news import CancelRequested
 from hybrid_runner.model.outcomes import FinalState, Finished, Requeued
 from hybrid_runner.storage import client_calls, stream_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support.beats import beat, told
 from tests.support.jobs import claim, enqueue, living, running
 
 Another = Callable[[], Awaitable[Connection]]
@@ -252,13 +253,10 @@ async def test_a_heartbeat_learns_which_of_its_jobs_shall_stop(database: Connect
     numbered = await living(database, queues='{"default": 10}')
     registered = await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers")
     await client_calls.cancel_job(database, first.id, None)
-    told = await worker_calls.beat(
-        database, "worker-1", [(one.id, one.number) for one in (first, second)], [], numbered
-    )
-    assert [one for one in told if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
-    assert await worker_calls.beat(
-        database, "worker-2", [(one.id, one.number) for one in (first, second)], [], numbered
-    ) == [DeclaredDead()]
+    both = [(one.id, one.number) for one in (first, second)]
+    news = await told(database, "worker-1", numbered, both)
+    assert [one for one in news if isinstance(one, CancelRequested)] == [CancelRequested(first.id)]
+    assert await beat(database, "worker-2", numbered, both) is None
     assert await database.fetchval("SELECT heartbeat_at FROM hybrid_runner.workers") > registered
 
 

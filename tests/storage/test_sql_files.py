@@ -3,8 +3,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from hybrid_runner import NewJob, Runner
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.queries import query, sql_folder
 from tools import schema_dump, sql_lint
@@ -90,6 +93,10 @@ def test_the_sql_files_have_no_complaints() -> None:
         ("-- look: look.\nSELECT 1;\n", "one statement, no semicolon"),
         (f"-- look: look {'on ' * 40}.\nSELECT 1\n", "a comment has at most 100 columns"),
         ("-- look: look.\nSELECT 1", "a file ends with one line break"),
+        (
+            "-- look: look.\nSELECT pg_try_advisory_lock(7)\n",
+            "any login can take an advisory lock: lock a row of hybrid_runner.locks",
+        ),
     ],
 )
 def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None:
@@ -103,29 +110,36 @@ def test_the_linter_complains(text: str, complaint: str, tmp_path: Path) -> None
     ("text", "complaint"),
     [
         (
-            "-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nAS $$\n$$;\n",
+            "-- look: look.\nCREATE FUNCTION hybrid_runner.look() RETURNS void\nPATH\nAS $$\n$$;\n",
             "it is one CREATE OR REPLACE",
         ),
         (
             (
-                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nAS"
-                " $$\n$$;\n"
+                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.see() RETURNS void\nPATH"
+                "\nAS $$\n$$;\n"
             ),
             "it is one CREATE OR REPLACE",
         ),
         (
             (
-                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
-                " $$\n$$;\nLOCK x;\n"
+                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nPATH"
+                "\nAS $$\n$$;\nLOCK x;\n"
             ),
             "nothing comes after",
         ),
         (
             (
-                "-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
-                " $$\n$$;\n"
+                "-- see: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nPATH"
+                "\nAS $$\n$$;\n"
             ),
             "the first line is",
+        ),
+        (
+            (
+                "-- look: look.\nCREATE OR REPLACE FUNCTION hybrid_runner.look() RETURNS void\nAS"
+                " $$\nSELECT now();\n$$;\n"
+            ),
+            "a function has SET search_path = pg_catalog, pg_temp",
         ),
     ],
 )
@@ -134,9 +148,40 @@ def test_a_function_file_makes_that_function_and_nothing_else(
 ) -> None:
     path = tmp_path / "functions" / "look.sql"
     path.parent.mkdir()
-    path.write_text(text)
+    path.write_text(text.replace("PATH", "SET search_path = pg_catalog, pg_temp"))
     [found] = sql_lint.check_file(path)
     assert found.what.startswith(complaint)
+
+
+@pytest.mark.parametrize("name", sorted(sql_lint.ON_CALLERS_CONNECTIONS))
+def test_a_statement_on_a_callers_connection_says_where_each_function_is(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "queries" / f"{name}.sql"
+    path.parent.mkdir()
+    path.write_text(
+        f"-- {name}: look.\nSELECT pg_catalog.now(), coalesce(clock_timestamp(), NULL)\n"
+    )
+    assert [found.what for found in sql_lint.check_file(path)] == [
+        "it runs on callers' connections: pg_catalog.clock_timestamp"
+    ]
+
+
+async def test_only_those_statements_are_sent_on_a_callers_connection(dsn: str) -> None:
+    """Whatever runs on another has a search path of ours."""
+    sent: list[str] = []
+    connection = await asyncpg.connect(dsn)
+    connection.add_query_logger(lambda logged: sent.append(logged.query))
+    app = Runner(dsn)
+    await app.enqueue("one", {}, connection=connection)
+    await app.enqueue_many("many", [{}, {}], connection=connection)
+    await app.enqueue_many("many", [{}, {}], key=lambda _: "one", connection=connection)
+    await client_calls.enqueue_many(connection, [NewJob("one"), NewJob("two")], "exists")
+    await connection.close()
+    await app.close()
+    # and finish_jobs, by job.complete()
+    texts = {query(name) for name in sql_lint.ON_CALLERS_CONNECTIONS - {"finish_jobs"}}
+    assert {text for text in sent if "hybrid_runner" in text} == texts
 
 
 def test_the_linter_ignores_words_in_comments_and_literals(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hybrid_runner.model.news import EndsUnreported
 from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.unreported_ends import EndReporter
+from tests.support.beats import told
 from tests.support.jobs import enqueue, living
 
 LEFT = "SELECT count(*) FROM hybrid_runner.unreported_ends"
@@ -114,7 +115,7 @@ async def test_a_heartbeat_speaks_of_those_that_can_be_taken(database: Connectio
     first = await living(database)
 
     async def is_said() -> bool:
-        return EndsUnreported() in await worker_calls.beat(database, "worker-1", [], [], first)
+        return EndsUnreported() in await told(database, "worker-1", first)
 
     assert not await is_said()
     await cancelled(database)

@@ -36,12 +36,10 @@ MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "1m"}
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-SLEEPERS = """
-SELECT pid FROM pg_locks
-WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
-    AND objid = (SELECT number::oid FROM hybrid_runner.queues WHERE name = 'default')
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
+SLEEPERS = (
+    "SELECT pid FROM hybrid_runner.sleepers AS s WHERE queue = 'default' AND is_asleep"
+    " AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid))"
+)
 
 
 class Handlers:
@@ -92,7 +90,7 @@ async def until_bell(database: Connection, fits: Callable[[int], bool]) -> int:
 
 
 async def until_asleep(database: Connection, *workers: Worker, kinds_differ: bool = False) -> None:
-    """Wait until all of them sleep, with the bell open and a lock for each.
+    """Wait until all of them sleep, with the bell open and a row of sleepers for each.
 
     They must know each other: a worker that is not known yet makes the kinds differ for a moment.
     """

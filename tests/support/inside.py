@@ -26,8 +26,10 @@ from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue.claimer import Claimer
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
+from hybrid_runner.worker.run import attempt
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.settle import set_aside
 from tests.support.waiting import differs_from, until
 
 if TYPE_CHECKING:
@@ -57,6 +59,30 @@ def make_outages_short(
 def make_lingering_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long workers keep connections that nothing needs."""
     monkeypatch.setattr(connections, "LINGER", 0.1)
+
+
+def make_refusals_short(monkeypatch: pytest.MonkeyPatch, first: float, longest: float) -> None:
+    """The seconds between two tries of an outcome that Postgres refuses."""
+    pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), 2)
+    monkeypatch.setattr(set_aside, "REFUSED", pace)
+
+
+def make_reminders_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The seconds between two cancellations of a handler that goes on."""
+    pause = timedelta(seconds=seconds)
+    monkeypatch.setattr(attempt, "REMINDERS", GrowingPause(pause, pause, 1))
+
+
+def fail_to_start_once(worker: Worker) -> None:
+    """The next time that jobs were claimed, starting them fails."""
+    claimer = _queue(worker).claimer
+    start = claimer._start
+
+    def fail(_claims: object, _slots: object) -> None:
+        claimer._start = start
+        raise RuntimeError("can't start new thread")
+
+    claimer._start = fail
 
 
 def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -192,10 +218,15 @@ def hold_rings(worker: Worker) -> HeldRings:
     return HeldRings(worker._station.listener, "default")
 
 
+def block_sweeps(worker: Worker) -> None:
+    """As if sweeps walked over so much that the next one has to wait for long."""
+    _queue(worker).claimer.budget._sweeps.ready_at = time.monotonic() + 3600
+
+
 def tell_overdue(worker: Worker) -> None:
     """Tell the worker what a heartbeat says that found an overdue job."""
     station = _queue(worker)
-    station.on_news(JobsOverdue(station.queue))
+    station.on_news(JobsOverdue(station.queue, timedelta(seconds=1)))
 
 
 def missed_rings_examined(worker: Worker) -> asyncio.Event:
@@ -396,8 +427,8 @@ async def ask_claims(worker: Worker, query: str) -> Rows:
 def kill_idle_process(worker: Worker) -> None:
     """Kill the only process for handlers, while it waits for the next attempt."""
     [idle] = worker._station.executor._pools._processes._free
-    idle.process.kill()
-    idle.process.join(10)
+    idle._process.kill()
+    idle._process.join(10)
 
 
 def claim_number(job: Job) -> int:

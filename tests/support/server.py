@@ -31,6 +31,7 @@ QUICK = {
     "synchronous_commit": "off",
     "max_wal_size": "4GB",
     "max_connections": "200",
+    "max_prepared_transactions": "10",
     "autovacuum_naptime": "1h",
 }
 """Settings of a server whose data nobody will miss; autovacuum would change plans between two runs

@@ -39,6 +39,7 @@ CHECKS = (
     "heartbeat",
     "loop",
     "missed_rings",
+    "settling",
     "horizon",
     "postgres",
 )

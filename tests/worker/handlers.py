@@ -154,3 +154,12 @@ def say_oddly(what: str) -> None:
             raise Snooze("1s", data=threading.Lock())
         case "unreadable":
             raise Snooze("1s", data=CannotBeRead(1, 2))
+
+
+async def _done(_: Any) -> str:
+    return "done"
+
+
+@app.job("wrapped_in_process", executor="process")
+def wrapped_in_process(payload: Any) -> Any:
+    return _done(payload)

@@ -48,15 +48,20 @@ class QuietBell:
 
     async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None: ...
 
+    async def join_sleepers(self, queue: str) -> None: ...
+
 
 class Answers:
     """What the database says to a claimer."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
+        self.took = 0.001
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim]:  # noqa: ARG002
         return await self._look(slots)
+
+    def started(self) -> None: ...
 
     async def next_due(self) -> timedelta | None:
         return None
@@ -94,7 +99,7 @@ def test_a_stronger_reason_does_not_hide_that_the_timer_has_to_be_set() -> None:
     wake.up(Reason.LATER)
     wake.up(Reason.SWEEP)
     assert [wake.later(), wake.later()] == [True, False]
-    asleep = BellState(Mode.ASLEEP, has_sleep_lock=True)
+    asleep = BellState(Mode.ASLEEP, is_sleeper=True)
     assert Doorbell().step(asleep, Woken(Reason.SWEEP, later=True)) == (
         asleep,
         doorbell.Look(sweep=True, timer=True),

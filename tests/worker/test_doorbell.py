@@ -32,10 +32,13 @@ from tests.support.bells import (
     until_mode,
 )
 from tests.support.rings import listening
-from tests.support.waiting import until
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
+SILENT = (
+    "SELECT max(heartbeat_at) < clock_timestamp() - interval '2 seconds' FROM hybrid_runner.workers"
+)
 
 
 # --- one worker
@@ -319,6 +322,24 @@ async def test_an_overdue_job_that_nobody_rang_for_is_found_by_a_heartbeat(
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
         assert found_without_poll(*workers) == {"sweep"}
+
+
+async def test_a_fallback_poll_sets_the_timer(dsn: str, database: Connection) -> None:
+    """A job that was further off than rings reach is found when it is due, not by the next poll."""
+    jobs = Handlers(dsn, heartbeat="5m", lease="20m")
+    async with working(jobs.app) as worker:
+        await until_asleep(database, worker)
+        await until_fetched(database, SILENT, True)  # a heartbeat brings the next due time, too
+        await database.execute(
+            "ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs"
+        )
+        await database.execute(
+            "INSERT INTO hybrid_runner.jobs (kind, run_at)"
+            " VALUES ('note', clock_timestamp() + interval '3 seconds')"
+        )
+        inside.wake(worker, Reason.SWEEP)
+        await jobs.next()
+        assert found_without_poll(worker) == {"timer"}
 
 
 # --- one is full or leaves, another one sleeps

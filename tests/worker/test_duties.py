@@ -98,11 +98,10 @@ async def test_a_duty_that_waits_for_a_lock_holds_up_no_beat(
 ) -> None:
     holder = await another()
     await holder.execute(
-        "BEGIN; SELECT"
-        " pg_advisory_xact_lock(hashtextextended('hybrid_runner.make_archive_partitions', 0))"
+        "BEGIN; SELECT FROM hybrid_runner.locks WHERE name = 'partitions' FOR UPDATE"
     )
     async with working(with_handler(dsn, heartbeat=0.2), deaf=True) as worker:
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"
         await until(lambda: database.fetchval(waiting))
         beaten = "SELECT heartbeat_at FROM hybrid_runner.workers WHERE id = $1"
         first = await database.fetchval(beaten, worker.id)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -110,3 +111,26 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)
     assert (len(settled), slots.free(), executor.running) == (1, 1, [])
+
+
+async def test_finish_by_goes_by_the_server_s_clock() -> None:
+    """The worker's own is ten minutes ahead, or behind."""
+    for ahead in (timedelta(minutes=10), -timedelta(minutes=10)):
+        started = asyncio.Event()
+        executor, settled = executing(started)
+        server_time = datetime.now(UTC) - ahead
+        in_time, too_late = claim(), claim()
+        too_late.id = 2
+        for one, left in ((in_time, 0.3), (too_late, -0.3)):
+            one.started_at, one.asked_at = server_time, time.monotonic()
+            one.finish_by = server_time + timedelta(seconds=left)
+        executor.start([in_time, too_late], Slots(2))
+        await asyncio.wait_for(executor.idle(), 5)
+        assert started.is_set()
+        assert [(s.claim.id, s.state) for s in settled if isinstance(s, Finished)] == [
+            (2, State.FAILED),
+            (1, State.FAILED),
+        ]
+        said = [str(s.error) for s in settled if isinstance(s, Finished)]
+        assert "passed before it could run" in said[0]
+        assert "passed while it ran" in said[1]

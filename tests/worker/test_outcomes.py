@@ -321,8 +321,8 @@ async def test_a_handler_completes_its_job_in_its_own_transaction(dsn: str) -> N
         connection = await connect(dsn)
         transaction = connection.transaction()
         await transaction.start()
-        await connection.execute("CREATE TABLE IF NOT EXISTS work_done (id bigint)")
-        await connection.execute("INSERT INTO work_done VALUES ($1)", job.id)
+        await connection.execute("CREATE TABLE IF NOT EXISTS public.work_done (id bigint)")
+        await connection.execute("INSERT INTO public.work_done VALUES ($1)", job.id)
         await job.complete("mine", connection=connection)
         if payload["commit"] or job.attempt > 1:
             await transaction.commit()

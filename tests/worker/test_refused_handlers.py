@@ -4,13 +4,16 @@ write instead.
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner import ConfigurationError, Runner, State
+from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
 
@@ -87,3 +90,94 @@ def test_elsewhere_lambdas_and_closures_work() -> None:
     app.job("lambda")(lambda payload: payload)
     app.job("wrapped", executor="process")(decorated)
     assert len(app.registry) == 3
+
+
+def test_what_yields_is_refused() -> None:
+    def generator(payload: Any) -> Any:
+        yield payload
+
+    async def async_generator(payload: Any) -> Any:
+        yield payload
+
+    for function in (generator, async_generator):
+        assert "has a yield in it" in refusal(function)
+
+
+def traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A wrapper as of tracing libraries: it returns what the function returns."""
+
+    @functools.wraps(function)
+    def inner(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return inner
+
+
+def run(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A wrapper that makes a plain function of an async one."""
+
+    @functools.wraps(function)
+    def inner(*arguments: Any) -> Any:
+        return asyncio.run(function(*arguments))
+
+    return inner
+
+
+async def test_an_async_def_behind_a_plain_wrapper_runs(dsn: str) -> None:
+    app, ran_in = runner(dsn, handlers.app.registry), set[int]()
+
+    async def handler(payload: Any) -> str:
+        await asyncio.sleep(0)
+        ran_in.add(threading.get_ident())
+        return "done"
+
+    def by_hand(payload: Any) -> Any:
+        return handler(payload)
+
+    app.job("wrapped")(traced(handler))
+    app.job("in_thread", executor="thread")(traced(handler))
+    app.job("by_hand")(by_hand)
+    app.job("twice")(traced(traced(handler)))
+    async with working(app):
+        for kind in ("wrapped", "in_thread", "by_hand", "twice", "wrapped_in_process"):
+            assert await (await app.enqueue(kind)).wait(30) == "done"
+        assert ran_in == {threading.get_ident()}
+    assert app.registry["wrapped"].executor == "async"
+
+
+async def test_a_wrapper_that_runs_an_async_def_itself_is_called_in_a_thread(dsn: str) -> None:
+    app = runner(dsn)
+
+    async def handler(payload: Any) -> bool:
+        return threading.current_thread() is not threading.main_thread()
+
+    app.job("run", executor="thread")(run(handler))
+    async with working(app):
+        assert await (await app.enqueue("run")).wait(20) is True
+
+
+async def test_a_wrapped_async_def_is_stopped_at_its_time_out(dsn: str) -> None:
+    app = runner(dsn)
+
+    async def handler(payload: Any) -> None:
+        await asyncio.Event().wait()
+
+    for executor in ("async", "thread"):
+        app.job(executor, executor=executor, timeout=0.2, max_attempts=1)(traced(handler))
+    async with working(app):
+        for executor in ("async", "thread"):
+            job = await outcome(app, executor)
+            assert (job.state, job.errors[-1]["type"]) == (State.FAILED, "TimeoutError")
+
+
+async def test_a_generator_behind_a_wrapper_is_called_so(dsn: str) -> None:
+    app = runner(dsn)
+
+    def generator(payload: Any) -> Any:
+        yield payload
+
+    app.job("wrapped")(traced(generator))
+    async with working(app):
+        job = await outcome(app, "wrapped")
+    assert job.errors[-1]["type"] == "ResultRefused"
+    assert "the handler returned a generator" in job.errors[-1]["message"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hybrid_runner.errors import EnqueueError, RowLocked
+from hybrid_runner.errors import DatabaseError, EnqueueError, RowLocked
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
@@ -17,7 +17,7 @@ from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settle.settler import Settler
 from tests.support import inside
-from tests.support.waiting import has, until
+from tests.support.waiting import equals, has, until
 
 
 def claim(number: int) -> Claim:
@@ -188,5 +188,33 @@ async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
     task = asyncio.create_task(run(settler))
     await asyncio.wait_for(asked.wait(), 5)
     assert set(dict(settler.claims())) == {0, 1, 2, 3}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("refused", "most"), [({77}, 22), ({0, 99, 250, 499}, 75), (set(range(500)), 60)], ids=str
+)
+async def test_what_is_refused_is_found_in_few_statements(refused: set[int], most: int) -> None:
+    """One of five hundred, some, and all: a right may be missing."""
+    asked, written = 0, list[int]()
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        nonlocal asked
+        asked += 1
+        ids = {f.claim.id for f in batch}
+        if ids & refused:
+            raise DatabaseError("not this one")
+        written.extend(ids)
+        return ids
+
+    settler = Settler(Table(finish))
+    for number in range(500):
+        settler.settle(Finished(claim(number), State.COMPLETED))
+    task = asyncio.create_task(run(settler))
+    await until(lambda: len(written) + settler.refused, equals(500))
+    assert asked <= most
+    assert set(dict(settler.claims())) == refused
+    assert sorted(written) == sorted(set(range(500)) - refused)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

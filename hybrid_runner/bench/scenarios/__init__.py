@@ -12,6 +12,7 @@ SCENARIOS = {
     "producers": "how many single-row INSERTs a second many clients can do",
     "horizon": "how fast a worker stays while a transaction keeps vacuum from cleaning up",
     "backlog": "from INSERT to handler of an urgent job, before many others",
+    "beat": "what a heartbeat costs beside many jobs that are due or were claimed",
     "idle": "what a worker costs that has nothing to do",
     "bulk": "how fast enqueue_many stores jobs",
     "memory": "what running jobs hold in memory",

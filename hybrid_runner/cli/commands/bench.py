@@ -14,11 +14,11 @@ from hybrid_runner.bench.running import run as run_scenarios
 from hybrid_runner.bench.scenarios import SCENARIOS
 from hybrid_runner.bench.sizes import FULL, QUICK
 from hybrid_runner.bench.table import HEADERS, described, rows_of
-from hybrid_runner.cli.output import align, in_colour, one_line, paint, print_json
+from hybrid_runner.cli.output import align, in_colour, paint, print_json
 from hybrid_runner.cli.parsing import Parser, add_common, checked, did_you_mean
 from hybrid_runner.cli.session import run
 from hybrid_runner.cli.status_line import StatusLine
-from hybrid_runner.display import progress_bar
+from hybrid_runner.display import one_line, progress_bar
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.telemetry.logs.setup import configure_logs
 

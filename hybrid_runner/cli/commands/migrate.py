@@ -12,8 +12,9 @@ from hybrid_runner.storage.queries import Migration, migrations
 
 def configure(parser: Parser) -> None:
     parser.epilog = (
-        "Safe to run from many processes at once; a server that does not answer is waited for"
-        " (start_timeout)."
+        "Safe to run from many processes at once, and while others work; a server that does not"
+        " answer is waited for (start_timeout), and a lock that somebody holds, two seconds at a"
+        " time, for five minutes."
     )
     add_common(parser, logs=LOGS_OF_LONG_COMMANDS)
     parser.run_by(lambda arguments: run(_migrate(arguments)))

@@ -19,6 +19,7 @@ from typing import Any
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
 from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
 from hybrid_runner.cli.target import load_app, split_target
+from hybrid_runner.cli.worker_loop import only_by_signals, run_loop
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.handlers.kind import check_queue
 from hybrid_runner.runner import Runner
@@ -34,11 +35,8 @@ from hybrid_runner.telemetry.logs.setup import (
     use_logs_of_application,
 )
 from hybrid_runner.web.server import PageServer
-from hybrid_runner.worker.interpreter import (
-    allow_more_files,
-    collect_garbage_less_often,
-    fastest_loop,
-)
+from hybrid_runner.worker.interpreter import allow_more_files, collect_garbage_less_often
+from hybrid_runner.worker.signals import stop_on_signals
 
 log = logging.getLogger("hybrid_runner.cli")
 
@@ -149,8 +147,7 @@ def _tell_whose_logs_these_are(app: Runner) -> None:
 
 def _run_loop(work: Coroutine[Any, Any, int]) -> int:
     try:
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            code = runner.run(work)
+        code = run_loop(work)
     except SystemExit as end:  # the second signal
         return _end(end.code if isinstance(end.code, int) else 1)
     return _end(code)
@@ -159,11 +156,15 @@ def _run_loop(work: Coroutine[Any, Any, int]) -> int:
 async def _work(app: Runner, queues: dict[str, int], supervised: Supervised | None = None) -> int:
     """Work until a signal; one that comes before the worker runs ends it as well."""
     if supervised is None:
+        pages = app.settings.pages
+        server = PageServer(pages.http_host, pages.http_port, database=app.page_database())
         with _ended_by_signals():
-            await app.run_worker(queues or None)
+            async with server as served:
+                await app.work(queues or None, served.show, only_by_signals(stop_on_signals))
     else:
         async with supervised.reporting(app.settings.work.grace):
-            await app.work(queues or None, supervised.show, supervised.stop_on_signals)
+            stop = only_by_signals(supervised.stop_on_signals)
+            await app.work(queues or None, supervised.show, stop)
     return 0
 
 

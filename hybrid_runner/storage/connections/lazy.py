@@ -11,7 +11,15 @@ from typing import Any
 
 import asyncpg
 
-from hybrid_runner.errors import ConnectionLost, DatabaseUnavailable, RowLocked, RunnerError
+from hybrid_runner.errors import (
+    ConnectionLost,
+    DatabaseError,
+    DatabaseUnavailable,
+    NoConnection,
+    RowLocked,
+    RunnerError,
+    StatementAborted,
+)
 from hybrid_runner.storage.connections import pooler
 from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT, Connection, connect
 from hybrid_runner.storage.connections.reachability import Reachability
@@ -51,6 +59,8 @@ class LazyConnection:
         self._orphan: int | None = None
         """The server process of a session that was given up while a statement ran."""
         self._opened = 0
+        self.took = 0.0
+        """Seconds of the last statement that was answered, without waiting for its turn."""
 
     @property
     def generation(self) -> int:
@@ -66,14 +76,16 @@ class LazyConnection:
             if connection is None or connection.is_closed():
                 connection = self._connection = await self._reopen()
             try:
-                self._asked_at = time.monotonic()
+                self._asked_at = asked_at = time.monotonic()
                 rows = await connection.fetch(query, *args, timeout=self._timeout)
             except asyncio.CancelledError:
                 self._leave(connection)  # the next statement must not wait for this answer
                 raise
             except Exception as error:  # all of them: the loops of a worker know RunnerError alone
                 failure = _of_a_statement(error)
-                if isinstance(failure, DatabaseUnavailable) and not isinstance(failure, RowLocked):
+                if isinstance(failure, DatabaseUnavailable) and not isinstance(
+                    failure, (RowLocked, StatementAborted)
+                ):
                     self._reachability.failed(failure)
                     self._leave(connection)
                 # Only the server's errors have a severity: what the driver refuses is not sent.
@@ -84,6 +96,7 @@ class LazyConnection:
                 self._asked_at = math.inf
                 self._used_at = time.monotonic()
             self._reachability.answered()
+            self.took = time.monotonic() - asked_at
             return rows
 
     def suspect(self, patience: float) -> None:
@@ -117,6 +130,8 @@ class LazyConnection:
         except DatabaseUnavailable as error:
             self._reachability.failed(error)
             raise
+        except DatabaseError as error:
+            raise NoConnection(str(error)) from error
         self._opened += 1
         if self._linger < math.inf:
             self._close_in(self._linger)

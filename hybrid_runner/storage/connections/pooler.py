@@ -95,7 +95,8 @@ OPTIONS: Mapping[str, Any] = {
 def prepared(connection: Connection, settings: Mapping[str, str]) -> Connection:
     """Let each transaction of a connection to a pooler begin with these settings."""
     local = (
-        f"SET LOCAL {name} = '{value}'"
+        # Parts by themselves: in one pair of quotes, two schemas would be one name.
+        "SET LOCAL {} = {}".format(name, ", ".join(f"'{part}'" for part in value.split(", ")))
         for name, value in settings.items()
         if name not in _NOT_LOCAL
     )

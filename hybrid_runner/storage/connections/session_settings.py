@@ -9,6 +9,9 @@ from hybrid_runner.storage.connections import pooler
 # A plan that was made while a table was empty is ruinous once it is full: plan each time.
 FOR_ALL = {
     "application_name": "hybrid-runner",
+    # What others made under a name of ours is not found, not even in a session that a pooler gave
+    # to somebody before.
+    "search_path": "pg_catalog, pg_temp",
     "plan_cache_mode": "force_custom_plan",
     "jit": "off",
     "default_transaction_isolation": "read committed",
@@ -42,7 +45,20 @@ FOR_SETTLING = {"lock_timeout": "1s"}
 """Settings of the session that settles: a row that is locked must not hold up the others."""
 
 FOR_UPKEEP = FOR_SETTLING
-"""Settings of the heartbeat's session."""
+"""Settings of the session that does upkeep."""
+
+
+def for_heartbeat(patience: float) -> dict[str, str]:
+    """Settings of the heartbeat's session; `patience`: how many seconds a statement may take.
+
+    The server gives up before the worker does, which would have to connect again.
+    """
+    # Its questions have one good plan whatever the table holds, as claims do.
+    return FOR_CLAIMS | {
+        "lock_timeout": f"{round(400 * patience)}ms",
+        "statement_timeout": f"{round(600 * patience)}ms",
+    }
+
 
 FOR_LISTENING = {"application_name": "hybrid-runner listener", "synchronous_commit": "off"}
 """Settings of the session that listens and moves doorbells: none of that must survive a crash."""

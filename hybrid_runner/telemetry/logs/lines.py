@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import orjson
 
+from hybrid_runner.display import harmless
 from hybrid_runner.telemetry.logs.redaction import Redaction, shown, without_surrogates
 
 IDS = ("job", "trace_id", "span_id")
@@ -84,7 +85,9 @@ class JsonLines(Lines):
 
 
 class ConsoleLines(Lines):
-    """Time, level, ids and message; in colour on a terminal."""
+    """Time, level, ids and message; in colour on a terminal. What follows in further lines is
+    indented.
+    """
 
     def __init__(self, redaction: Redaction, *, colours: bool) -> None:
         super().__init__(redaction)
@@ -103,7 +106,8 @@ class ConsoleLines(Lines):
         line = (
             f"{_clock(record.created)} {record.levelname.lower():7}{about} {self._message(record)}"
         )
-        line = "\n".join([line, *self._below(record).values()])
+        # Only a line that begins with a time is one of the log's own.
+        line = harmless("\n".join([line, *self._below(record).values()])).replace("\n", "\n    ")
         colour = _COLOURS.get(record.levelname, "") if self._colours else ""
         return f"{colour}{line}\x1b[0m" if colour else line
 

@@ -22,8 +22,10 @@ _REPEAT_AFTER = 3600.0
 """Seconds after which a cause that is still there is logged again."""
 _VALID = 1500.0
 """Seconds for which a finding is shown: the next check may be made by another worker."""
-_HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option")
-"""First words of the causes that keep vacuum from cleaning up; all others concern the archive."""
+_HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option", "prune")
+"""First words of the causes that keep something from being cleaned up, by vacuum or prune(); all
+others concern the partitions of the archive.
+"""
 
 
 class GrowthWatch(Duty):
@@ -42,7 +44,9 @@ class GrowthWatch(Duty):
 
     @property
     def pinned(self) -> tuple[str, ...]:
-        """Descriptions of what keeps vacuum from cleaning up. May be called from any thread."""
+        """Descriptions of what keeps vacuum, or prune(), from cleaning up. May be called from any
+        thread.
+        """
         descriptions, found_at = self._pinned
         return descriptions if self._clock() - found_at < _VALID else ()
 

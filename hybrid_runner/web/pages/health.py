@@ -179,6 +179,17 @@ def _missed_rings(status: WorkerStatus) -> Check:
     return Check("missed_rings", "ok", f"none in the last {RECENT / 60:.0f} minutes")
 
 
+def _settling(status: WorkerStatus) -> Check:
+    if status.refused_settlements and status.vitals.refusal:
+        return Check(
+            "settling",
+            "warning",
+            f"Postgres refuses the outcomes of {status.refused_settlements} jobs; they are kept and"
+            f" tried again: {status.vitals.refusal}",
+        )
+    return Check("settling", "ok", "Postgres refuses no outcome")
+
+
 def _horizon(status: WorkerStatus) -> Check:
     if status.vitals.pinned:
         return Check("horizon", "warning", "; ".join(status.vitals.pinned))
@@ -201,6 +212,7 @@ CHECKS: tuple[Callable[[WorkerStatus], Check], ...] = (
     _heartbeat,
     _loop,
     _missed_rings,
+    _settling,
     _horizon,
     _postgres,
 )

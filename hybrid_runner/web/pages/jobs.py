@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hybrid_runner.display import moment_text
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.answers import CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import JobSnapshot, parse_job_id
@@ -22,6 +23,7 @@ HIDDEN = ("payload", "data", "key", "enqueued_by", "result", "errors")
 """Columns that only the token reveals: they may hold anything that an application knows."""
 _ANYTHING = ("payload", "data", "result", "errors", "progress")
 """Columns in which SQL may have put what JSON can hold and Python cannot."""
+_AS_WE_SHOW_THEM = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
     "unknown": 404,
     "finished": 409,
@@ -159,7 +161,7 @@ def _can_be_written(value: object) -> bool:
 
 def _text(body: object) -> bytes:
     try:
-        return orjson.dumps(body, default=_other, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(body, default=_other, option=_AS_WE_SHOW_THEM)
     except TypeError:  # numbers beyond 64 bits, or nested too deep for orjson: written by SQL
         return json.dumps(body, default=_other, allow_nan=False).encode()
 
@@ -168,5 +170,5 @@ def _other(value: object) -> float | str:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):
-        return value.isoformat()
+        return moment_text(value)
     raise TypeError(f"{type(value).__name__} is not for JSON")

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from hybrid_runner.display import moment_text
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.jobs import JobSnapshot
 from hybrid_runner.model.messages import JobsChanged
@@ -358,7 +359,7 @@ class JobStream:
 
 
 def _text(name: str, snapshot: JobSnapshot) -> bytes:
-    shown = snapshot._asdict()
+    shown = snapshot._asdict() | {"run_at": moment_text(snapshot.run_at)}
     if (
         snapshot.progress is not None
     ):  # as it is: SQL may have put in what no encoder here can write

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from hybrid_runner.errors import NoAnswer, RowLocked
 from hybrid_runner.telemetry.tracing.current import suppress_instrumentation
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoopClosed
 from hybrid_runner.worker.loops import Outage, keep
@@ -20,6 +21,10 @@ _SOONEST = 0.2
 """Seconds between a beat and the next one, however soon it asks for that."""
 _APART = 0.5
 """Seconds between two beats that `soon` causes: anybody can send the messages behind them."""
+AFTER_WAITING = 1.0
+"""Seconds at most until the next try of a beat that waited for an answer or a lock: when the lock
+ends, others look for workers that are silent.
+"""
 
 
 class Heartbeat:
@@ -99,15 +104,20 @@ class Heartbeat:
         while True:
             assert self._soon is not None  # noqa: S101  # set before anything runs
             self._soon.clear()
-            again = asyncio.get_running_loop().time() + _APART
+            began = asyncio.get_running_loop().time()
+            again = began + _APART
             try:
                 wanted = await self._beat()
+            except (NoAnswer, RowLocked) as error:
+                pause = outage.failed(error, longest=AFTER_WAITING)
             except Exception as error:
                 pause = outage.failed(error)
             else:
                 outage.over()
                 # Up to a twentieth early or late, so that a fleet does not beat all at once.
                 pause = self._pause * (0.95 + 0.1 * random.random())
+                # From one beat to the next: what it asks afterwards may have had to wait.
+                pause -= asyncio.get_running_loop().time() - began
                 if wanted is not None:
                     pause = min(pause, max(_SOONEST, wanted) + 0.3 * random.random())
             with contextlib.suppress(TimeoutError):

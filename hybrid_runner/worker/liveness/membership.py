@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
-from hybrid_runner.worker.liveness.beats import Beats, OnNews
+from hybrid_runner.worker.liveness.beats import Beats, HearsBeats
 from hybrid_runner.worker.liveness.heartbeat import Heartbeat
 from hybrid_runner.worker.liveness.watchdog import Watchdog
 
@@ -95,9 +95,9 @@ class Membership:
             self._connections.claims, *self._identity.name, in_order=in_order
         )
 
-    def start(self, on_news: OnNews, on_silence: Callable[[], None]) -> None:
-        """Start the heartbeat. Both are called in the worker's loop: see `Beats`."""
-        self._beats.on_news, self._beats.on_silence = on_news, on_silence
+    def start(self, heard_by: HearsBeats) -> None:
+        """Start the heartbeat; `heard_by` is called in the worker's loop."""
+        self._beats.heard_by = heard_by
         self._heartbeat.start()
 
     def soon(self) -> None:

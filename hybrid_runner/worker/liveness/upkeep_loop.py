@@ -19,7 +19,6 @@ from hybrid_runner.model.news import (
     RowGone,
     UpkeepNews,
     WorkerDied,
-    WorkerSilent,
 )
 from hybrid_runner.model.outcomes import Settlement
 from hybrid_runner.storage import worker_calls
@@ -173,7 +172,7 @@ def _todo(news: Iterable[UpkeepNews]) -> _Todo:
                 todo.hung.append(job_id)
             case RowGone(job_id, claim):
                 todo.gone.append((job_id, claim))
-            case WorkerSilent() | DutyGiven():
+            case DutyGiven():
                 pass
             case _:
                 assert_never(one)

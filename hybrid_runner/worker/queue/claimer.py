@@ -61,10 +61,16 @@ LOOK = "look"
 class ClaimPort(Protocol):
     """What a claimer asks of the database: statements about its own queue."""
 
+    took: float
+    """Seconds of the last claim's statement, without waiting for a connection that is shared."""
+
     async def claim(self, slots: int, /, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; with `sweep` from the start of the lanes. None: the worker
         stops, and the database was not asked.
         """
+
+    def started(self) -> None:
+        """What `claim` returned runs; until this is said, it may be lost."""
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
@@ -76,8 +82,8 @@ class ClaimPort(Protocol):
 
 
 class BellSession(Protocol):
-    """The listener's connection. Doorbells are moved there, so that the lock that says "asleep"
-    ends when rings no longer arrive.
+    """The listener's connection. Doorbells are moved there, so that what the table of sleepers
+    says ends when rings no longer arrive.
     """
 
     hearing: bool
@@ -87,6 +93,9 @@ class BellSession(Protocol):
 
     async def send(self, channel: Channel[QueueMessage], message: QueueMessage) -> None:
         """Send a message; lost if the connection is gone."""
+
+    async def join_sleepers(self, queue: str) -> None:
+        """Return once it is committed that this worker sleeps on the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +229,12 @@ class Claimer:
 
     async def _run_on_bell(self, action: Mute | Open | MarkInFlight | Check) -> Answer:
         match action:
-            case Mute(mute_mode, drop_sleep_lock):
-                return Muted(await self._mute(mute_mode, drop_sleep_lock=drop_sleep_lock))
-            case Open(take_sleep_lock):
-                await worker_calls.open_bell(
-                    self._bell, self.queue, take_sleep_lock=take_sleep_lock
-                )
+            case Mute(mute_mode, leave_sleepers):
+                return Muted(await self._mute(mute_mode, leave_sleepers=leave_sleepers))
+            case Open(join_sleepers):
+                if join_sleepers:  # committed before the bell is opened: see mute_bell.sql
+                    await self._bell.join_sleepers(self.queue)
+                await worker_calls.open_bell(self._bell, self.queue)
                 self._renew_at = 0.0
                 self.budget.falls_anew()
                 return Opened()
@@ -237,7 +246,7 @@ class Claimer:
             case _:
                 assert_never(action)
 
-    async def _mute(self, mute_mode: MuteMode, *, drop_sleep_lock: bool) -> bool:
+    async def _mute(self, mute_mode: MuteMode, *, leave_sleepers: bool) -> bool:
         began = time.monotonic()
         if mute_mode is MuteMode.SATURATED:
             self._helped_at = began
@@ -246,7 +255,7 @@ class Claimer:
             self.queue,
             self._settings.tuning.mute_lease,
             mute_mode.value,
-            drop_sleep_lock=drop_sleep_lock,
+            leave_sleepers=leave_sleepers,
         )
         self._renew_at = began + self._settings.tuning.mute_renewal.total_seconds()
         if not self._looks_for_all and mute_mode is not MuteMode.FULL:
@@ -311,11 +320,12 @@ class Claimer:
         ended = time.monotonic()
         if self._outage.failures:
             self._outage.over()
-        self.budget.looked(claims, free, began, ended, swept=sweep)
+        self.budget.looked(claims, free, ended - self.claims.took, ended, swept=sweep)
         self.seen.sweeps += sweep
         self._tell(claims, free, began, ended, sweep=sweep)
         if claims:
             self._start(claims, slots)
+        self.claims.started()
         slots.awaited = not slots.free()
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
@@ -382,5 +392,5 @@ class Claimer:
 async def unmute(bell: BellSession, queue: str) -> None:
     """Undo a mute of this worker: it may have kept a worker that sleeps from being rung for."""
     with contextlib.suppress(RunnerError):
-        await worker_calls.open_bell(bell, queue, take_sleep_lock=False)
+        await worker_calls.open_bell(bell, queue)
     await bell.send(channel_of(queue), HelpWanted())

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
+from hybrid_runner.policy.reach import Reach
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
@@ -49,8 +50,9 @@ class Claims:
         self._in_hand = in_hand
         self._settle = settle
         self._generation = 1
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._try_again_at = math.inf
+        self.took = 0.0
 
     async def claim(self, slots: int, *, sweep: bool) -> list[Claim] | None:
         """Claim up to so many due jobs; None: the worker stops, and the database was not asked.
@@ -64,11 +66,14 @@ class Claims:
         excluded = self._claimable.excluded()
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
         lanes = frontier.lanes(sweep=sweep)
-        self._claim_unanswered = True
+        self._claim_unanswered = self._unstarted = True
+        asked_at = time.monotonic()
         result = await worker_calls.claim_jobs(
             self._connection, self._queue, kinds, slots, worker_id, number, lanes
         )
-        self._claim_unanswered = False
+        self._claim_unanswered, self.took = False, self._connection.took
+        for claim in result.claims:
+            claim.asked_at = asked_at
         if not self._identity.still(worker_id):
             for claim in result.claims:  # under an id that was declared dead
                 self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
@@ -77,6 +82,10 @@ class Claims:
         if result.looked_at is not None and len(result.claims) < slots:
             self._claimable.found_all(excluded)
         return result.claims
+
+    def started(self) -> None:
+        """What `claim` returned runs. Until this is said, `reconcile` may have to release it."""
+        self._unstarted = False
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
@@ -89,7 +98,8 @@ class Claims:
         the server may not know an outcome that the old one took. Never call it beside a claim.
         """
         is_new = self._connection.generation != self._generation
-        if not (is_new or self._claim_unanswered or time.monotonic() >= self._try_again_at):
+        is_in_doubt = self._claim_unanswered or self._unstarted
+        if not (is_new or is_in_doubt or time.monotonic() >= self._try_again_at):
             return
         released = await worker_calls.release_lost(
             self._connection, self._queue, self._identity.id, self._in_hand()
@@ -99,7 +109,7 @@ class Claims:
                 "released: marked running on this worker, but no handler has it",
                 extra=log_event("job.released", job=job_id),
             )
-        self._claim_unanswered = False
+        self._claim_unanswered = self._unstarted = False
         self._generation = self._connection.generation
         self._try_again_at = (
             math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE
@@ -109,12 +119,13 @@ class Claims:
 class Frontier:
     """How far this worker has looked in each lane, so that looks need not pass over what is gone.
 
-    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time: that
-    leaves room for transactions which commit late with an earlier run_at. Sweeps find older ones.
+    Claimed jobs and empty lanes move it, but never closer than `margin` to the look's time, and
+    further off while few jobs come: that leaves room for transactions which commit late with an
+    earlier run_at. Sweeps find older ones.
     """
 
     def __init__(self, margin: timedelta) -> None:
-        self._margin = margin
+        self._reach = Reach(margin)
         self._run_ats, self._ids = list(WHOLE_LANES[0]), list(WHOLE_LANES[1])
 
     def lanes(self, *, sweep: bool) -> Lanes:
@@ -128,7 +139,10 @@ class Frontier:
         """
         if result.looked_at is None:
             return
-        limit = result.looked_at - self._margin
+        if result.claims:
+            newest = result.claims[-1].id
+            self._reach.found(len(result.claims), newest, result.looked_at)
+        limit = self._reach.back_to(result.looked_at)
         if len(result.claims) < asked:
             self._run_ats, self._ids = [limit] * LANES, [0] * LANES
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, assert_never
 
@@ -107,14 +107,15 @@ class QueueStation:
             case MuteExpired():
                 self.wake.up(Reason.EXPIRED)
             case JobsOverdue():
-                if self.claimer.mode is Mode.ASLEEP:
+                if self.claimer.mode is not Mode.FULL:
+                    self.claimer.budget.allow_sweep()
                     self.wake.up(Reason.SWEEP)
             case NextDue():
                 self.timer.advance(news.delay)
             case _:
                 assert_never(news)
 
-    def update_members(self, kinds_of: dict[str, str], asked_at: float) -> None:
+    def update_members(self, kinds_of: Mapping[str, str], asked_at: float) -> None:
         """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
         differed = self.members.kinds_differ
         self.members.update(kinds_of, asked_at)

@@ -35,6 +35,7 @@ def snapshot(
         running=len(executor.running),
         waiting=executor.waiting,
         pending_settlements=settler.pending,
+        refused_settlements=settler.refused,
         settled=dict(job_counts.settled),
         stale=settler.stale,
         rescued=membership.upkeep.rescued,
@@ -63,5 +64,6 @@ def _vitals(station: Station) -> Vitals:
         away=reachability.away,
         complaint=reachability.complaint,
         loop_lag=membership.watchdog.lag,
+        refusal=station.settler.refusal(),
         pinned=membership.upkeep.duties.growth.pinned,
     )

@@ -62,6 +62,8 @@ class Vitals:
     """The last error of a connection that got no answer."""
     loop_lag: float = 0.0
     """Seconds that the event loop took to answer the last check."""
+    refusal: str = ""
+    """Which jobs' outcomes Postgres refuses, and why; empty: none."""
     pinned: tuple[str, ...] = ()
     """What keeps vacuum from cleaning up, if this worker was the last to look for that."""
 
@@ -91,5 +93,7 @@ class WorkerStatus:
     telemetry/metrics/instruments.py.
     """
     vitals: Vitals = Vitals()
+    refused_settlements: int = 0
+    """How many of `pending_settlements` wait because Postgres refused them."""
     waiting: int = 0
     """How many of `running` wait for a thread or a process."""

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+from datetime import timedelta
 
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import (
-    Stopped,
-)
+from hybrid_runner.model.outcomes import Stopped
+from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.telemetry.tracing.spans import RunSpan
 from hybrid_runner.worker.queue.slots import Slots
+
+log = logging.getLogger("hybrid_runner.worker")
+
+REMINDERS = GrowingPause(timedelta(seconds=5), timedelta(seconds=60), 2)
+"""Between two cancellations of a handler that goes on."""
 
 
 class Attempt:
@@ -21,6 +28,8 @@ class Attempt:
     """
 
     __slots__ = (
+        "_reminded",
+        "_reminder",
         "claim",
         "due_at",
         "ended",
@@ -53,14 +62,40 @@ class Attempt:
         """When its time-out ends it, by the monotonic clock; not set while it waits for a
         process.
         """
+        self._reminder: asyncio.TimerHandle | None = None
+        self._reminded = 0
 
     def expire(self) -> None:
         self.expired = True
         self.wind_down()
 
     def wind_down(self) -> None:
-        """Tell the handler to stop; called again if it ignored that the first time."""
+        """Tell the handler to stop, and tell it again if it goes on."""
         if self.job is not None:
             self.job.cancel_requested = True  # a thread that goes on can see it
         if self.entered and self.task is not None:
             self.task.cancel()
+            if self._reminder is None:
+                self._remind_later()
+
+    def end(self) -> None:
+        """It has ended: nobody is told any more."""
+        self.ended = True
+        if self._reminder is not None:
+            self._reminder.cancel()
+
+    def _remind_later(self) -> None:
+        self._reminded += 1
+        pause = REMINDERS.after(self._reminded).total_seconds()
+        self._reminder = asyncio.get_running_loop().call_later(pause, self._remind)
+
+    def _remind(self) -> None:
+        if not self.entered or self.task is None:
+            return
+        if self._reminded == 1:
+            log.warning(
+                "its handler was cancelled and goes on: it is cancelled again, and again",
+                extra=job_fields(self.claim, "job.stop_ignored"),
+            )
+        self.task.cancel()
+        self._remind_later()

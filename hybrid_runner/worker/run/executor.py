@@ -10,13 +10,12 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.kind import explain
+from hybrid_runner.handlers.json_type import explain
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
@@ -91,17 +90,21 @@ class Executor:
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
-        slots.take(len(claims))
         self._idle.clear()
-        create_task = asyncio.get_running_loop().create_task
-        for claim in claims:
-            kind = self._registry[claim.kind]
-            job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
-            attempt = Attempt(claim, kind, job, slots)
-            self._running[claim.id, claim.number] = attempt
-            if kind.executor != "async":
-                self._pools.places[kind.executor].claimed += 1
-            attempt.task = create_task(self._run(attempt), context=self._context.copy())
+        loop, started = asyncio.get_running_loop(), list[Attempt]()
+        try:
+            for claim in claims:
+                kind = self._registry[claim.kind]
+                job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
+                attempt = Attempt(claim, kind, job, slots)
+                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
+                started.append(attempt)
+                self._running[claim.id, claim.number] = attempt
+                if kind.executor != "async":
+                    self._pools.places[kind.executor].claimed += 1
+        finally:
+            slots.take(len(started))
+            loop.call_soon(self._release_unbegun, started)  # once each has taken its first step
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
@@ -192,15 +195,12 @@ class Executor:
         try:
             outcome = await self._attempt(attempt)
             claim.ended = time.monotonic()
-            settlement = decide(
-                claim, outcome, attempt.kind.retry, now=datetime.now(UTC), chance=random.random()
-            )
+            now = claim.server_time(claim.ended)
+            settlement = decide(claim, outcome, attempt.kind.retry, now=now, chance=random.random())
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
-        except (
-            Exception
-        ) as error:  # whatever a handler returned: its job must end, and free its slot
+        except BaseException as error:  # whatever was returned: the job must end, and free its slot
             log.exception(
                 "what the handler returned cannot be used", extra=log_event("job.outcome_unusable")
             )
@@ -211,7 +211,9 @@ class Executor:
             unusable = Finished(
                 claim,
                 State.FAILED,
-                error=error_text(claim, datetime.now(UTC), raised.kind, raised.message),
+                error=error_text(
+                    claim, claim.server_time(claim.ended), raised.kind, raised.message
+                ),
             )
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, raised, unusable)
@@ -219,9 +221,21 @@ class Executor:
         finally:
             self._leave(attempt)
 
+    def _release_unbegun(self, started: list[Attempt]) -> None:
+        """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
+        nothing of `_run`.
+        """
+        for attempt in started:
+            if attempt.ended or attempt.task is None or not attempt.task.done():
+                continue
+            claim, outcome = attempt.claim, attempt.stop or Stopped.SHUTDOWN
+            now = claim.server_time(time.monotonic())
+            self._settle(decide(claim, outcome, attempt.kind.retry, now=now, chance=0.0))
+            self._leave(attempt)
+
     def _leave(self, attempt: Attempt) -> None:
         self._running.pop((attempt.claim.id, attempt.claim.number), None)
-        attempt.ended = True
+        attempt.end()
         if attempt.limited:
             self._deadlines.ended()
         surviving_thread = self._pools.surviving_thread(attempt.claim.id)
@@ -270,7 +284,7 @@ class Executor:
         except ValidationError as error:
             reason = f"the payload does not fit {kind.name}: {explain(error)}"
             return Refused("PayloadRefused", reason)
-        except Exception as error:  # a validator of the user's may raise anything
+        except BaseException as error:  # a validator of the user's may raise anything
             reason = f"the payload of {kind.name} cannot be read: {error}"
             return Refused("PayloadRefused", reason)
         if log.isEnabledFor(logging.DEBUG):
@@ -288,9 +302,10 @@ class Executor:
             if attempt.stop is not None or attempt.expired:
                 _uncancel(attempt.task)
                 return attempt.stop or _out_of_time(attempt.claim)
-            # The handler cancelled itself, or the loop ends: then nobody reads the outcome.
+            # The handler cancelled itself, another one cancelled it, or the loop ends: then nobody
+            # reads the outcome.
             _uncancel(asyncio.current_task())
-            return _outcome_of(error)
+            return Stopped.NO_PLACE if attempt.waits else _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             outcome = _outcome_of(error)
             # A handler that was stopped and raised while it cleaned up was stopped all the same;
@@ -320,7 +335,7 @@ class Executor:
         claim = attempt.claim
         seconds = claim.timeout_seconds
         if claim.finish_by is not None:
-            left = (claim.finish_by - datetime.now(UTC)).total_seconds()
+            left = (claim.finish_by - claim.server_time(time.monotonic())).total_seconds()
             seconds = left if seconds is None else min(seconds, left)
         if seconds is not None:
             attempt.limited = True
@@ -338,14 +353,14 @@ def _uncancel(task: asyncio.Task[Any] | None) -> None:
 
 
 def _too_late(claim: Claim) -> Refused | None:
-    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
         reason = f"finish_by ({claim.finish_by.isoformat()}) passed before it could run"
         return Refused("FinishByPassed", reason)
     return None
 
 
 def _out_of_time(claim: Claim) -> Raised | Refused:
-    if claim.finish_by is not None and claim.finish_by <= datetime.now(UTC):
+    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
         reason = f"finish_by ({claim.finish_by.isoformat()}) passed while it ran"
         return Refused("FinishByPassed", reason)
     return Raised(

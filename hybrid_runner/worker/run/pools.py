@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from types import CoroutineType
 from typing import Any
 
 from hybrid_runner.handlers.job import Job, Report
@@ -53,11 +55,14 @@ class HandlerPools:
         arguments = (payload,) if job is None else (payload, job)
         match kind.executor:
             case "async":
-                return await kind.function(*arguments)
+                returned = kind.function(*arguments)
             case "thread":
-                return await self._in_thread(claim.id, kind, arguments)
+                returned = await self._in_thread(claim.id, kind, arguments)
             case "process":
                 return await self._processes.run(kind, claim)
+        if type(returned) is CoroutineType or inspect.isawaitable(returned):  # the first is quicker
+            return await returned
+        return returned  # of a plain def, or of one that runs the async def that it wraps
 
     def surviving_thread(self, job_id: int) -> asyncio.Future[Any] | None:
         """The future of the thread that outlived this job's attempt, if one did."""

@@ -11,7 +11,7 @@ from typing import Any
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.loops import Outage, is_outage
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -66,10 +66,7 @@ class ProgressWriter:
             latest, self._latest = self._latest, {}
             waiters, self._waiters = self._waiters, []
             try:
-                await self._write(
-                    [(claim.id, claim.number, said) for claim, said in latest.values()]
-                )
-                self._written([claim for claim, _ in latest.values()])
+                await self._store(list(latest.values()))
                 self._outage.over()
             except RunnerError as error:  # the reports are dropped, the handlers go on
                 await self._outage.pause(error)
@@ -77,3 +74,17 @@ class ProgressWriter:
                 for waiter in waiters:
                     if not waiter.done():
                         waiter.set_result(None)
+
+    async def _store(self, reports: Sequence[tuple[Claim, str]]) -> None:
+        """Write them; one that Postgres refuses is dropped and holds up no other."""
+        try:
+            await self._write([(claim.id, claim.number, said) for claim, said in reports])
+        except RunnerError as error:
+            if is_outage(error):
+                raise
+        else:
+            self._written([claim for claim, _ in reports])
+            return
+        if len(reports) > 1:
+            for report in reports:
+                await self._store([report])

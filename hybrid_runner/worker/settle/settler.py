@@ -9,53 +9,37 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol, TypeVar, assert_never
+from typing import NamedTuple, assert_never
 
-from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
+from hybrid_runner.errors import (
+    EnqueueError,
+    RowLocked,
+    RunnerError,
+    StatementAborted,
+    ValueRefused,
+)
 from hybrid_runner.model.events import BatchSettled
-from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, RefusalType, Requeued, Settlement, split
+from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.look_rate import DecayingRate
-from hybrid_runner.policy.settlement import error_text
-from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.policy.refused_outcome import reduced
 from hybrid_runner.telemetry.logs.job_fields import job_fields
-from hybrid_runner.worker.loops import Outage
+from hybrid_runner.worker.loops import Outage, is_outage
+from hybrid_runner.worker.settle.batch_writer import BatchWriter, OutcomePort
+from hybrid_runner.worker.settle.set_aside import LockedRows, Refusals
 
 log = logging.getLogger("hybrid_runner.worker")
-S = TypeVar("S", Finished, Requeued)
 
 LARGEST_BATCH = 500
-LOCKED_PAUSE = 1.0
-"""Seconds between two questions whether locked rows have come free."""
-_MOST_LINES = 10
-"""So many dropped outcomes of one batch get a log line of their own."""
 MOST_TEXT = 8 * 1024 * 1024
 """Bytes of results in one batch: jsonb can be six times as large, and a statement has a
 time-out.
 """
-
-
-class OutcomePort(Protocol):
-    """What the settler asks of the database."""
-
-    async def finish(self, batch: Sequence[Finished], /) -> set[int]:
-        """Archive ended jobs; returns the ids of those whose claims were still valid."""
-
-    async def requeue(self, batch: Sequence[Requeued], /) -> set[int]:
-        """Put jobs back; returns the ids of those whose claims were still valid and that nobody had
-        asked to cancel.
-        """
-
-    async def archived_before(self, batch: Sequence[Finished], /) -> set[int]:
-        """Which of these an earlier write has archived, whose answer was lost."""
-
-    async def locked(self, ids: Sequence[int], /) -> set[int]:
-        """Which of these jobs have rows that another transaction has locked."""
-
-    async def reasons(self, ids: Sequence[int], /) -> Mapping[int, str]:
-        """The last error of each of these ended jobs, as JSON text."""
+_MOST_ABORTS = 2
+"""So often a batch is tried that Postgres gives up before it is written in parts."""
+_MOST_REFUSALS = 20
+"""After so many refusals in a batch of which nothing was taken, the rest is set aside untried."""
 
 
 class Gathering(NamedTuple):
@@ -79,35 +63,68 @@ class Settler:
         gathering: Gathering = Gathering(),  # noqa: B008  # it cannot change
     ) -> None:
         self._outcomes = outcomes
+        self._writer = BatchWriter(outcomes)
         self._most = most
-        self._on_batch_settled: Callable[[BatchSettled], None] = _ignore
-        self._on_room: Callable[[], None] = _ignore
+        self._on_room: Callable[[], None] = lambda: None
         self._waiting: deque[Settlement] = deque()
+        self._alone: deque[Settlement] = deque()
+        """Refused before: to be written one by one."""
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
+        self._only_refused = asyncio.Event()
+        self._only_refused.set()
         self._outage = Outage("settling")
         self._in_flight: list[Settlement] = []
-        self._set_aside: list[Settlement] = []  # their rows are locked
-        self._look_again = False
+        self._locked = LockedRows(self._some.set)
+        self._refusals = Refusals(self._some.set)
+        self._unanswered = False
+        """Whether the loop ended while something was being written."""
+        self._refused_now = self._taken_now = 0  # of the batch that is being written
         self._gathering = gathering
         self._is_enough = asyncio.Event()
         self._recent = DecayingRate(memory=0.1)
-        self.stale = 0
 
     @property
     def pending(self) -> int:
         """How many settlements Postgres does not have yet."""
-        return len(self._waiting) + len(self._in_flight) + len(self._set_aside)
+        return self._unwritten() + len(self._refusals)
+
+    @property
+    def refused(self) -> int:
+        """How many of them wait because Postgres refused them."""
+        return self._refusals.known()
+
+    def refusal(self) -> str:
+        """Which jobs' outcomes Postgres refuses, and why; empty if none. From any thread."""
+        return self._refusals.summary()
+
+    @property
+    def stale(self) -> int:
+        """How many came too late: their claims were no longer valid."""
+        return self._writer.stale
 
     def room(self) -> int:
-        """How many more settlements it takes: more jobs than that should not be claimed."""
-        return max(0, self._most - len(self._waiting) - len(self._in_flight) - len(self._set_aside))
+        """How many more settlements it takes: more jobs than that should not be claimed.
+
+        As many again may have been refused: those must not keep others from being claimed.
+        """
+        refused = max(0, len(self._refusals) - self._most)
+        return max(0, self._most - self._unwritten() - refused)
 
     def claims(self) -> list[tuple[int, int]]:
         """Job id and claim number of each settlement that Postgres does not have yet."""
-        kept = (*self._waiting, *self._in_flight, *self._set_aside)
+        kept = (
+            *self._waiting,
+            *self._alone,
+            *self._in_flight,
+            *self._locked,
+            *self._refusals,
+        )
         return [(settlement.claim.id, settlement.claim.number) for settlement in kept]
+
+    def _unwritten(self) -> int:
+        return len(self._waiting) + len(self._alone) + len(self._in_flight) + len(self._locked)
 
     def settle(self, settlement: Settlement) -> None:
         """Write this soon; returns at once."""
@@ -115,11 +132,21 @@ class Settler:
         if len(self._waiting) == self._gathering.enough:
             self._is_enough.set()
         self._none.clear()
+        self._only_refused.clear()
         self._some.set()
 
     async def drained(self) -> None:
         """Wait until Postgres has everything."""
         await self._none.wait()
+
+    async def drained_at_last(self) -> None:
+        """Try what Postgres refuses once more, then wait until it has all that it does not
+        refuse.
+        """
+        self._only_refused.clear()
+        self._alone.extend(self._refusals.take_all())
+        self._some.set()
+        await self._only_refused.wait()
 
     async def run(
         self, on_batch_settled: Callable[[BatchSettled], None], on_room: Callable[[], None]
@@ -128,31 +155,47 @@ class Settler:
 
         `on_batch_settled` is called with what Postgres has, `on_room` when there is room for more.
         """
-        self._on_batch_settled, self._on_room = on_batch_settled, on_room
-        self._waiting.extendleft(reversed(self._in_flight))
-        self._in_flight = []
+        self._writer.on_batch_settled, self._on_room = on_batch_settled, on_room
+        self._restore()
         while True:
-            if not self._waiting:
+            if not self._waiting and not self._alone:
                 await self._some.wait()
             self._some.clear()
-            if self._look_again:
+            await self._take_up()
+            while self._waiting or self._alone:
+                written = await self._write_next()
                 await self._take_up()
-            while self._waiting:
-                batch = self._next_batch()
-                self._in_flight = batch
-                try:
-                    await self._write(batch)
-                except Exception:  # whoever runs this starts it again
-                    self._waiting.extendleft(reversed(self._in_flight))
-                    self._in_flight = []
-                    raise
-                self._in_flight = []
-                if self._look_again:
-                    await self._take_up()
                 self._on_room()
-                await self._gather(len(batch))
-            if not self._set_aside:
-                self._none.set()
+                await self._gather(written)
+            if not self._locked:
+                self._only_refused.set()
+                if not self._refusals:
+                    self._none.set()
+
+    async def _write_next(self) -> int:
+        """Write a batch, and one of those that were refused before; returns how many they were."""
+        batch = self._next_batch() if self._waiting else []
+        alone = [self._alone.popleft()] if self._alone else []
+        self._in_flight = [*batch, *alone] if alone else batch
+        size = len(self._in_flight)
+        self._refused_now = self._taken_now = 0
+        again = self._unanswered
+        try:
+            await self._write(batch, again=again)
+            if alone:
+                self._in_flight = alone
+                await self._write(alone, again=again, aborts=_MOST_ABORTS)
+        except Exception:  # whoever runs this starts it again
+            self._restore()
+            raise
+        self._in_flight = []
+        self._unanswered = self._unanswered and bool(self._waiting)
+        return size
+
+    def _restore(self) -> None:
+        self._unanswered = bool(self._in_flight)
+        self._waiting.extendleft(reversed(self._in_flight))
+        self._in_flight = []
 
     async def _gather(self, settled: int) -> None:
         """Under load, wait for more outcomes: each write waits for the disk, and inserts wait for
@@ -179,67 +222,49 @@ class Settler:
             batch.append(self._waiting.popleft())
         return batch
 
-    async def _write(self, batch: list[Settlement]) -> None:
-        again = False
-        while True:
+    async def _write(
+        self, batch: list[Settlement], *, again: bool = False, aborts: int = 0
+    ) -> None:
+        """Write a batch; what Postgres refuses of it is found and set aside."""
+        whole = [*batch]
+        while batch:
             try:
-                await self._write_once(batch, again=again)
+                await self._writer.write(batch, again=again)
             except RowLocked as error:
-                if batch := await self._free(batch, error):
+                before = len(batch)
+                batch = await self._free(batch, error)
+                if len(batch) < before:
                     continue
-                return
-            except (EnqueueError, ValueRefused) as error:
-                if await self._isolate(batch, error):
-                    return
+                refusal: RunnerError = error
             except RunnerError as error:
-                # Postgres is away, or a right or a table is missing. Writing it again does no harm:
-                # a claim is valid for one write.
-                await self._outage.pause(error)
-                again = True
+                if is_outage(error):
+                    # Writing it again does no harm: a claim is valid for one write.
+                    await self._outage.pause(error)
+                    again = True
+                    continue
+                refusal = error
+                if not isinstance(error, StatementAborted):
+                    aborts = _MOST_ABORTS
             else:
                 self._outage.over()
+                self._taken_now += len(batch)
+                self._note_taken(whole)
+                return
+            aborts += 1
+            if aborts >= _MOST_ABORTS:
+                await self._isolate(batch, refusal, again=again)
                 return
 
-    async def _write_once(self, batch: list[Settlement], *, again: bool) -> None:
-        began = time.monotonic()
-        requeues, finishes = split(batch)
-        if requeues:
-            put_back, left = _partition(requeues, await self._outcomes.requeue(requeues))
-            self._tell(put_back, [], began)
-            # Not put back: stale, or somebody asked to cancel it.
-            finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
-            batch[:] = finishes  # should this fail, the others are not written again
-        if finishes:
-            began = time.monotonic()
-            moved = await self._outcomes.finish(finishes)
-            if again and len(moved) < len(finishes):
-                moved |= await self._outcomes.archived_before(
-                    [s for s in finishes if s.claim.id not in moved]
-                )
-            ended, stale = _partition(finishes, moved)
-            self._tell(await self._explained(ended), stale, began)
+    def _note_taken(self, batch: Sequence[Settlement]) -> None:
+        if len(batch) == 1:
+            # What was refused for the same reason is probably taken now.
+            self._waiting.extend(self._refusals.take_alike(batch[0]))
+        self._refusals.forget(batch)
 
-    async def _explained(self, ended: list[Finished]) -> list[Finished]:
-        """Add why a job was cancelled while it ran: the reason is in its row only."""
-        unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
-        if not unexplained:
-            return ended
-        try:
-            reasons = await self._outcomes.reasons(unexplained)
-        except RunnerError as error:  # they have ended all the same
-            log.info(
-                "why %d jobs were cancelled could not be read: %s",
-                len(unexplained),
-                error,
-                extra=log_event("job.cancel_reasons_unread"),
-            )
-            return ended
-        return [
-            s._replace(error=s.error or reasons.get(s.claim.id))
-            if s.state is State.CANCELLED
-            else s
-            for s in ended
-        ]
+    def _leave_flight(self, batch: Sequence[Settlement]) -> None:
+        """These are written or set aside: should the rest fail, they are not written again."""
+        left = {id(settlement.claim) for settlement in batch}
+        self._in_flight = [s for s in self._in_flight if id(s.claim) not in left]
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Set those aside whose rows are locked, for a later try; returns the others."""
@@ -249,7 +274,7 @@ class Settler:
             await self._outage.pause(failure)
             return batch
         aside = [settlement for settlement in batch if settlement.claim.id in locked]
-        if not aside:  # all have come free meanwhile
+        if not aside:  # all have come free meanwhile, or it is another row that a trigger waits for
             return batch
         log.warning(
             "%d of %d outcomes wait: %s",
@@ -258,92 +283,64 @@ class Settler:
             error,
             extra=job_fields(aside[0].claim, "job.outcome_locked"),
         )
-        if not self._set_aside:
-            asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
-        self._set_aside += aside
-        self._in_flight = [
-            settlement for settlement in self._in_flight if settlement.claim.id not in locked
-        ]
+        self._locked.add(aside)
+        self._leave_flight(aside)
         return [settlement for settlement in batch if settlement.claim.id not in locked]
 
-    def _some_may_be_free(self) -> None:
-        self._look_again = True
-        self._some.set()
-
     async def _take_up(self) -> None:
-        """Take up those whose rows have come free. Asks first: trying to write would hold up the
-        other outcomes each time.
-        """
-        self._look_again = False
+        """Take up what was set aside and may be written now."""
+        if self._refusals.is_due:
+            self._alone.extend(self._refusals.take_due())
+        if not self._locked.is_due:
+            return
+        # Asks first: trying to write would hold up the other outcomes each time.
+        ids = [settlement.claim.id for settlement in self._locked]
         try:
-            locked = await self._outcomes.locked(
-                [settlement.claim.id for settlement in self._set_aside]
-            )
+            locked = await self._outcomes.locked(ids)
         except RunnerError as error:
             await self._outage.pause(error)
-            locked = {settlement.claim.id for settlement in self._set_aside}
-        self._waiting.extend(s for s in self._set_aside if s.claim.id not in locked)
-        self._set_aside = [s for s in self._set_aside if s.claim.id in locked]
-        if self._set_aside:
-            asyncio.get_running_loop().call_later(LOCKED_PAUSE, self._some_may_be_free)
+            locked = set(ids)
+        self._waiting.extend(self._locked.take_all_but(locked))
 
-    async def _isolate(self, batch: list[Settlement], error: RunnerError) -> bool:
-        """Find the settlement that Postgres refuses, so that it does not hold up the others.
-
-        True when nothing of the batch is left to write; False to try the batch again.
-        """
-        if len(batch) > 1:
+    async def _isolate(self, batch: list[Settlement], error: RunnerError, *, again: bool) -> None:
+        """Find what Postgres refuses, by halves, so that it does not hold up the others."""
+        if len(batch) == 1:
+            await self._refuse(batch[0], error)
+            return
+        if self._refused_now >= _MOST_REFUSALS and not self._taken_now:
             for settlement in batch:
-                await self._write([settlement])
-            return True
-        (refused,) = batch
-        if _is_smallest(refused):
-            # Nothing in it can be refused: a right is missing, or a schema is gone.
-            await self._outage.pause(error)
-            return False
-        log.error(
-            "Postgres refused the outcome: %s",
-            error,
-            extra=job_fields(refused.claim, "job.outcome_refused"),
-        )
-        reason = error_text(
-            refused.claim,
-            datetime.now(UTC),
-            _refusal_type(refused),
-            f"Postgres refused the outcome: {error}",
-        )
-        batch[0] = Finished(refused.claim, State.FAILED, error=reason)
-        return False
+                self._set_aside(settlement, error)
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            await self._write([*half], again=again, aborts=_MOST_ABORTS)
+            self._leave_flight(half)
 
-    def _tell(
-        self, moved: Sequence[Settlement], not_moved: Sequence[Finished], began: float
-    ) -> None:
-        stale = [
-            settlement for settlement in not_moved if not settlement.claim.completed_by_handler
-        ]
-        if len(stale) < len(not_moved):
-            moved = [
-                *moved,
-                *(
-                    Finished(s.claim, State.COMPLETED)
-                    for s in not_moved
-                    if s.claim.completed_by_handler
-                ),
-            ]
-        self._on_batch_settled(BatchSettled(moved, stale, began, time.monotonic()))
-        self.stale += len(stale)
-        for settlement in stale[:_MOST_LINES]:
-            log.warning(
-                "claim %d is no longer valid: its outcome (%s) was dropped",
-                settlement.claim.number,
-                settlement.state.value,
-                extra=job_fields(settlement.claim, "job.outcome_dropped"),
-            )
-        if len(stale) > _MOST_LINES:
-            log.warning(
-                "%d more outcomes were dropped because their claims are no longer valid",
-                len(stale) - _MOST_LINES,
-                extra=log_event("job.outcome_dropped"),
+    async def _refuse(self, settlement: Settlement, error: RunnerError) -> None:
+        """Write less of it if it is a value that is refused; what is left is tried again later."""
+        if isinstance(error, (EnqueueError, ValueRefused)):
+            less = reduced(settlement, str(error), datetime.now(UTC))
+            if less is not None:
+                if self._refusals.is_new(settlement):
+                    log.error(
+                        "Postgres refused the outcome: %s",
+                        error,
+                        extra=job_fields(settlement.claim, "job.outcome_refused"),
+                    )
+                await self._write([less])
+                return
+        self._set_aside(settlement, error)
+
+    def _set_aside(self, settlement: Settlement, error: RunnerError) -> None:
+        self._refused_now += 1
+        is_new = self._refusals.is_new(settlement)
+        pause = self._refusals.add(settlement, error)
+        if is_new and self._refused_now <= _MOST_REFUSALS:
+            log.error(
+                "Postgres refuses the outcome, which is kept and tried again, first in %.0f s: %s",
+                pause,
+                error,
+                extra=job_fields(settlement.claim, "job.outcome_set_aside"),
             )
 
 
@@ -356,35 +353,3 @@ def _length(settlement: Settlement) -> int:
             return len(settlement.data or "")
         case _:
             assert_never(settlement)
-
-
-def _is_smallest(settlement: Settlement) -> bool:
-    """Whether nothing of the handler's is in it that Postgres could refuse."""
-    match settlement:
-        case Finished():
-            return settlement.result is None and settlement.state is State.FAILED
-        case Requeued():
-            return False
-        case _:
-            assert_never(settlement)
-
-
-def _refusal_type(settlement: Settlement) -> RefusalType:
-    return "ResultRefused" if isinstance(settlement, Finished) else "OutcomeRefused"
-
-
-def _partition(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]:
-    """The settlements whose jobs were moved, and the others."""
-    if len(moved) == len(settlements):
-        return settlements, []
-    # Of two claims of one job, which a crash of Postgres can bring about, only the later one
-    # counts.
-    latest = {s.claim.id: s for s in sorted(settlements, key=lambda s: s.claim.number)}
-    counts = {id(s) for job_id, s in latest.items() if job_id in moved}
-    return [s for s in settlements if id(s) in counts], [
-        s for s in settlements if id(s) not in counts
-    ]
-
-
-def _ignore(*_: object) -> None:
-    """Stands in until `run` is given a callback."""

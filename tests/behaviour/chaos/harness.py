@@ -27,10 +27,7 @@ _HEALTHY = (
     "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease >"
     " clock_timestamp()"
 )
-_ASLEEP = """
-SELECT count(*) FROM pg_locks
-WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND classid = 1212371538
-"""
+_ASLEEP = "SELECT count(*) FROM hybrid_runner.sleepers WHERE is_asleep"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""What is written of an outcome that Postgres cannot store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import assert_never
+
+import orjson
+
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.outcomes import Finished, RefusalType, Requeued, Settlement
+from hybrid_runner.policy.settlement import error_text
+
+_REFUSED = "Postgres refused the outcome: "
+
+
+def reduced(settlement: Settlement, why: str, now: datetime) -> Settlement | None:
+    """The same in words that any database can store; then without what its handler said: the job
+    has failed, and `why` says so. None: nothing is left that could be taken out.
+    """
+    if settlement.error is not None and not settlement.error.isascii():
+        return settlement._replace(error=in_ascii(settlement.error))
+    if _says_nothing(settlement):
+        return None
+    has_result = isinstance(settlement, Finished) and settlement.result is not None
+    error_type: RefusalType = "ResultRefused" if has_result else "OutcomeRefused"
+    reason = error_text(settlement.claim, now, error_type, f"{_REFUSED}{why}")
+    return Finished(settlement.claim, State.FAILED, error=in_ascii(reason))
+
+
+def in_ascii(error: str) -> str:
+    """An entry of a job's `errors` with other characters written as Python writes them: a database
+    that is not UTF-8 cannot store JSON's escapes of them either.
+    """
+    entry = {
+        name: value.encode("ascii", "backslashreplace").decode()
+        if isinstance(value, str)
+        else value
+        for name, value in orjson.loads(error).items()
+    }
+    return orjson.dumps(entry).decode()
+
+
+def _says_nothing(settlement: Settlement) -> bool:
+    """Whether nothing of its handler's is left in it."""
+    match settlement:
+        case Finished(result=None, error=None) | Requeued(data=None, error=None):
+            return True
+        case Finished(result=None, state=State.FAILED, error=str(error)):
+            return str(orjson.loads(error)["message"]).startswith(_REFUSED)
+        case Finished() | Requeued():
+            return False
+        case _:
+            assert_never(settlement)

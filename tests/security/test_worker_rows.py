@@ -1,0 +1,93 @@
+"""Whoever may write the table of workers can write a row; it stops neither the heartbeats of others
+nor what is read off all rows.
+"""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from hybrid_runner.model.news import JobHung, WorkerDied
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.beats import told
+from tests.support.jobs import living, running
+from tests.support.logins import Login, Logins
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("lease", "150000000 days"),
+        ("lease", "0"),
+        ("lease", "71000000 months -2129999999 days -24 hours"),
+        ("lease", "100000000 days -2399999999 hours"),
+        ("heartbeat_at", "294276-12-31"),
+        ("heartbeat_at", "infinity"),
+        ("suspected_at", "infinity"),
+        ("dead_at", "294276-12-31"),
+        ("rescued_at", "infinity"),
+        ("unbroken_since", "infinity"),
+        ("queues", '{"default": "abc"}'),
+        ("queues", '{"default": 1.5}'),
+        ("queues", '{"default": 1e300}'),
+        ("queues", '{"default": [1]}'),
+        ("queues", '["default"]'),
+        ("queues", "7"),
+        ("running", '{"default": -1}'),
+        ("running", '"default"'),
+    ],
+)
+async def test_a_row_that_nobody_could_read_is_refused(
+    login: Logins, database: Connection, column: str, value: str
+) -> None:
+    await living(database)
+    attacker = await connect(login(Login.WORKER))
+    try:
+        with pytest.raises((asyncpg.CheckViolationError, asyncpg.IntervalFieldOverflowError)):
+            await attacker.execute(f"UPDATE hybrid_runner.workers SET {column} = '{value}'")
+    finally:
+        await attacker.close()
+
+
+async def test_a_row_from_the_far_future_counts_as_one_of_now(
+    login: Logins, database: Connection
+) -> None:
+    """Else a worker that died would be taken for alive until then."""
+    first = await living(database, "lives")
+    await living(database, "dies", '{"default": 5}')
+    attacker = await connect(login(Login.WORKER))
+    await attacker.execute(
+        "UPDATE hybrid_runner.workers SET heartbeat_at = '9998-12-31' WHERE id = 'dies'"
+    )
+    await attacker.close()
+    assert not [one for one in await told(database, "lives", first) if isinstance(one, WorkerDied)]
+    assert await database.fetchval(
+        "SELECT heartbeat_at <= clock_timestamp() FROM hybrid_runner.workers WHERE id = 'dies'"
+    )
+
+
+async def test_a_producer_stops_no_heartbeat_with_a_time_out_that_reaches_too_far(
+    login: Logins, database: Connection
+) -> None:
+    attacker = await connect(login(Login.PRODUCER))
+    try:
+        with pytest.raises(asyncpg.CheckViolationError):
+            await attacker.execute(
+                "INSERT INTO hybrid_runner.jobs (kind, timeout) VALUES ('work',"
+                " interval '71000000 months -2130000000 days 1 hour')"
+            )
+    finally:
+        await attacker.close()
+
+
+async def test_a_job_that_never_began_is_not_hung(login: Logins, database: Connection) -> None:
+    """Its row can be written by whoever may write those of workers."""
+    taken = await running(database)
+    first = await living(database)
+    attacker = await connect(login(Login.WORKER))
+    await attacker.execute(
+        "UPDATE hybrid_runner.jobs SET started_at = 'infinity', timeout = interval '10 years'"
+    )
+    await attacker.close()
+    news = await told(database, "worker-1", first, [(taken.id, taken.number)])
+    assert not [one for one in news if isinstance(one, JobHung)]
