@@ -28,6 +28,12 @@ WAITS = (
     " AND application_name = $1 AND wait_event_type = 'Lock'"
 )
 
+END_A_CLIENT = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = 'hybrid-runner'"
+    " AND wait_event_type = 'Lock'"
+)
+
 
 @pytest.fixture(autouse=True)
 def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +139,22 @@ async def test_a_deaf_worker_keeps_looking_while_jobs_come_briskly(
 
         await asyncio.wait_for(insert_briskly(), 20)
         assert not worker.status().hearing
+
+
+async def test_a_wait_whose_session_is_ended_looks_again_at_once(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside.make_waits_pause(monkeypatch, 3600)
+    app = App(dsn)
+    async with working(app.runner):
+        handle = await app.runner.enqueue("hold", {})
+        await until(lambda: app.holding == 1)
+        awaited = asyncio.create_task(handle.wait(30))
+        async with database.transaction():
+            await database.execute("LOCK TABLE hybrid_runner.jobs")
+            await until(lambda: database.fetchval(END_A_CLIENT))
+        app.let_go.set()
+        assert await awaited == "let go"
 
 
 async def test_upkeep_whose_session_is_ended_is_done_all_the_same(

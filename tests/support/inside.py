@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
+from hybrid_runner.client import waiting
 from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
@@ -54,6 +55,12 @@ def make_outages_short(
     """The seconds between two tries of what failed, for workers in this process."""
     pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), factor)
     monkeypatch.setattr(loops, "OUTAGE", pace)
+
+
+def make_waits_pause(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The seconds between two looks of `handle.wait` that Postgres does not answer."""
+    pause = timedelta(seconds=seconds)
+    monkeypatch.setattr(waiting, "OUTAGE", GrowingPause(pause, pause, 1))
 
 
 def make_lingering_short(monkeypatch: pytest.MonkeyPatch) -> None:
