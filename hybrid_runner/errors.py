@@ -11,6 +11,7 @@ RunnerError
 │   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            no answer came in time: the network may have lost it
+│   ├── ConnectionLost      the server or the network ended this connection: open another
 │   ├── StatementAborted    it ended this statement alone: a time-out, a deadlock, no memory
 │   └── RowLocked           another transaction has locked the row
 ├── EnqueueError            the job was not accepted; nothing was stored
@@ -80,6 +81,10 @@ class DatabaseUnavailable(RunnerError):
 
 class NoAnswer(DatabaseUnavailable):
     """No answer came in time; other connections that were opened before may be dead as well."""
+
+
+class ConnectionLost(DatabaseUnavailable):
+    """The connection was ended in the middle of its work; the next one may well last."""
 
 
 class StatementAborted(DatabaseUnavailable):

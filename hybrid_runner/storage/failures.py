@@ -8,6 +8,7 @@ import asyncpg
 
 from hybrid_runner.errors import (
     ConfigurationError,
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     EnqueueError,
@@ -25,6 +26,9 @@ from hybrid_runner.errors import (
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
+_ENDED_CLASS = "08"
+_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
+"""An administrator, a crash or a time-out ended the session."""
 _ABORTED_CLASS = "40"
 _ABORTED_STATES = {"53200", "57014"}
 """Out of memory, and a statement that took too long or was cancelled by an administrator."""
@@ -90,7 +94,7 @@ def _about_key(error: asyncpg.PostgresError) -> RunnerError | None:
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
-    if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
+    if state in _TRANSIENT_STATES | _ENDED_STATES or state[:2] in _TRANSIENT_CLASSES:
         return _unavailable(state)(f"Postgres cannot do this now: {line}")
     if state == "23514":
         return _check_violated(getattr(error, "constraint_name", "") or "", line)
@@ -125,6 +129,8 @@ def _check_violated(constraint: str, line: str) -> EnqueueError:
 def _unavailable(state: str) -> type[DatabaseUnavailable]:
     if state == _LOCK_NOT_AVAILABLE:
         return RowLocked
+    if state in _ENDED_STATES or state[:2] == _ENDED_CLASS:
+        return ConnectionLost
     is_aborted = state in _ABORTED_STATES or state[:2] == _ABORTED_CLASS
     return StatementAborted if is_aborted else DatabaseUnavailable
 

@@ -384,7 +384,7 @@ class Claimer:
             found=found,
             full=is_full,
             swept=swept,
-            brisk=self.budget.is_brisk(now, awake=self.is_muting),
+            brisk=self.budget.is_brisk(now, awake=self.is_muting or self.mode is Mode.DEAF),
             renew=now >= self._renew_at and self._looks_for_all,
             # Others are asked for help once in that time: each call makes them fall asleep anew.
             saturated=self._full_since is not None
