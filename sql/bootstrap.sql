@@ -29,8 +29,8 @@ BEGIN
             NULL; -- somebody else migrated at the same moment, and has ended
     END;
 
-    -- Whoever owns them would have the rights of whoever migrates: triggers run what he likes. To be
-    -- a member of his role is no sign of trust: he may have granted it.
+    -- Whoever owns them would have the rights of whoever migrates: triggers run what he likes. That
+    -- one is a member of the owner says nothing: the owner may have granted it.
     SELECT o.what, r.rolname INTO stranger
     FROM (
         SELECT 'schema hybrid_runner' AS what, n.nspowner AS role

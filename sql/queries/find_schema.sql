@@ -1,7 +1,7 @@
 -- find_schema: whether there is a list of migrations, whether reading it runs code of somebody
 --   else, and who owns the schema if that is a stranger to a superuser.
--- odd: asked of the catalogue alone, before anything in the schema is touched; that a superuser is a
---   member of the owner's role says nothing, since the owner may have granted it.
+-- odd: asked of the catalogue alone, before anything in the schema is touched. That a superuser is
+--   a member of the owner says nothing: the owner may have granted it.
 SELECT
     c.oid IS NOT NULL AS is_there,
     c.oid IS NULL OR c.relkind = 'r' AND NOT c.relrowsecurity AND NOT EXISTS (

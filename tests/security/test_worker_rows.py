@@ -60,7 +60,8 @@ async def test_a_number_of_slots_that_is_written_with_a_point_is_counted(
     await living(database, queues='{"default": 5}')
     attacker = await connect(login(Login.WORKER))
     await attacker.execute(
-        "UPDATE hybrid_runner.workers SET queues = '{\"default\": 1.0}', running = '{\"default\": 2.00}'"
+        "UPDATE hybrid_runner.workers"
+        " SET queues = '{\"default\": 1.0}', running = '{\"default\": 2.00}'"
     )
     await attacker.fetchval("SELECT hybrid_runner.open_queue('default')")
     [default] = await worker_calls.scale(attacker, "default", 200)
