@@ -136,3 +136,20 @@ async def test_a_job_that_never_began_is_not_hung(login: Logins, database: Conne
     await attacker.close()
     news = await told(database, "worker-1", first, [(taken.id, taken.number)])
     assert not [one for one in news if isinstance(one, JobHung)]
+
+
+@pytest.mark.parametrize("column", ["started_at", "created_at"])
+@pytest.mark.parametrize("time", ["4000-01-01 BC", "200000-01-01", "infinity"])
+async def test_a_lost_job_of_a_year_that_cannot_be_read_keeps_no_other_from_being_found(
+    login: Logins, database: Connection, column: str, time: str
+) -> None:
+    odd = await running(database)
+    other = await running(database)
+    attacker = await connect(login(Login.WORKER))
+    await attacker.execute(
+        f"UPDATE hybrid_runner.jobs SET {column} = '{time}' WHERE id = $1", odd.id
+    )
+    await attacker.execute("UPDATE hybrid_runner.workers SET dead_at = clock_timestamp()")
+    lost = await worker_calls.find_lost(attacker, 10, 0)
+    assert [each.claim.id for each in lost] == [odd.id, other.id]
+    await attacker.close()
