@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from hybrid_runner.model.news import JobHung, WorkerDied
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.beats import told
 from tests.support.jobs import living, running
@@ -153,3 +153,19 @@ async def test_a_lost_job_of_a_year_that_cannot_be_read_keeps_no_other_from_bein
     lost = await worker_calls.find_lost(attacker, 10, 0)
     assert [each.claim.id for each in lost] == [odd.id, other.id]
     await attacker.close()
+
+
+@pytest.mark.parametrize("column", ["started_at", "created_at", "cancel_requested_at"])
+async def test_a_job_of_a_year_that_cannot_be_read_hides_no_other_from_lists(
+    login: Logins, database: Connection, column: str
+) -> None:
+    odd, other = await running(database), await running(database)
+    attacker = await connect(login(Login.WORKER))
+    await attacker.execute(
+        f"UPDATE hybrid_runner.jobs SET {column} = '4000-01-01 BC' WHERE id = $1", odd.id
+    )
+    await attacker.close()
+    assert [each.id for each in await client_calls.list_jobs(database, None, None, None, 9)] == [
+        other.id,
+        odd.id,
+    ]
