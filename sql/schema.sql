@@ -879,7 +879,7 @@ BEGIN
         PERFORM FROM hybrid_runner.duties AS d WHERE d.name = 'prune' FOR UPDATE SKIP LOCKED;
 
         IF FOUND THEN
-            UPDATE hybrid_runner.duties AS d SET missed_turns = d.missed_turns + 1
+            UPDATE hybrid_runner.duties AS d SET missed_turns = least(d.missed_turns, 1000000) + 1
             WHERE d.name = 'prune';
 
         END IF;
@@ -1160,12 +1160,12 @@ BEGIN
         ),
         served AS (
             SELECT e.key AS name, count(*) AS workers, sum(e.value::bigint)::bigint AS slots
-            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.queues) AS e
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each(a.queues) AS e
             GROUP BY e.key
         ),
         busy AS (
             SELECT e.key AS name, sum(e.value::bigint)::bigint AS running
-            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.running) AS e
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each(a.running) AS e
             GROUP BY e.key
         )
         SELECT
@@ -1840,7 +1840,8 @@ CREATE TABLE hybrid_runner.queues (
     ring_within interval DEFAULT '00:01:00'::interval NOT NULL,
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text))
+    CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text)),
+    CONSTRAINT queues_ring_within_is_at_most_a_year CHECK (((ring_within >= '00:00:00'::interval) AND (ring_within <= '366 days'::interval) AND (EXTRACT(year FROM ring_within) = (0)::numeric) AND (EXTRACT(month FROM ring_within) = (0)::numeric) AND ((EXTRACT(day FROM ring_within) >= (0)::numeric) AND (EXTRACT(day FROM ring_within) <= (366)::numeric))))
 );
 
 ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
@@ -1889,13 +1890,15 @@ CREATE TABLE hybrid_runner.workers (
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
     running jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT workers_host_is_at_most_1000_bytes CHECK ((octet_length(host) <= 1000)),
     CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 1000))),
     CONSTRAINT workers_kinds_are_at_most_1_mib CHECK ((pg_column_size(kinds) <= 1048576)),
     CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK ((octet_length(kinds_hash) <= 64)),
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (((lease > '00:00:00'::interval) AND (lease <= '1 day'::interval) AND (EXTRACT(year FROM lease) = (0)::numeric) AND (EXTRACT(month FROM lease) = (0)::numeric) AND ((EXTRACT(day FROM lease) >= (0)::numeric) AND (EXTRACT(day FROM lease) <= (1)::numeric)))),
     CONSTRAINT workers_queues_are_numbers_by_queue CHECK (((jsonb_typeof(queues) = 'object'::text) AND (pg_column_size(queues) <= 1048576) AND (NOT (queues @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
     CONSTRAINT workers_running_are_numbers_by_queue CHECK (((jsonb_typeof(running) = 'object'::text) AND (pg_column_size(running) <= 1048576) AND (NOT (running @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
-    CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (((heartbeat_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (unbroken_since < '9999-01-01 00:00:00+00'::timestamp with time zone)))
+    CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (((started_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (started_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (unbroken_since < '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT workers_version_is_at_most_1000_bytes CHECK ((octet_length(version) <= 1000))
 );
 
 CREATE TABLE hybrid_runner.xid_history (

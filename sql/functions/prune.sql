@@ -28,7 +28,7 @@ BEGIN
         -- Counted for find_growth(), unless somebody holds the duty's row too.
         PERFORM FROM hybrid_runner.duties AS d WHERE d.name = 'prune' FOR UPDATE SKIP LOCKED;
         IF FOUND THEN
-            UPDATE hybrid_runner.duties AS d SET missed_turns = d.missed_turns + 1
+            UPDATE hybrid_runner.duties AS d SET missed_turns = least(d.missed_turns, 1000000) + 1
             WHERE d.name = 'prune';
         END IF;
         RETURN QUERY SELECT 'busy', '', bigint '0';

@@ -85,12 +85,12 @@ BEGIN
         ),
         served AS (
             SELECT e.key AS name, count(*) AS workers, sum(e.value::bigint)::bigint AS slots
-            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.queues) AS e
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each(a.queues) AS e
             GROUP BY e.key
         ),
         busy AS (
             SELECT e.key AS name, sum(e.value::bigint)::bigint AS running
-            FROM alive AS a CROSS JOIN LATERAL jsonb_each_text(a.running) AS e
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each(a.running) AS e
             GROUP BY e.key
         )
         SELECT

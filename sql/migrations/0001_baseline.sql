@@ -216,7 +216,13 @@ CREATE TABLE hybrid_runner.queues (
     paused_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT queues_name_is_1_to_48_of_letters_digits_and_punctuation
-        CHECK (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$')
+        CHECK (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'),
+    -- Each insert adds it to the time of day: what reaches too far would fail them all.
+    CONSTRAINT queues_ring_within_is_at_most_a_year CHECK (
+        ring_within >= interval '0' AND ring_within <= interval '366 days'
+        AND extract(year FROM ring_within) = 0 AND extract(month FROM ring_within) = 0
+        AND extract(day FROM ring_within) BETWEEN 0 AND 366
+    )
 );
 
 -- Who is working, where, on what, and when it was last heard of. Silent for longer than its lease,
@@ -248,6 +254,8 @@ CREATE TABLE hybrid_runner.workers (
 
     -- Each worker reads the rows of all others: one that cannot be read would stop them all.
     CONSTRAINT workers_id_is_1_to_1000_bytes CHECK (octet_length(id) BETWEEN 1 AND 1000),
+    CONSTRAINT workers_host_is_at_most_1000_bytes CHECK (octet_length(host) <= 1000),
+    CONSTRAINT workers_version_is_at_most_1000_bytes CHECK (octet_length(version) <= 1000),
     CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK (octet_length(kinds_hash) <= 64),
     CONSTRAINT workers_kinds_are_at_most_1_mib CHECK (pg_column_size(kinds) <= 1048576),
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (
@@ -257,7 +265,8 @@ CREATE TABLE hybrid_runner.workers (
         AND extract(day FROM lease) BETWEEN 0 AND 1
     ),
     CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (
-        heartbeat_at >= '1970-01-01 UTC' AND heartbeat_at < '9999-01-01 UTC'
+        started_at >= '1970-01-01 UTC' AND started_at < '9999-01-01 UTC'
+        AND heartbeat_at >= '1970-01-01 UTC' AND heartbeat_at < '9999-01-01 UTC'
         AND suspected_at >= '1970-01-01 UTC' AND suspected_at < '9999-01-01 UTC'
         AND dead_at >= '1970-01-01 UTC' AND dead_at < '9999-01-01 UTC'
         AND rescued_at >= '1970-01-01 UTC' AND rescued_at < '9999-01-01 UTC'

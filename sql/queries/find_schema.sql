@@ -1,11 +1,7 @@
 -- find_schema: whether there is a list of migrations, whether reading it runs code of somebody
 --   else, and who owns the schema if that is a stranger to a superuser.
--- odd: asked of the catalogue alone, before anything in the schema is touched.
-WITH RECURSIVE me (role) AS (
-    SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user
-    UNION
-    SELECT m.roleid FROM pg_auth_members AS m JOIN me ON m.member = me.role
-)
+-- odd: asked of the catalogue alone, before anything in the schema is touched. That a superuser is
+--   a member of the owner says nothing: the owner may have granted it.
 SELECT
     c.oid IS NOT NULL AS is_there,
     c.oid IS NULL OR c.relkind = 'r' AND NOT c.relrowsecurity AND NOT EXISTS (
@@ -14,7 +10,7 @@ SELECT
     ) AS is_plain,
     CASE WHEN current_setting('is_superuser')::boolean THEN (
         SELECT r.rolname::text FROM pg_roles AS r
-        WHERE r.oid IN (n.nspowner, c.relowner) AND NOT r.rolsuper AND r.oid NOT IN (SELECT me.role FROM me)
+        WHERE r.oid IN (n.nspowner, c.relowner) AND NOT r.rolsuper
         LIMIT 1
     ) END AS stranger
 FROM pg_namespace AS n

@@ -125,12 +125,36 @@ async def test_a_schema_that_was_made_for_the_one_who_migrates_is_his(
     with pytest.raises(DatabaseError, match=f"belongs to role {owner}.*: log in as {owner}"):
         await migrate(connection)
     await connection.execute(f'GRANT "{owner}" TO CURRENT_USER')
-    assert await migrate(connection) == []
+    # to be a member of a role is no sign of trust in it: its owner may have granted it
+    with pytest.raises(DatabaseError, match=f"belongs to role {owner}.*: log in as {owner}"):
+        await migrate(connection)
+    with pytest.raises(asyncpg.PostgresError, match=f"belongs to role {owner}: migrate as"):
+        await connection.execute(as_script())
+    await connection.execute("ROLLBACK")
     await connection.execute(f'REVOKE "{owner}" FROM CURRENT_USER')
     await connection.execute(
         f'REASSIGN OWNED BY "{owner}" TO CURRENT_USER; DROP OWNED BY "{owner}"'
     )
     await connection.close()
+
+
+async def test_whoever_was_made_a_member_of_the_owner_by_the_owner_is_not_taken_in(
+    empty_dsn: str,
+) -> None:
+    connection = await connect(empty_dsn)
+    member, owner = Login.PRODUCER.role, Login.NOBODY.role
+    database = await connection.fetchval("SELECT current_database()")
+    await connection.execute(f'GRANT CREATE ON DATABASE "{database}" TO "{member}"')
+    await connection.execute(f'CREATE SCHEMA hybrid_runner AUTHORIZATION "{owner}"')
+    await connection.execute(f'GRANT "{owner}" TO "{member}"')
+    try:
+        migrating = await connect(Logins(empty_dsn)(Login.PRODUCER))
+        with pytest.raises(DatabaseError, match=f"belongs to role {owner}: migrate as {owner}"):
+            await migrate(migrating)
+        await migrating.close()
+    finally:
+        await connection.execute(f'REVOKE "{owner}" FROM "{member}"')
+        await connection.close()
 
 
 @pytest.fixture

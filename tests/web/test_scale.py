@@ -106,6 +106,26 @@ async def test_however_many_ask_it_is_one_question_and_one_connection(
         assert len(asked) == 1
 
 
+async def test_a_real_queue_is_answered_however_many_invented_ones_are_asked_for(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "_FRESH", 1000.0)
+    async with served(an_app(dsn), busy=4) as (_, client):
+        invented = [await client.get(f"/scale?queue=invented{n}") for n in range(150)]
+        assert {answer.status for answer in invented} == {404}
+        busy = await client.get("/scale?queue=busy")
+        assert (busy.status, busy.body["slots"]) == (200, 4)
+
+
+async def test_what_is_no_name_of_a_queue_is_not_asked_of_postgres(
+    dsn: str, database: Connection
+) -> None:
+    async with served(an_app(dsn), busy=4) as (_, client):
+        for text in ("%00", "~", "a" * 5000, "%ff", ""):
+            assert (await client.get(f"/scale?queue={text}")).status == 404
+        assert await database.fetchval(ASKING) == 0
+
+
 async def test_a_connection_that_nobody_uses_is_closed(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

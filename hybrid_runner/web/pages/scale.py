@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.handlers.kind import QUEUE
 from hybrid_runner.model.upkeep import WorkerDemand
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
@@ -28,7 +29,7 @@ _SESSION = named("scale", FOR_SETTLING | {"statement_timeout": "3s"})
 
 
 _MOST_QUEUES = 100
-"""That are asked for within a second, each by itself."""
+"""That are asked for within a second, each by itself; anybody can make up names."""
 
 
 class Asked(NamedTuple):
@@ -59,7 +60,8 @@ class ScalePage:
         """The demand of all queues, or of the one in `?queue=`."""
         queue = request.query.get("queue")
         try:
-            wanted = await self._ask(queue)
+            is_a_name = queue is None or QUEUE.fullmatch(queue)
+            wanted = await self._ask(queue) if is_a_name else []
         except RunnerError as error:
             return as_json({"error": f"the queues cannot be counted: {error}"}, 503)
         if queue is not None and not wanted:
@@ -68,15 +70,15 @@ class ScalePage:
 
     async def _ask(self, queue: str | None) -> Sequence[WorkerDemand]:
         """Requests for the same within a second share its answer or its error; the connection runs
-        one query at a time.
+        one query at a time. Beyond so many queues each is looked up in the answer for all.
         """
         now = time.monotonic()
         for name, asked in list(self._asked.items()):
             if asked.task.done() and now - asked.at >= _FRESH:
                 del self._asked[name]
         if queue not in self._asked:
-            if len(self._asked) >= _MOST_QUEUES:
-                raise DatabaseUnavailable("too many queues are asked for at once: ask for all")
+            if queue is not None and len(self._asked) >= _MOST_QUEUES:
+                return [each for each in await self._ask(None) if each.queue == queue]
             asking = worker_calls.scale(self._connection, queue, self._slots)
             self._asked[queue] = Asked(asyncio.get_running_loop().create_task(asking), now)
         return await asyncio.shield(self._asked[queue].task)
