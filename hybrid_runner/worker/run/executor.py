@@ -90,18 +90,19 @@ class Executor:
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
-        self._idle.clear()
         loop, started = asyncio.get_running_loop(), list[Attempt]()
         try:
             for claim in claims:
                 kind = self._registry[claim.kind]
                 job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
                 attempt = Attempt(claim, kind, job, slots)
-                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
+                # All before its task: a loop with eager tasks runs that here, perhaps to its end.
                 started.append(attempt)
+                self._idle.clear()
                 self._running[claim.id, claim.number] = attempt
                 if kind.executor != "async":
                     self._pools.places[kind.executor].claimed += 1
+                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
         finally:
             slots.take(len(started))
             loop.call_soon(self._release_unbegun, started)  # once each has taken its first step
@@ -223,10 +224,10 @@ class Executor:
 
     def _release_unbegun(self, started: list[Attempt]) -> None:
         """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
-        nothing of `_run`.
+        nothing of `_run`; nor does one that could not be made.
         """
         for attempt in started:
-            if attempt.ended or attempt.task is None or not attempt.task.done():
+            if attempt.ended or (attempt.task is not None and not attempt.task.done()):
                 continue
             claim, outcome = attempt.claim, attempt.stop or Stopped.SHUTDOWN
             now = claim.server_time(time.monotonic())
