@@ -110,9 +110,7 @@ class Executor:
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
         attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
-        for attempt in attempts:
-            attempt.stop = attempt.stop or why
-            attempt.wind_down()
+        _stop(attempts, why)
         return bool(attempts)
 
     def cancel(self, job_id: int) -> None:
@@ -143,15 +141,11 @@ class Executor:
     def stop_waiting(self) -> None:
         """Release what waits for a thread or a process, and whatever would have to from now on."""
         self._pools.close_waits()
-        for attempt in list(self._running.values()):
-            if attempt.waits:
-                attempt.stop = attempt.stop or Stopped.SHUTDOWN
-                attempt.wind_down()
+        _stop([each for each in self._running.values() if each.waits], Stopped.SHUTDOWN)
 
     def stop_all(self) -> None:
         """Stop everything that runs; the jobs are released."""
-        for job_id in self.running:
-            self.stop(job_id, Stopped.SHUTDOWN)
+        _stop(list(self._running.values()), Stopped.SHUTDOWN)
 
     def overdue(self, timeout_grace: float) -> set[int]:
         """Jobs whose time-outs should have ended them so many seconds ago. From any thread."""
@@ -346,6 +340,12 @@ class Executor:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)
         with span as attempt.span:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)
+
+
+def _stop(attempts: Iterable[Attempt], why: Stopped) -> None:
+    for attempt in attempts:
+        attempt.stop = attempt.stop or why
+        attempt.wind_down()
 
 
 def _uncancel(task: asyncio.Task[Any] | None) -> None:
