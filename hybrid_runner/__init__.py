@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hybrid_runner.handlers.job import Job
     from hybrid_runner.handlers.kind import JobKind
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
-    from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, State
+    from hybrid_runner.model.jobs import Enqueued, JobStatus, JobSummary, JobView, NewJob, State
     from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
     from hybrid_runner.policy.retry import RetryPolicy
     from hybrid_runner.runner import Runner
@@ -55,6 +55,7 @@ __all__ = [
     "JobKind",
     "JobNotFound",
     "JobStatus",
+    "JobSummary",
     "JobView",
     "KeyTaken",
     "NewJob",
@@ -95,6 +96,7 @@ _MODULES = {
     "hybrid_runner.model.jobs": (
         "Enqueued",
         "JobStatus",
+        "JobSummary",
         "JobView",
         "NewJob",
         "State",

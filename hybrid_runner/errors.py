@@ -11,6 +11,7 @@ RunnerError
 │   └── SchemaUnreleased    drop the schema and start anew
 ├── DatabaseUnavailable     Postgres does not answer now: try again later
 │   ├── NoAnswer            no answer came in time: the network may have lost it
+│   ├── ConnectionLost      the server or the network ended this connection: open another
 │   ├── StatementAborted    it ended this statement alone: a time-out, a deadlock, no memory
 │   └── RowLocked           another transaction has locked the row
 ├── EnqueueError            the job was not accepted; nothing was stored
@@ -27,6 +28,9 @@ from __future__ import annotations
 
 class RunnerError(Exception):
     """Base of everything raised on purpose; `str()` is one line for a person."""
+
+    sqlstate: str = ""
+    """What Postgres called it; empty if Postgres did not say it."""
 
 
 class ConfigurationError(RunnerError):
@@ -79,6 +83,10 @@ class NoAnswer(DatabaseUnavailable):
     """No answer came in time; other connections that were opened before may be dead as well."""
 
 
+class ConnectionLost(DatabaseUnavailable):
+    """The connection was ended in the middle of its work; the next one may well last."""
+
+
 class StatementAborted(DatabaseUnavailable):
     """Postgres ended this statement and answers others: it took too long, met another one, or
     needed more memory than there was.
@@ -112,8 +120,9 @@ class JobFailed(RunnerError):
         self.kind = kind
         self.error_type = error_type
         """The name of the exception's class; `Fail` or `Retry` when the handler said that;
-        `PayloadRefused`, `ResultRefused`, `OutcomeRefused`, `FinishByPassed` or `HandlerNotFound`
-        when the job failed without a word of its handler; `WorkerLost` when its worker died.
+        `PayloadRefused`, `PayloadUnreadable`, `ResultRefused`, `OutcomeRefused`,
+        `FinishByPassed` or `HandlerNotFound` when the job failed without a word of its handler;
+        `WorkerLost` when its worker died.
         """
         self.message = message
         self.attempts = attempts

@@ -21,7 +21,15 @@ from hybrid_runner.handlers.kind import Executor, JobKind, Limits
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import MAX_ATTEMPTS, Enqueued, JobView, Keep, NewJob, State
+from hybrid_runner.model.jobs import (
+    MAX_ATTEMPTS,
+    Enqueued,
+    JobSummary,
+    JobView,
+    Keep,
+    NewJob,
+    State,
+)
 from hybrid_runner.model.upkeep import Pruned
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
@@ -201,7 +209,7 @@ class Runner:
         queue: str | None = None,
         kind: str | None = None,
         most: int = 50,
-    ) -> Sequence[JobView]:
+    ) -> Sequence[JobSummary]:
         """The newest jobs that match."""
         wanted = None if state is None else State(state)
         return await self._client.list_jobs(wanted, queue, kind, most)

@@ -100,6 +100,7 @@ CREATE TABLE hybrid_runner.archive (
     created_at timestamp with time zone NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY LIST (state);
@@ -202,7 +203,10 @@ BEGIN
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
-            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+            errors = CASE
+                WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
+                ELSE coalesce(j.errors, '[]')
+            END || jsonb_build_object(
                 'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
@@ -211,6 +215,14 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    BEGIN
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+    EXCEPTION
+        WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
+            UPDATE hybrid_runner.jobs AS j
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                WHERE j.id = cancel.id;
+    END;
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(
@@ -266,10 +278,22 @@ BEGIN
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
-        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
-        CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+        g.id, g.queue, g.kind, g.priority,
+        g.payload, g.data,
+        g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state,
+        -- Failed from the queue: the attempt that could not begin counts.
+        CASE
+            WHEN g.state = 'queued' AND g.final_state = 'failed' THEN g.attempt + 1
+            ELSE g.attempt
+        END,
+        g.snoozes, g.claim, g.worker_id, g.started_at,
+        g.progress,
+        CASE
+            WHEN g.error IS NULL THEN g.errors
+            WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
+            ELSE coalesce(g.errors, '[]') || g.error
+        END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result
     FROM gone AS g
@@ -1527,13 +1551,13 @@ CREATE TABLE hybrid_runner.jobs (
     version integer DEFAULT 1 NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT jobs_data_is_at_most_1_mib CHECK ((pg_column_size(data) <= 1048576)),
+    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib CHECK ((pg_column_size(payload) <= 1048576)),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
@@ -1628,6 +1652,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1659,6 +1684,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 
@@ -1689,6 +1715,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1720,6 +1747,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
 

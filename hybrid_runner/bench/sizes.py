@@ -21,6 +21,8 @@ class Sizes:
     trickle_jobs: int = 333
     """Each comes due about once a second."""
     trickle_seconds: float = 5.0
+    killed_rate: int = 300
+    killed_seconds: float = 60.0
     producer_clients: tuple[int, ...] = (4, 32)
     producer_seconds: float = 5.0
     producer_rounds: int = 2
@@ -45,6 +47,7 @@ QUICK = Sizes(
     pickups=50,
     paced_seconds=1.0,
     trickle_seconds=1.0,
+    killed_seconds=10.0,
     producer_seconds=0.6,
     producer_rounds=1,
     horizon_jobs=20_000,

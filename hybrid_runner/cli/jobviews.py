@@ -19,12 +19,12 @@ from hybrid_runner.cli.output import (
     span,
 )
 from hybrid_runner.display import harmless, moment_text, one_line
-from hybrid_runner.model.jobs import JobView, State
+from hybrid_runner.model.jobs import JobSummary, JobView, State
 
 _LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
 
 
-def print_jobs(jobs: Sequence[JobView]) -> None:
+def print_jobs(jobs: Sequence[JobSummary]) -> None:
     """Print one line for each job."""
     if not jobs:
         print("no jobs")
@@ -47,7 +47,7 @@ def print_jobs(jobs: Sequence[JobView]) -> None:
 def print_job(job: JobView) -> None:
     """Print each column that is not empty on its own line, then the error of each attempt."""
     coloured = in_colour(sys.stdout)
-    names = [field.name for field in fields(job) if field.name != "errors"]
+    names = [field.name for field in fields(job) if field.name not in ("errors", "unreadable")]
     width = max(map(len, names))
     for name in names:
         value = getattr(job, name)
@@ -56,6 +56,8 @@ def print_job(job: JobView) -> None:
         text = one_line(_shown(name, value))
         shown = paint(text, STATE_COLOURS[job.state], on=coloured) if name == "state" else text
         print(f"{paint(name.ljust(width), 'dim', on=coloured)}  {shown}")
+    for name, why in job.unreadable.items():
+        print(f"{paint(name.ljust(width), 'dim', on=coloured)}  cannot be read: {one_line(why)}")
     for error in _errors(job):
         _print_error(error, coloured=coloured)
 
@@ -90,12 +92,12 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
-def _attempts(job: JobView) -> str:
+def _attempts(job: JobSummary) -> str:
     attempts = f"{job.attempt}/{job.max_attempts}" if job.max_attempts else str(job.attempt)
     return f"{attempts}, {counted(job.snoozes, 'snooze')}" if job.snoozes else attempts
 
 
-def _when(job: JobView) -> str:
+def _when(job: JobSummary) -> str:
     match job.state:
         case State.QUEUED:
             return f"due {ago(job.run_at)}"
@@ -105,17 +107,16 @@ def _when(job: JobView) -> str:
             return f"ended {ago(job.finished_at)}"
 
 
-def _note(job: JobView) -> str:
+def _note(job: JobSummary) -> str:
     """The result of a completed job, the progress of a running one, else the newest error."""
     if job.state is State.COMPLETED:
-        return "" if job.result is None else as_text(job.result)
+        return job.result or ""
     if job.state is State.RUNNING and isinstance(job.progress, dict):
         fraction, message = job.progress.get("fraction"), job.progress.get("message")
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
-    errors = _errors(job)
-    if errors and isinstance(errors[-1], dict):
-        return f"{errors[-1].get('type')}: {errors[-1].get('message')}"
+    if isinstance(job.error, dict):
+        return f"{job.error.get('type')}: {job.error.get('message')}"
     return ""
 
 

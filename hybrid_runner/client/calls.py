@@ -19,7 +19,7 @@ from hybrid_runner.handlers.kind import JobKind, check_queue
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import NotStorable, encode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, OnConflict, State
+from hybrid_runner.model.jobs import Enqueued, JobStatus, JobSummary, JobView, OnConflict, State
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.alike import Alike
 from hybrid_runner.storage.connections.statements import Fetches
@@ -93,7 +93,7 @@ class Client:
 
     async def list_jobs(
         self, state: State | None, queue: str | None, kind: str | None, most: int
-    ) -> Sequence[JobView]:
+    ) -> Sequence[JobSummary]:
         """The newest jobs that match."""
         on = await self._sessions.pool()
         return await client_calls.list_jobs(on, state, queue, kind, most)

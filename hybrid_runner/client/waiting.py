@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import (
     ConfigurationError,
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     JobNotFound,
@@ -99,7 +100,8 @@ class Watcher:
                 found = {status.id: status for status in await self._look(asked)}
             except DatabaseUnavailable as error:
                 failures += 1
-                await self._outlast(error, failures)
+                if failures > 1 or not isinstance(error, ConnectionLost):
+                    await self._outlast(error, failures)
                 continue
             except DatabaseError as error:
                 if len(asked) == 1:

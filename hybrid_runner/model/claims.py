@@ -29,7 +29,8 @@ class Claim:
     queue: str
     kind: str
     priority: int
-    payload: str
+    payload: str | None
+    """None: it is large, and is read when there is room for it; `data` as well."""
     data: str | None
     key: str | None
     run_at: datetime

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -37,6 +38,9 @@ class State(StrEnum):
         """Whether a job in this state has ended."""
         return self in _FINAL
 
+
+LARGEST_JOB = 2 * 1024 * 1024
+"""Bytes of a job's payload and data together, at most."""
 
 MAX_ATTEMPTS = 5
 """Attempts of a job when neither it nor its handler says how many."""
@@ -121,6 +125,40 @@ class JobView:
     created_at: datetime
     finished_at: datetime | None
     result: Any
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Columns that Postgres could not read, and why; they are None here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSummary:
+    """One job of a list: without what it carries, which may be large."""
+
+    id: int
+    queue: str
+    kind: str
+    priority: int
+    key: str | None
+    run_at: datetime
+    max_attempts: int | None
+    timeout: timedelta | None
+    finish_by: datetime | None
+    traceparent: str | None
+    enqueued_by: str
+    state: State
+    attempt: int
+    snoozes: int
+    claim: int | None
+    worker_id: str | None
+    started_at: datetime | None
+    version: int
+    cancel_requested_at: datetime | None
+    created_at: datetime
+    finished_at: datetime | None
+    progress: Any
+    error: Any
+    """The newest one."""
+    result: str | None
+    """The first 200 characters of its JSON text."""
 
 
 class JobSnapshot(NamedTuple):

@@ -184,6 +184,7 @@ class Raised:
 
 RefusalType = Literal[
     "PayloadRefused",
+    "PayloadUnreadable",
     "ResultRefused",
     "OutcomeRefused",
     "FinishByPassed",
@@ -191,8 +192,9 @@ RefusalType = Literal[
 ]
 """Why a job fails without a word of its handler: `errors[].type`, and `JobFailed.error_type`.
 
-The payload does not fit; the result does not fit, or JSON or Postgres cannot hold it; the same of
-what else the handler said; `finish_by` passed; a process cannot import the handler.
+The payload does not fit; Postgres cannot read it; the result does not fit, or JSON or Postgres
+cannot hold it; the same of what else the handler said; `finish_by` passed; a process cannot import
+the handler.
 """
 
 

@@ -5,8 +5,8 @@ Interrupts while idle, polling under load, as network drivers do it.
 The modes of one worker on one queue:
 
 DEAF     entered at the start and when the listener is lost. It looks when a poll, a timer or a free
-         slot says so. Left when the listener hears again: falling asleep finds all that was
-         inserted without a ring until then.
+         slot says so, and every few milliseconds while jobs come briskly. Left when the listener
+         hears again: falling asleep finds all that was inserted without a ring until then.
 FALLING  entered from any mode with nothing left to do. It is in the table of sleepers, and has
          opened the bell, so every insert from now on rings. An insert that was muted may still be
          in flight: it looks again until all transactions of that time have ended, and once more
@@ -263,7 +263,7 @@ class Doorbell:
 
     def looked(self, state: BellState, looked: Looked) -> Step:
         if state.mode is Mode.DEAF:
-            return state, Wait(Pause.NEVER)
+            return self.deaf_looked(state, looked)
         if looked.full:
             return self.to_full(state, looked)
         if looked.brisk:
@@ -290,11 +290,17 @@ class Doorbell:
         """Look for any reason; once the listener hears, fall asleep from the first step on."""
         if woken.hearing:
             return self.to_falling(state)
-        return state, (
-            Look(sweep=True, timer=woken.reason is not Reason.SLOT)
-            if woken.free
-            else Wait(Pause.NEVER)
-        )
+        if not woken.free:
+            return state, Wait(Pause.NEVER)
+        if woken.reason is Reason.PAUSE:
+            return state, Look(sweep=False)
+        return state, Look(sweep=True, timer=woken.reason is not Reason.SLOT)
+
+    def deaf_looked(self, state: BellState, looked: Looked) -> Step:
+        """Keep looking while jobs come briskly, as when awake, but mute nothing: others hear."""
+        if looked.full or not looked.brisk:
+            return state, Wait(Pause.NEVER)
+        return state, Wait(Pause.FOUND if looked.found else Pause.EMPTY)
 
     # --- falling asleep
 

@@ -192,7 +192,7 @@ class LookBudget:
         """How long a look takes now, and what it brought, without regard to what it walked over."""
         if ended - began <= HEALTHY:
             return 0.0
-        size = sum(len(claim.payload) + len(claim.data or "") for claim in claims)
+        size = sum(len(claim.payload or "") + len(claim.data or "") for claim in claims)
         is_recent = ended - self._plain_at < SAME_MOMENT
         return max(size / TRANSFER, self._plain_seconds if is_recent else 0.0)
 

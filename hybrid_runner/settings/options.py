@@ -21,6 +21,7 @@ class SettingOptions(TypedDict, total=False):
     slots: int | None
     thread_slots: int | None
     process_slots: int | None
+    payload_mib: int | None
     heartbeat: Duration | None
     lease: Duration | None
     timeout_grace: Duration | None

@@ -90,6 +90,17 @@ class Work(Section):
         int,
         Field(ge=1, le=1024, description='Processes for handlers with executor="process".'),
     ] = max(1, os.cpu_count() or 1)
+    payload_mib: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1_000_000,
+            description=(
+                "How many MiB of memory the payloads above 4 KiB of the jobs that a worker runs at"
+                " a time may take, about; further jobs wait for room."
+            ),
+        ),
+    ] = 256
     heartbeat: Annotated[
         Duration,
         Field(

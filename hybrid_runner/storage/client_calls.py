@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, cast
 
 import asyncpg
 
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import Enqueued, JobStatus, JobView, NewJob, OnConflict, State
+from hybrid_runner.model.jobs import (
+    Enqueued,
+    JobStatus,
+    JobSummary,
+    JobView,
+    NewJob,
+    OnConflict,
+    State,
+)
 from hybrid_runner.storage.alike import Alike, alike
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 from hybrid_runner.storage.times import with_zone
@@ -93,10 +103,41 @@ def _columns(groups: Sequence[Alike]) -> list[list[Any]]:
     return columns
 
 
-async def get_job(on: Fetches, job_id: int) -> JobView | None:
-    """One job, live or archived."""
-    rows = await fetch(on, "get_job", job_id)
-    return _view(rows[0]) if rows else None
+_OUT_OF_MEMORY = "53200"
+CARRIED = ("payload", "data", "progress", "errors", "result")
+"""The columns of a job that may be large."""
+
+
+async def get_job(on: Fetches, job_id: int, carried: Collection[str] = CARRIED) -> JobView | None:
+    """One job, live or archived; those of the `CARRIED` columns that are not asked for are None."""
+    try:
+        rows = await fetch(on, "get_job", job_id, [*carried])
+    except DatabaseUnavailable as error:
+        if error.sqlstate != _OUT_OF_MEMORY:
+            raise
+    except DatabaseError:
+        pass
+    else:
+        return _view(dict(rows[0])) if rows else None
+    return await _get_readable(on, job_id, carried)
+
+
+async def _get_readable(on: Fetches, job_id: int, carried: Collection[str]) -> JobView | None:
+    """One of its columns cannot be read: all others, one by one."""
+    rows = await fetch(on, "get_job", job_id, [])
+    if not rows:
+        return None
+    columns, unreadable = dict(rows[0]), dict[str, str]()
+    for name in carried:
+        try:
+            [row] = await fetch(on, "get_job", job_id, [name])
+        except (DatabaseError, DatabaseUnavailable) as error:
+            unreadable[name] = str(error)
+        except ValueError:  # it has ended meanwhile, and is forgotten
+            return None
+        else:
+            columns[name] = row[name]
+    return replace(_view(columns), unreadable=unreadable)
 
 
 async def get_public_job(on: Fetches, job_id: int) -> dict[str, Any] | None:
@@ -107,9 +148,13 @@ async def get_public_job(on: Fetches, job_id: int) -> dict[str, Any] | None:
 
 async def list_jobs(
     on: Fetches, state: State | None, queue: str | None, kind: str | None, most: int
-) -> list[JobView]:
+) -> list[JobSummary]:
     """The newest jobs first."""
-    return [_view(row) for row in await fetch(on, "list_jobs", state, queue, kind, most)]
+    try:
+        rows = await fetch(on, "list_jobs", state, queue, kind, most, True)  # as the SQL has it
+    except DatabaseError:  # one of them cannot be read
+        rows = await fetch(on, "list_jobs", state, queue, kind, most, False)  # as above
+    return [_summary(row) for row in rows]
 
 
 async def watch_jobs(on: Fetches, ids: Sequence[int]) -> list[JobStatus]:
@@ -156,8 +201,15 @@ async def resume_queue(on: Fetches, queue: str) -> bool:
     return bool(await fetch_value(on, "resume_queue", queue))
 
 
-def _view(row: asyncpg.Record) -> JobView:
+def _summary(row: asyncpg.Record) -> JobSummary:
     columns = {name: with_zone(value) for name, value in row.items()}
+    for name in ("progress", "error"):
+        columns[name] = decode(columns[name])
+    return JobSummary(**(columns | {"state": State(columns["state"])}))
+
+
+def _view(columns: dict[str, Any]) -> JobView:
+    columns = {name: with_zone(value) for name, value in columns.items()}
     for name in ("payload", "data", "progress", "errors", "result"):
         columns[name] = decode(columns[name])
     return JobView(**(columns | {"state": State(columns["state"])}))

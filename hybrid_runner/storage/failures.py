@@ -8,6 +8,7 @@ import asyncpg
 
 from hybrid_runner.errors import (
     ConfigurationError,
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     EnqueueError,
@@ -25,12 +26,15 @@ from hybrid_runner.errors import (
 _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
+_ENDED_CLASS = "08"
+_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
+"""An administrator, a crash or a time-out ended the session."""
 _ABORTED_CLASS = "40"
 _ABORTED_STATES = {"53200", "57014"}
 """Out of memory, and a statement that took too long or was cancelled by an administrator."""
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
-_CONSTRAINT = re.compile(r"jobs_(\w+)")
+_CONSTRAINT = re.compile(r"(jobs|archive)_(\w+)")
 _LOST = (
     asyncpg.InterfaceError,
     asyncpg.exceptions.ConnectionDoesNotExistError,
@@ -57,7 +61,9 @@ def translate(error: BaseException) -> RunnerError:
                 f"the pooler refuses what the DSN asks for: {_line(error)}: take it out of the DSN"
             )
         case asyncpg.PostgresError():
-            return _about_key(error) or _from_postgres(error)
+            failure = _about_key(error) or _from_postgres(error)
+            failure.sqlstate = str(getattr(error, "sqlstate", "") or "")
+            return failure
         # Before InterfaceError, which some of these are too: what asyncpg refuses to send, it
         # refuses each time.
         case ValueError() | TypeError() | OverflowError():
@@ -88,13 +94,10 @@ def _about_key(error: asyncpg.PostgresError) -> RunnerError | None:
 def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     state = str(getattr(error, "sqlstate", "") or "")
     line = _line(error)
-    if state in _TRANSIENT_STATES or state[:2] in _TRANSIENT_CLASSES:
+    if state in _TRANSIENT_STATES | _ENDED_STATES or state[:2] in _TRANSIENT_CLASSES:
         return _unavailable(state)(f"Postgres cannot do this now: {line}")
     if state == "23514":
-        named = _CONSTRAINT.fullmatch(getattr(error, "constraint_name", "") or "")
-        return EnqueueError(
-            f"the job was refused: {named[1].replace('_', ' ')}" if named else f"refused: {line}"
-        )
+        return _check_violated(getattr(error, "constraint_name", "") or "", line)
     if state[:2] == "28":
         return DatabaseError(f"Postgres refused the login: {line}")
     if state == "3D000":
@@ -115,9 +118,19 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
 
 
+def _check_violated(constraint: str, line: str) -> EnqueueError:
+    named = _CONSTRAINT.fullmatch(constraint)
+    if named is None:
+        return EnqueueError(f"refused: {line}")
+    what = "job" if named[1] == "jobs" else "outcome"
+    return EnqueueError(f"the {what} was refused: {named[2].replace('_', ' ')}")
+
+
 def _unavailable(state: str) -> type[DatabaseUnavailable]:
     if state == _LOCK_NOT_AVAILABLE:
         return RowLocked
+    if state in _ENDED_STATES or state[:2] == _ENDED_CLASS:
+        return ConnectionLost
     is_aborted = state in _ABORTED_STATES or state[:2] == _ABORTED_CLASS
     return StatementAborted if is_aborted else DatabaseUnavailable
 

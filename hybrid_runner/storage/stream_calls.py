@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import asyncpg
 
+from hybrid_runner.errors import DatabaseError
 from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.model.messages import Channel, JobsChanged, changes_channel
 from hybrid_runner.storage.connections.statements import Fetches, fetch
@@ -45,7 +46,11 @@ async def stream_readers(on: Fetches) -> StreamReaders:
 
 async def job_snapshots(on: Fetches, ids: Sequence[int]) -> list[JobSnapshot]:
     """A snapshot of each of these jobs that exists."""
-    return [_snapshot(row) for row in await fetch(on, "job_snapshots", ids)]
+    try:
+        rows = await fetch(on, "job_snapshots", ids, True)  # as the SQL has it
+    except DatabaseError:  # the progress of one of them cannot be read
+        rows = await fetch(on, "job_snapshots", ids, False)  # as above
+    return [_snapshot(row) for row in rows]
 
 
 async def find_new_jobs(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from hybrid_runner.errors import DatabaseError
 from hybrid_runner.model.claims import (
     CancelledInQueue,
     Claim,
@@ -15,7 +16,7 @@ from hybrid_runner.model.claims import (
     Registered,
     TakenEnds,
 )
-from hybrid_runner.model.jobs import MAX_ATTEMPTS, State
+from hybrid_runner.model.jobs import LARGEST_JOB, MAX_ATTEMPTS, State
 from hybrid_runner.model.outcomes import Finished, Requeued
 from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
@@ -36,12 +37,17 @@ class Kinds:
     """What a worker can run, as the arrays that claim_jobs takes."""
 
     def __init__(self, limits: Sequence[KindLimits]) -> None:
+        self.limits = limits
         self.names = [each.kind for each in limits]
         self.max_attempts = [each.max_attempts for each in limits]
         self.timeouts = [each.timeout for each in limits]
         self.ceilings = [each.are_ceilings for each in limits]
         self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
         """The same for whoever knows the same kinds."""
+
+    def without(self, names: Container[str]) -> Kinds:
+        """All but these."""
+        return Kinds([each for each in self.limits if each.kind not in names])
 
 
 Lanes = tuple[Sequence[datetime], Sequence[int]]
@@ -59,9 +65,11 @@ async def claim_jobs(
     worker_id: str,
     claim: int,
     lanes: Lanes = WHOLE_LANES,
+    left_out: Sequence[int] = (),
+    most_bytes: int = LARGEST_JOB,
 ) -> ClaimResult:
-    """Claim up to `slots` due jobs that lie behind where the lanes start; `claim` is a number that
-    was never used before.
+    """Claim up to `slots` due jobs that lie behind where the lanes start, but those `left_out`;
+    `claim` is a number that was never used before. Jobs of more bytes come without what they carry.
     """
     rows = await fetch(
         on,
@@ -75,9 +83,56 @@ async def claim_jobs(
         *lanes,
         claim,
         kinds.ceilings,
+        left_out,
+        most_bytes,
     )
     at = rows[0]["looked_at"]
     return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
+
+
+async def find_due(
+    on: Fetches, queue: str, kinds: Kinds, most: int, lanes: Lanes, left_out: Sequence[int]
+) -> list[Claim]:
+    """The jobs that claim_jobs would take, as if they were claimed, without payloads."""
+    rows = await fetch(on, "find_due", queue, kinds.names, most, *lanes, left_out)
+    return [_claim(tuple(row)) for row in rows]
+
+
+async def claim_job(
+    on: Fetches, due: Claim, kinds: Kinds, worker_id: str, number: int
+) -> Claim | None:
+    """Claim one due job, without its payload; None when it is not there to be taken."""
+    _, max_attempts, timeout, are_ceilings = kinds.limits[kinds.names.index(due.kind)]
+    rows = await fetch(
+        on,
+        "claim_job",
+        due.id,
+        due.queue,
+        worker_id,
+        max_attempts,
+        timeout,
+        number,
+        are_ceilings,
+    )
+    return Claim(*rows[0]) if rows else None
+
+
+async def refuse_job(on: Fetches, claim: Claim, error: str, *, unreadable: bool) -> bool:
+    """End a job as failed that could not be claimed; what it carries is kept if it is readable."""
+    if unreadable:
+        await forget_payload(on, claim)
+    return bool(await fetch(on, "refuse_job", claim.id, claim.number, error))
+
+
+async def read_payload(on: Fetches, claim: Claim) -> tuple[str, str | None] | None:
+    """Payload and data of a claimed job; None when it is no longer this claim's."""
+    rows = await fetch(on, "read_payload", claim.id, claim.number)
+    return (rows[0]["payload"], rows[0]["data"]) if rows else None
+
+
+async def forget_payload(on: Fetches, claim: Claim) -> None:
+    """Take out of a job what cannot be read."""
+    await fetch(on, "forget_payload", claim.id, claim.number)
 
 
 async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
@@ -144,15 +199,26 @@ async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
 
 
 async def release_lost(
-    on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]
+    on: Fetches,
+    queue: str,
+    worker_id: str,
+    known: Sequence[tuple[int, int]],
+    only: Sequence[int] | None = None,
 ) -> dict[int, bool]:
-    """Put back what a claim took whose answer was lost; `known` is what this worker does have, as
-    ids and claims.
+    """Put back what a claim took whose answer was lost, or `only` these; `known` is what this
+    worker does have, as ids and claims.
     """
     ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    return {
-        row[0]: row[1] for row in await fetch(on, "release_lost", queue, worker_id, ids, claims)
-    }
+    rows = await fetch(on, "release_lost", queue, worker_id, ids, claims, only)
+    return {row[0]: row[1] for row in rows}
+
+
+async def find_unanswered(
+    on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]
+) -> list[int]:
+    """The jobs that `release_lost` would put back."""
+    ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
+    return [row[0] for row in await fetch(on, "find_unanswered", queue, worker_id, ids, claims)]
 
 
 async def next_due(on: Fetches, queue: str) -> timedelta | None:
@@ -270,7 +336,11 @@ async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
     """Jobs that ended without a worker, without payload and data; nobody else is given them for a
     minute.
     """
-    rows = [tuple(map(with_zone, row)) for row in await fetch(on, "take_unreported_ends", most)]
+    try:
+        found = await fetch(on, "take_unreported_ends", most, True)  # as the SQL has it
+    except DatabaseError:  # one of them cannot be read
+        found = await fetch(on, "take_unreported_ends", most, False)  # as above
+    rows = [tuple(map(with_zone, row)) for row in found]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
         CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived

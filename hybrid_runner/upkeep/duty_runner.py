@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import ConnectionLost, RunnerError
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.upkeep.duties.duty import Duty
@@ -74,7 +74,10 @@ class DutyRunner:
     async def _run(self, duty: Duty) -> None:
         connection = LazyConnection(self._dsn, duty.session, timeout=duty.patience.total_seconds())
         try:
-            await duty.run(connection)
+            try:
+                await duty.run(connection)
+            except ConnectionLost:  # at once, and once: its next turn may be an hour away
+                await duty.run(connection)
         except RunnerError as error:
             log.warning(
                 "duty %s failed: %s; again at its next turn",

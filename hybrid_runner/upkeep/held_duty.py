@@ -92,6 +92,7 @@ class HeldDuty:
                 if failures == _MOST_FAILURES:
                     await self._release()
             if self._hold is hold:
+                await self._connection.close()
                 await asyncio.sleep(RENEWAL * every)
 
     async def _renew(self, hold: _Hold, until: float) -> bool:

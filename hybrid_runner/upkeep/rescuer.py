@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RunnerError
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.model.claims import OrphanedJob
+from hybrid_runner.model.claims import Claim, OrphanedJob
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
+from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.policy.retry import RetryPolicy
-from hybrid_runner.policy.settlement import decide
+from hybrid_runner.policy.settlement import decide, error_text
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
@@ -92,7 +93,7 @@ class Rescuer:
                 )
                 if isinstance(error, DatabaseUnavailable):
                     raise
-                return 0
+                return await self._end(on, settlements[0].claim, error)
             free = await self._free(on, settlements)
             return sum([await self._settle(on, [settlement]) for settlement in free])
         self.rescued += len(moved)
@@ -107,6 +108,28 @@ class Rescuer:
                 extra=log_event("job.rescued"),
             )
         return len(moved)
+
+    async def _end(self, on: Fetches, claim: Claim, error: RunnerError) -> int:
+        """If its row is at fault, it can never be put back: it has failed."""
+        fault = fault_of(error)
+        if fault not in (Fault.UNFIT_ROW, Fault.UNREADABLE_ROW):
+            return 0
+        reason = error_text(
+            claim, datetime.now(UTC), "PayloadUnreadable", f"it could not be put back: {error}"
+        )
+        try:
+            moved = await worker_calls.refuse_job(
+                on, claim, reason, unreadable=fault is Fault.UNREADABLE_ROW
+            )
+        except DatabaseError:
+            return 0
+        if not moved:
+            return 0
+        ended = Finished(claim, State.FAILED, error=reason)
+        self.rescued += 1
+        self._on_rescued([ended])
+        _log(ended)
+        return 1
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
         locked = await worker_calls.find_locked(

@@ -14,6 +14,11 @@ from hybrid_runner.storage.connections.session_settings import (
     named,
 )
 
+LINGER = 30.0
+"""Seconds for which a connection is kept that is not used. At rest a worker keeps three: its
+listener's, its heartbeat's, and the one that claims, which the next job must not wait for.
+"""
+
 
 class Connections:
     """One connection for each purpose, so that no statement waits for one of another kind."""
@@ -24,10 +29,16 @@ class Connections:
             dsn, named("claims", for_claims(flushed=flush_claims)), reachability=self.reachability
         )
         self.settles = LazyConnection(
-            dsn, named("settles", FOR_SETTLING), reachability=self.reachability
+            dsn,
+            named("settles", FOR_SETTLING),
+            linger=LINGER,
+            reachability=self.reachability,
         )
         self.courtesies = LazyConnection(
-            dsn, named("courtesies", FOR_SETTLING), reachability=self.reachability
+            dsn,
+            named("courtesies", FOR_SETTLING),
+            linger=LINGER,
+            reachability=self.reachability,
         )
         """For statements whose loss does no harm: progress, questions about missed rings."""
         self.patience = min(10.0, max(1.0, lease.total_seconds() / 3))

@@ -36,8 +36,8 @@ _PROOF_OVERDUE = 2.0
 """
 _READ = 0.5
 """Seconds for reading what has arrived, before a proof counts as missing."""
-_STEADY = 10.0
-"""A connection that lasted for less seconds counts as one more failure: reconnecting must not spin.
+_STEADY = 1.0
+"""After a connection that lasted for less seconds there is a pause: reconnecting must not spin.
 """
 _FLOODED = GrowingPause(timedelta(seconds=10), timedelta(seconds=60), 2)
 """How long nothing is listened to after more notifications came than are read."""
@@ -148,7 +148,7 @@ class Listener:
             if heard < _STEADY:
                 raise DatabaseUnavailable("the connection was lost again")
             log.warning(
-                "listener: the connection was lost; polling until it is back",
+                "listener: the connection was lost; trying again at once",
                 extra=log_event("listener.lost"),
             )
             return 0.0

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hybrid_runner.errors import (
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     NoConnection,
@@ -51,19 +52,21 @@ class Outage:
 
     def failed(self, error: Exception, longest: float = math.inf) -> float:
         """Log the failure; returns how many seconds to wait before the next try, `longest` at
-        most.
+        most: none after a connection that worked was lost, since the next one most likely works.
         """
         self.failures += 1
         delay = OUTAGE.spread(self.failures, random.random()).total_seconds()
         delay = min(self._longest, longest, delay)
+        if self.failures == 1 and isinstance(error, ConnectionLost):
+            delay = 0.0
         if isinstance(error, (DatabaseUnavailable, DatabaseError)):
             # A refused login or a missing right may be mended while we run: expired credentials, a
             # failover.
             log.warning(
-                "%s: %s; trying again in %.1f s",
+                "%s: %s; trying again %s",
                 self._what,
                 error,
-                delay,
+                f"in {delay:.1f} s" if delay else "at once",
                 extra=log_event("outage.failed"),
             )
         else:

@@ -33,19 +33,21 @@ from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 from hybrid_runner.worker.paced import Paced
 from hybrid_runner.worker.queue.claimable import Claimable, kinds_of
 from hybrid_runner.worker.queue.claimer import Claimer, Reasons
-from hybrid_runner.worker.queue.claims import Claims
+from hybrid_runner.worker.queue.claims import Claims, InHand
 from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.missed_rings import MissedRings
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.queue.timer import Timer
+from hybrid_runner.worker.queue.unclaimable import Unclaimable
 from hybrid_runner.worker.queue.wake import Wake
 from hybrid_runner.worker.reactions import Reactions
 from hybrid_runner.worker.report.change_feed import ChangeFeed
 from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.job_log import JobLog
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
 from hybrid_runner.worker.settle.outcome_port import Outcomes
@@ -112,7 +114,8 @@ def wire(
             enough=max(1, min(total // 4, _MANY_OUTCOMES)),
         ),
     )
-    executor = Executor(registry, pools, settler.settle, progress.report, tracing)
+    payloads = Payloads(connections.courtesies, settings.work.payload_mib * 1024 * 1024)
+    executor = Executor(registry, pools, settler.settle, progress.report, tracing, payloads)
 
     # Among the workers: membership in this loop, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
@@ -144,8 +147,7 @@ def wire(
     ask_for_heartbeat = Paced(membership.soon, Allowance(at_once=10, per_second=0.5))
 
     # From a ring to a claim: listener → queue → wake → claimer → executor.
-    def in_hand() -> list[tuple[int, int]]:
-        return [*executor.claims, *settler.claims()]
+    in_hand = InHand(lambda: [*executor.claims, *settler.claims()], settler.settle)
 
     def wire_queue(queue: str, slots: int) -> QueueStation:
         wake = Wake()
@@ -155,7 +157,7 @@ def wire(
             Slots(
                 slots,
                 on_free=partial(wake.up, Reason.SLOT),
-                room=settler.room,
+                room=partial(payloads.room, queue, settler.room),
                 claimable=claimable,
             ),
             Timer(wake, furthest=settings.polling.hybrid_poll_cap),
@@ -173,6 +175,7 @@ def wire(
                 ),
             ),
         )
+        payloads.watch(reasons.slots.offer)
         members = Members(identity, kinds.number)
         missed = MissedRings(
             queue,
@@ -190,7 +193,7 @@ def wire(
             settings.tuning.frontier_margin,
             membership.soon,
             in_hand,
-            settler.settle,
+            Unclaimable(connections.claims, observers.on_settled, partial(wake.up, Reason.HELP)),
         )
         on_look = (missed.on_look, observers.on_look)
         claimer = Claimer(

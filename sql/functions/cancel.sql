@@ -22,7 +22,10 @@ BEGIN
     ) THEN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
-            errors = coalesce(j.errors, '[]') || jsonb_build_object(
+            errors = CASE
+                WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
+                ELSE coalesce(j.errors, '[]')
+            END || jsonb_build_object(
                 'at', clock_timestamp(), 'attempt', j.attempt, 'type', 'Cancel',
                 'message', coalesce(left(cancel.reason, 4096), 'cancelled while running')),
             version = j.version + 1
@@ -31,6 +34,14 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    BEGIN
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+    EXCEPTION
+        WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
+            UPDATE hybrid_runner.jobs AS j
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                WHERE j.id = cancel.id;
+    END;
     PERFORM hybrid_runner.end_jobs(
         ARRAY[cancel.id], ARRAY[NULL::bigint], ARRAY['cancelled'], ARRAY[NULL::text],
         ARRAY[jsonb_build_object(

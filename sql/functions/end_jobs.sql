@@ -42,10 +42,22 @@ BEGIN
         errors, version, cancel_requested_at, created_at, finished_at, result
     )
     SELECT
-        g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-        g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
-        g.final_state::hybrid_runner.job_state, g.attempt, g.snoozes, g.claim, g.worker_id, g.started_at, g.progress,
-        CASE WHEN g.error IS NULL THEN g.errors ELSE coalesce(g.errors, '[]') || g.error END,
+        g.id, g.queue, g.kind, g.priority,
+        g.payload, g.data,
+        g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
+        g.final_state::hybrid_runner.job_state,
+        -- Failed from the queue: the attempt that could not begin counts.
+        CASE
+            WHEN g.state = 'queued' AND g.final_state = 'failed' THEN g.attempt + 1
+            ELSE g.attempt
+        END,
+        g.snoozes, g.claim, g.worker_id, g.started_at,
+        g.progress,
+        CASE
+            WHEN g.error IS NULL THEN g.errors
+            WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
+            ELSE coalesce(g.errors, '[]') || g.error
+        END,
         g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
         clock_timestamp(), g.result
     FROM gone AS g

@@ -2,7 +2,8 @@
 -- $1 int8 id
 SELECT
     id, queue, kind, priority, run_at, max_attempts, timeout, finish_by, traceparent, state::text AS state, attempt, snoozes, claim,
-    worker_id, started_at, progress, version, cancel_requested_at, created_at, NULL::timestamptz AS finished_at
+    worker_id, started_at, progress, version, cancel_requested_at, created_at,
+    NULL::timestamptz AS finished_at
 FROM hybrid_runner.jobs
 WHERE id = $1
 UNION ALL

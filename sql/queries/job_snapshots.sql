@@ -1,8 +1,8 @@
 -- job_snapshots: the state of these jobs, live or archived, without payloads, results and errors.
--- $1 int8[] ids
+-- $1 int8[] ids, $2 bool with_progress
 SELECT
     j.id, j.queue, j.kind, j.state::text AS state, j.version, j.priority, j.attempt, j.snoozes, j.max_attempts, j.run_at, j.worker_id,
-    j.started_at, j.finished_at, j.progress, j.cancel_requested_at, j.created_at
+    j.started_at, j.finished_at, CASE WHEN $2 THEN j.progress END AS progress, j.cancel_requested_at, j.created_at
 FROM (
     SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result FROM hybrid_runner.jobs AS j WHERE j.id = ANY ($1)
     UNION ALL

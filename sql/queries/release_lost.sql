@@ -1,15 +1,17 @@
 -- release_lost: put back, uncharged, what a claim took whose answer never arrived; returns their
 --   ids, and which could be put back.
--- $1 text queue, $2 text worker_id, $3 int8[] known, $4 int8[] claims
+-- $1 text queue, $2 text worker_id, $3 int8[] known, $4 int8[] claims,
+-- $5 int8[] only
 -- odd: id and claim: a crash may have undone the claim under which a job runs here, and a lost
 --   one taken the same job again.
+-- odd: $5 are the only jobs that are put back; NULL: all.
 -- odd: only right while this worker has no claim of this queue on its way; it walks the table,
 --   and runs after failures alone.
 -- odd: a row that somebody holds is for the next time: claims must not wait for it.
 WITH lost AS MATERIALIZED (
     SELECT j.id
     FROM hybrid_runner.jobs AS j
-    WHERE j.queue = $1 AND j.worker_id = $2 AND j.state = 'running'
+    WHERE j.queue = $1 AND j.worker_id = $2 AND j.state = 'running' AND ($5::int8[] IS NULL OR j.id = ANY ($5))
         AND NOT EXISTS (SELECT FROM unnest($3::int8[], $4::int8[]) AS k (id, claim) WHERE k.id = j.id AND k.claim = j.claim)
 ),
 free AS MATERIALIZED (

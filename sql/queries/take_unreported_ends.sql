@@ -1,6 +1,7 @@
 -- take_unreported_ends: jobs that ended without a worker, as claims, for one worker to report;
 --   nobody is given them for a minute.
--- $1 int8 most
+-- $1 int8 most, $2 bool reasons
+-- odd: without $2 no errors are read: one of them may be damaged.
 -- odd: those that were retried or forgotten meanwhile are taken too, and bring a row with an id
 --   alone. Payload and data are not needed, and may be large.
 WITH taken AS (
@@ -19,6 +20,6 @@ SELECT
     t.taken_at, t.id, a.queue, a.kind, a.priority, '' AS payload, NULL AS data, a.key, a.run_at, a.max_attempts,
     date_part('epoch', a.timeout) AS seconds, a.finish_by, a.traceparent, a.attempt, coalesce(a.claim, 0) AS claim,
     coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.snoozes,
-    a.state::text AS state, a.finished_at, (a.errors -> -1)::text AS error
+    a.state::text AS state, a.finished_at, CASE WHEN $2 THEN (a.errors -> -1)::text END AS error
 FROM taken AS t
 LEFT JOIN hybrid_runner.archive AS a ON a.id = t.id

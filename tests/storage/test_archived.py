@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.storage import client_calls
+from hybrid_runner.storage import client_calls, stream_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.queries import query
 
@@ -90,7 +90,7 @@ async def test_a_look_for_one_id_opens_few_partitions_of_many(
     await database.execute(ARCHIVED, job_id, now - 2 * HOUR, "completed", now - 2 * HOUR)
     looks: tuple[tuple[int, Callable[[], Awaitable[object]]], ...] = (
         (20, lambda: client_calls.get_job(database, job_id)),
-        (20, lambda: database.fetch(query("job_snapshots"), [job_id])),
+        (20, lambda: stream_calls.job_snapshots(database, [job_id])),
         (20, lambda: database.fetch(query("watch_jobs"), [job_id])),
         (20, lambda: database.fetchval("SELECT hybrid_runner.cancel($1)", job_id)),
         (20, lambda: database.fetchval("SELECT hybrid_runner.amend($1, 1)", job_id)),

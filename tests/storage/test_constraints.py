@@ -34,12 +34,12 @@ REFUSED = [
     (
         "payload",
         "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))",
-        "the job was refused: payload is at most 1 mib",
+        "the job was refused: payload is at most 1 mib as text",
     ),
     (
         "data",
         "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))",
-        "the job was refused: data is at most 1 mib",
+        "the job was refused: data is at most 1 mib as text",
     ),
     ("timeout", "'1000 years'", "the job was refused: timeout is at most ten years"),
     (

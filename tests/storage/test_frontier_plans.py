@@ -22,7 +22,10 @@ from tests.support.server import Databases
 Another = Callable[[], Awaitable[Connection]]
 WALKED = 20_000
 BATCH = 500
-TYPES = "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8, bool[]"
+TYPES = (
+    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8, bool[],"
+    " int8[], int4"
+)
 FILL = """
 INSERT INTO hybrid_runner.jobs (kind, run_at)
 SELECT 'work', now() - interval '1 hour' + make_interval(secs => n * 7919 % 20000 / 1000.0)
@@ -46,7 +49,7 @@ async def explain(connection: Connection, lanes: Lanes) -> Plan:
     text = await connection.fetchval(
         "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim_jobs ('default', ARRAY['work'],"
         f" {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], '{run_ats}'::timestamptz[],"
-        f" '{ids}'::int8[], {next(NUMBERS)}, ARRAY[true])"
+        f" '{ids}'::int8[], {next(NUMBERS)}, ARRAY[true], '{{}}', 65536)"
     )
     await transaction.rollback()
     plan: Plan = json.loads(text)[0]["Plan"]

@@ -28,10 +28,15 @@ FROM generate_series(1, 200000) AS n
 Plan = dict[str, Any]
 
 STARTS = "array_fill('-infinity'::timestamptz, ARRAY[10]), array_fill(0::int8, ARRAY[10])"
+TYPES = (
+    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8, bool[], int8[],"
+    " int4"
+)
+REST = "'{t}', '{}', 65536"
 CLAIM = (
     "claim_jobs",
-    "text, text[], int8, text, int4[], interval[], timestamptz[], int8[], int8, bool[]",
-    f"'default', '{{work}}', {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], {STARTS}, 1, '{{t}}'",
+    TYPES,
+    f"'default', ARRAY['work'], {BATCH}, 'w', ARRAY[5], ARRAY[NULL::interval], {STARTS}, 1, {REST}",
 )
 DUE = ("next_due", "text", "'default'")
 
@@ -221,7 +226,7 @@ def statement(name: str) -> str:
     [
         (
             "finish_jobs",
-            "int8[], int8[], text[], text[], text[], timestamptz",
+            "int8[], int8[], text[], text[], text[], timestamptz, bool",
             ("'completed'::text", "NULL::text", "NULL::text"),
         ),
         (

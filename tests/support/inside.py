@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
+from hybrid_runner.client import waiting
 from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
-from hybrid_runner.storage.connections import listen
+from hybrid_runner.storage.connections import listen, types_known
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Rows
 from hybrid_runner.storage.queries import query
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.rescuer import Rescuer
+from hybrid_runner.worker import connections, loops, reactions, shutdown
 from hybrid_runner.worker import listener as listening
-from hybrid_runner.worker import loops, reactions, shutdown
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue.claimer import Claimer
 from hybrid_runner.worker.queue.poller import Poller
@@ -54,6 +55,17 @@ def make_outages_short(
     """The seconds between two tries of what failed, for workers in this process."""
     pace = GrowingPause(timedelta(seconds=first), timedelta(seconds=longest), factor)
     monkeypatch.setattr(loops, "OUTAGE", pace)
+
+
+def make_waits_pause(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The seconds between two looks of `handle.wait` that Postgres does not answer."""
+    pause = timedelta(seconds=seconds)
+    monkeypatch.setattr(waiting, "OUTAGE", GrowingPause(pause, pause, 1))
+
+
+def make_lingering_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long workers keep connections that nothing needs."""
+    monkeypatch.setattr(connections, "LINGER", 0.1)
 
 
 def make_refusals_short(monkeypatch: pytest.MonkeyPatch, first: float, longest: float) -> None:
@@ -299,6 +311,11 @@ def read_few_notifications(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listen, "_MOST_A_SECOND", 2000)
 
 
+def let_listeners_be_lost_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short a connection lasted, there is no pause after it."""
+    monkeypatch.setattr(listening, "_STEADY", 0.0)
+
+
 def make_silence_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long a listener waits until it asks again whether there is room for notifications."""
     monkeypatch.setattr(listening, "_SILENCED", 0.05)
@@ -432,6 +449,36 @@ def claim_number(job: Job) -> int:
 async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued]) -> int:
     """Put a dead worker's jobs back; returns how many were still there."""
     return await rescuer._settle(database, jobs)
+
+
+def rescue_first(worker: Worker) -> None:
+    """Have the next news make the worker rescue what earlier ones left behind."""
+    worker._station.membership.upkeep.rescue_first = True
+
+
+def is_to_rescue_first(worker: Worker) -> bool:
+    return worker._station.membership.upkeep.rescue_first
+
+
+def replace_rescue(worker: Worker, wrap: Wrap) -> None:
+    """Replace what is done about dead workers."""
+    rescuer: Any = worker._station.membership.upkeep._rescuer
+    rescuer.rescue = wrap(rescuer.rescue)
+
+
+def types_asked_about(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """What sessions ask about types from now on; what the process knew is forgotten."""
+    asked = list[set[int]]()
+    driver: Any = types_known.Connection
+    ask = driver._introspect_types
+
+    async def noted(session: object, types: Iterable[int], timeout: float) -> Any:
+        asked.append({*types})
+        return await ask(session, types, timeout)
+
+    monkeypatch.setattr(driver, "_introspect_types", noted)
+    monkeypatch.setattr(types_known, "_known", {})
+    return asked
 
 
 def holds(duty: HeldDuty) -> bool:

@@ -23,6 +23,7 @@ from hybrid_runner import (
     JobHandle,
     JobKind,
     JobStatus,
+    JobSummary,
     JobView,
     NewJob,
     Retry,
@@ -289,7 +290,7 @@ async def transfer(payload: Report, job: Job) -> dict[str, int]:
 async def looks() -> None:
     assert_type(await app.get(1), JobView | None)
     for job in await app.list_jobs(state="failed", queue="images", kind="thumbnail", most=10):
-        assert_type(job, JobView)
+        assert_type(job, JobSummary)
     assert_type(await app.cancel(1, "no longer wanted"), CancelAnswer)
     assert_type(await app.retry(1), RetryAnswer)
     assert_type(await app.amend(1, version=2, priority=0), AmendAnswer)

@@ -68,6 +68,9 @@ class Answers:
 
     async def reconcile(self) -> None: ...
 
+    def refused(self) -> tuple[int, tuple[str, ...]]:
+        return 0, ()
+
 
 @asynccontextmanager
 async def claiming(wake: Wake, look: Look, *, hearing: bool = False) -> AsyncIterator[Claimer]:

@@ -18,10 +18,12 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, Stopped
 from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import stored_elsewhere
 from tests.support import inside
@@ -191,6 +193,7 @@ class Running:
             self.settled.append,
             report,
             Tracing(str),
+            Payloads(LazyConnection("postgresql://"), 2**20),
         )
         now = datetime.now(UTC)
         claim = Claim(

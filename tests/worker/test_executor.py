@@ -17,9 +17,11 @@ from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import Finished, Settlement, Stopped
 from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import stored_elsewhere
 
@@ -56,6 +58,7 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
         settled.append,
         report,
         Tracing(str),
+        Payloads(LazyConnection("postgresql://"), 2**20),
     ), settled
 
 
@@ -108,6 +111,7 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
         settled.append,
         report,
         Tracing(str),
+        Payloads(LazyConnection("postgresql://"), 2**20),
     )
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)

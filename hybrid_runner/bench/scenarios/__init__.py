@@ -6,6 +6,7 @@ SCENARIOS = {
     "pickup": "from INSERT to handler, when nothing else happens",
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
     "trickle": "looks and lateness of jobs that come due one by one, as those do that snooze",
+    "killed": "from INSERT to handler while sessions of the worker are ended by the server",
     "drain": "how fast one worker empties a full queue",
     "tracing": "what recording jobs as spans costs a worker that empties a full queue",
     "producers": "how many single-row INSERTs a second many clients can do",

@@ -12,6 +12,7 @@ import asyncpg
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
 from hybrid_runner.storage.connections import hosts, pooler
 from hybrid_runner.storage.connections.session_settings import FOR_ALL
+from hybrid_runner.storage.connections.types_known import TypesKnown
 from hybrid_runner.storage.failures import translate
 from hybrid_runner.telemetry.logs.redaction import Redaction
 
@@ -32,7 +33,10 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
         if not pooler.is_known(dsn):
             with pooler.noting_refusal(dsn):
                 connection = await _open(
-                    dsn, server_settings=wanted, max_cached_statement_lifetime=0
+                    dsn,
+                    connection_class=TypesKnown,
+                    server_settings=wanted,
+                    max_cached_statement_lifetime=0,
                 )
                 try:
                     if await pooler.keeps_settings(dsn, connection):

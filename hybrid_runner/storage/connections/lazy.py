@@ -1,4 +1,4 @@
-"""A connection that is opened when it is needed, and again after it was lost."""
+"""A connection that is opened when it is needed, again after it was lost, and closed at rest."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 import asyncpg
 
 from hybrid_runner.errors import (
+    ConnectionLost,
     DatabaseError,
     DatabaseUnavailable,
     NoConnection,
     RowLocked,
+    RunnerError,
     StatementAborted,
 )
 from hybrid_runner.storage.connections import pooler
@@ -29,7 +31,10 @@ CLOSE_TIMEOUT = 1.0
 
 
 class LazyConnection:
-    """Opened at first use and again after it was lost; runs one statement at a time."""
+    """Opened at first use and again after it was lost; runs one statement at a time.
+
+    Closed once it was not used for `linger` seconds.
+    """
 
     def __init__(
         self,
@@ -37,11 +42,16 @@ class LazyConnection:
         settings: Mapping[str, str] = MappingProxyType({}),
         *,
         timeout: float = STATEMENT_TIMEOUT,
+        linger: float = math.inf,
         reachability: Reachability | None = None,
     ) -> None:
         self._dsn = dsn
         self._settings = settings
         self._timeout = timeout
+        self._linger = linger
+        self._used_at = -math.inf
+        self._at_rest: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._reachability = reachability or Reachability()
         self._connection: Connection | None = None
         self._busy = asyncio.Lock()
@@ -72,7 +82,7 @@ class LazyConnection:
                 self._leave(connection)  # the next statement must not wait for this answer
                 raise
             except Exception as error:  # all of them: the loops of a worker know RunnerError alone
-                failure = translate(error)
+                failure = _of_a_statement(error)
                 if isinstance(failure, DatabaseUnavailable) and not isinstance(
                     failure, (RowLocked, StatementAborted)
                 ):
@@ -84,6 +94,7 @@ class LazyConnection:
                 raise failure from error
             finally:
                 self._asked_at = math.inf
+                self._used_at = time.monotonic()
             self._reachability.answered()
             self.took = time.monotonic() - asked_at
             return rows
@@ -104,12 +115,14 @@ class LazyConnection:
 
     async def close(self) -> None:
         """Close the connection, within a second."""
+        if self._at_rest is not None:
+            self._at_rest.cancel()
+            self._at_rest = None
         connection, self._connection = self._connection, None
-        if connection is not None and not connection.is_closed():
-            try:
-                await connection.close(timeout=CLOSE_TIMEOUT)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-                connection.terminate()
+        if connection is not None:
+            await _close(connection)
+        if self._closing is not None:
+            await self._closing
 
     async def _reopen(self) -> Connection:
         try:
@@ -120,6 +133,8 @@ class LazyConnection:
         except DatabaseError as error:
             raise NoConnection(str(error)) from error
         self._opened += 1
+        if self._linger < math.inf:
+            self._close_in(self._linger)
         return connection
 
     async def _open(self) -> Connection:
@@ -138,6 +153,23 @@ class LazyConnection:
             self._orphan = None
         return connection
 
+    def _close_in(self, seconds: float) -> None:
+        if self._at_rest is not None:
+            self._at_rest.cancel()
+        loop = asyncio.get_running_loop()
+        self._at_rest = loop.call_later(seconds, self._close_if_at_rest)
+
+    def _close_if_at_rest(self) -> None:
+        self._at_rest = None
+        if self._connection is None:
+            return
+        left = self._used_at + self._linger - time.monotonic()
+        if self._busy.locked() or left > 0:
+            self._close_in(self._linger if self._busy.locked() else left)
+            return
+        connection, self._connection = self._connection, None
+        self._closing = asyncio.get_running_loop().create_task(_close(connection))
+
     def _give_up(self, connection: Connection, asked_at: float) -> None:
         if self._connection is connection and self._asked_at == asked_at:
             self._leave(connection)
@@ -151,4 +183,22 @@ class LazyConnection:
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
+            connection.terminate()
+
+
+def _of_a_statement(error: Exception) -> RunnerError:
+    """What a statement on an open connection raised."""
+    failure = translate(error)
+    # Neither said by the server nor a time-out: nothing else can be sent on this connection. Where
+    # the end came between two messages the driver has only words about its own state.
+    if type(failure) is DatabaseUnavailable and not hasattr(error, "severity"):
+        return ConnectionLost("Postgres does not answer: the connection was lost")
+    return failure
+
+
+async def _close(connection: Connection) -> None:
+    if not connection.is_closed():
+        try:
+            await connection.close(timeout=CLOSE_TIMEOUT)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
             connection.terminate()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import asyncpg
 
+from hybrid_runner.storage.connections.types_known import TypesKnown
+
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
 else:
@@ -33,7 +35,7 @@ _known: dict[str, bool] = {}
 """By DSN: whether it leads through such a pooler. Found out once in the life of the process."""
 
 
-class PooledConnection(Connection):
+class PooledConnection(TypesKnown):
     """A connection to a pooler; outside a transaction, each statement is one."""
 
     begin = _BEGIN

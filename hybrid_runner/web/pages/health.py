@@ -80,6 +80,14 @@ def _claiming(status: WorkerStatus) -> Check:
         return Check(
             "claiming", "failed", f"looking for jobs failed in a row: {', '.join(failing)}"
         )
+    refused = [f"jobs of {kind}" for q in status.queues for kind in q.refused_kinds]
+    refused += [f"{q.refused_jobs} jobs of {q.queue}" for q in status.queues if q.refused_jobs]
+    if refused:
+        return Check(
+            "claiming",
+            "warning",
+            f"Postgres refuses to hand out {', '.join(refused)}: the log says why",
+        )
     return Check("claiming", "ok", f"no queue has seen {MOST_ERRORS} failed looks in a row")
 
 

@@ -83,7 +83,12 @@ class JobPages:
 
     async def _all_columns(self, job_id: int) -> dict[str, Any] | None:
         job = await client_calls.get_job(self._connection, job_id)
-        return None if job is None else {each.name: getattr(job, each.name) for each in fields(job)}
+        if job is None:
+            return None
+        columns = {each.name: getattr(job, each.name) for each in fields(job)}
+        unreadable = columns.pop("unreadable")
+        readable = {name: value for name, value in columns.items() if name not in unreadable}
+        return readable | ({"unreadable": unreadable} if unreadable else {})
 
     async def _public_columns(self, job_id: int) -> dict[str, Any] | None:
         return await client_calls.get_public_job(self._connection, job_id)

@@ -36,7 +36,9 @@ from hybrid_runner.worker.run.executor import Executor
 
 
 class UpkeepLoop:
-    """Has connections of its own, so that long work does not hold up the heartbeat."""
+    """Opens connections of its own while there is something to do, so that long work does not hold
+    up the heartbeat.
+    """
 
     def __init__(
         self,
@@ -92,16 +94,22 @@ class UpkeepLoop:
     async def _act_on_news(self) -> None:
         outages = {step: Outage(f"upkeep ({step.value})") for step in _Step}
         while True:
+            await self._connection.close()  # there may be nothing to do for days
             worker_id, news = await self._news.get()
             todo, pause = _todo(news), 0.0
             for step, outage in outages.items():
-                try:
-                    await self._do(step, todo, worker_id)
-                except Exception as error:  # the other steps are done all the same
-                    pause = max(pause, outage.failed(error))
-                else:
-                    outage.over()
+                pause = max(pause, await self._try(step, todo, worker_id, outage))
             await asyncio.sleep(pause)
+
+    async def _try(self, step: _Step, todo: _Todo, worker_id: str, outage: Outage) -> float:
+        """Do one step; returns how long to pause if it failed: the others are done all the same."""
+        try:
+            await self._do(step, todo, worker_id)
+        except Exception as error:
+            # Without a pause: only the connection was lost. The news may not come a second time.
+            return outage.failed(error) or await self._try(step, todo, worker_id, outage)
+        outage.over()
+        return 0.0
 
     async def _do(self, step: _Step, todo: _Todo, worker_id: str) -> None:
         match step:

@@ -80,6 +80,9 @@ class ClaimPort(Protocol):
         claim.
         """
 
+    def refused(self) -> tuple[int, tuple[str, ...]]:
+        """How many jobs, and which kinds, are left out because Postgres refuses their claims."""
+
 
 class BellSession(Protocol):
     """The listener's connection. Doorbells are moved there, so that what the table of sleepers
@@ -318,14 +321,14 @@ class Claimer:
         if claims is None:
             return None
         ended = time.monotonic()
+        if claims:
+            self._start(claims, slots)  # first: whatever fails below, they are running
+        self.claims.started()
         if self._outage.failures:
             self._outage.over()
         self.budget.looked(claims, free, ended - self.claims.took, ended, swept=sweep)
         self.seen.sweeps += sweep
         self._tell(claims, free, began, ended, sweep=sweep)
-        if claims:
-            self._start(claims, slots)
-        self.claims.started()
         slots.awaited = not slots.free()
         poller.looked(self._reason, len(claims))
         return self._report(found=bool(claims), swept=sweep and len(claims) < free, now=ended)
@@ -354,7 +357,7 @@ class Claimer:
             )
             for claim in claims:
                 payload = (
-                    f", payload {shorten(claim.payload)}"
+                    f", payload {shorten(claim.payload or '(large)')}"
                     if self._settings.logs.log_payloads
                     else ""
                 )
@@ -381,7 +384,7 @@ class Claimer:
             found=found,
             full=is_full,
             swept=swept,
-            brisk=self.budget.is_brisk(now, awake=self.is_muting),
+            brisk=self.budget.is_brisk(now, awake=self.is_muting or self.mode is Mode.DEAF),
             renew=now >= self._renew_at and self._looks_for_all,
             # Others are asked for help once in that time: each call makes them fall asleep anew.
             saturated=self._full_since is not None

@@ -8,22 +8,34 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.outcomes import Requeued, Settlement
 from hybrid_runner.policy.reach import Reach
+from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.queue.claimable import Claimable, Executors
+from hybrid_runner.worker.queue.unclaimable import Question, Unclaimable
 
 log = logging.getLogger("hybrid_runner.worker")
 
 LANES = 10
 _LOCKED_PAUSE = 5.0
 """Seconds until the next try to release a job whose row was locked."""
+
+
+class InHand(NamedTuple):
+    """What this worker has claimed."""
+
+    claims: Callable[[], Sequence[tuple[int, int]]]
+    """Ids and claims of the jobs that it runs, or whose outcomes it has not written yet."""
+    settle: Callable[[Settlement], None]
 
 
 class Claims:
@@ -37,8 +49,8 @@ class Claims:
         identity: Identity,
         margin: timedelta,
         ask_for_heartbeat: Callable[[], None],
-        in_hand: Callable[[], Sequence[tuple[int, int]]],
-        settle: Callable[[Settlement], None],
+        in_hand: InHand,
+        unclaimable: Unclaimable,
     ) -> None:
         self._queue = queue
         self._connection = connection
@@ -48,7 +60,7 @@ class Claims:
         self._frontiers = defaultdict[Executors, Frontier](lambda: Frontier(margin))
         self._ask_for_heartbeat = ask_for_heartbeat
         self._in_hand = in_hand
-        self._settle = settle
+        self._unclaimable = unclaimable
         self._generation = 1
         self._claim_unanswered = self._unstarted = False
         self._try_again_at = math.inf
@@ -65,23 +77,27 @@ class Claims:
         worker_id, number = given
         excluded = self._claimable.excluded()
         kinds, frontier = self._claimable.kinds(excluded), self._frontiers[excluded]
-        lanes = frontier.lanes(sweep=sweep)
+        asked = Question(self._queue, kinds, slots, worker_id, number, frontier.lanes(sweep=sweep))
         self._claim_unanswered = self._unstarted = True
-        asked_at = time.monotonic()
-        result = await worker_calls.claim_jobs(
-            self._connection, self._queue, kinds, slots, worker_id, number, lanes
-        )
-        self._claim_unanswered, self.took = False, self._connection.took
-        for claim in result.claims:
-            claim.asked_at = asked_at
+        try:
+            result, others = await self._unclaimable.claim(asked), list[Claim]()
+            self._claim_unanswered = False
+        except RunnerError as error:
+            if fault_of(error) is Fault.OUTAGE:
+                raise
+            await self.reconcile()  # if only its answer could not be read, they have been claimed
+            result, others = await self._unclaimable.claim_others(asked, error)
+            self._claim_unanswered = True  # so may the answer to one of these have been
+        self.took = self._connection.took
         if not self._identity.still(worker_id):
-            for claim in result.claims:  # under an id that was declared dead
-                self._settle(Requeued(claim, timedelta(0), charged=False, why="release"))
-            result = ClaimResult([], result.looked_at)
-        frontier.moved_by(result, slots)
-        if result.looked_at is not None and len(result.claims) < slots:
+            for claim in (*others, *result.claims):  # under an id that was declared dead
+                self._in_hand.settle(Requeued(claim, timedelta(0), charged=False, why="release"))
+            result, others = ClaimResult([], result.looked_at), []
+        left = slots - len(others)
+        frontier.moved_by(result, left)
+        if result.looked_at is not None and len(result.claims) < left:
             self._claimable.found_all(excluded)
-        return result.claims
+        return [*others, *result.claims] if others else result.claims
 
     def started(self) -> None:
         """What `claim` returned runs. Until this is said, `reconcile` may have to release it."""
@@ -101,9 +117,7 @@ class Claims:
         is_in_doubt = self._claim_unanswered or self._unstarted
         if not (is_new or is_in_doubt or time.monotonic() >= self._try_again_at):
             return
-        released = await worker_calls.release_lost(
-            self._connection, self._queue, self._identity.id, self._in_hand()
-        )
+        released = await self._release_lost()
         for job_id in (job_id for job_id, done in released.items() if done):
             log.warning(
                 "released: marked running on this worker, but no handler has it",
@@ -114,6 +128,34 @@ class Claims:
         self._try_again_at = (
             math.inf if all(released.values()) else time.monotonic() + _LOCKED_PAUSE
         )
+
+    def refused(self) -> tuple[int, tuple[str, ...]]:
+        """How many jobs, and which kinds, are left out because Postgres refuses their claims."""
+        return self._unclaimable.jobs, self._unclaimable.kinds
+
+    async def _release_lost(self) -> dict[int, bool]:
+        asked = self._connection, self._queue, self._identity.id, self._in_hand.claims()
+        try:
+            return await worker_calls.release_lost(*asked)
+        except RunnerError as error:
+            if fault_of(error) is Fault.OUTAGE:
+                raise
+            released = dict.fromkeys(await worker_calls.find_unanswered(*asked), False)
+            if not released:
+                raise
+        for job_id in released:
+            try:
+                released |= await worker_calls.release_lost(*asked, [job_id])
+            except RunnerError as error:
+                if fault_of(error) is Fault.OUTAGE:
+                    raise
+                log.warning(
+                    "marked running on this worker, but no handler has it, and Postgres refuses to"
+                    " put it back: %s",
+                    error,
+                    extra=log_event("job.release_refused", job=job_id),
+                )
+        return released
 
 
 class Frontier:

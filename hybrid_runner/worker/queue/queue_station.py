@@ -200,6 +200,7 @@ class QueueStation:
 
     def status(self) -> QueueStatus:
         seen, missed = self.claimer.seen, self.missed
+        refused_jobs, refused_kinds = self.claimer.claims.refused()
         return QueueStatus(
             queue=self.queue,
             mode=self.claimer.mode.value,
@@ -219,5 +220,7 @@ class QueueStation:
             busy=self.claimer.busy,
             missed=missed.count,
             missed_ago=missed.ago,
+            refused_jobs=refused_jobs,
+            refused_kinds=refused_kinds,
             last_minute=seen.last_minute.seen(time.monotonic()),
         )

@@ -38,6 +38,10 @@ class QueueStatus:
     """Jobs that a fallback poll found although a ring was due."""
     missed_ago: float | None = None
     """Seconds since the last missed job was found."""
+    refused_jobs: int = 0
+    """Jobs that are left out for a while, because Postgres refuses their claims."""
+    refused_kinds: tuple[str, ...] = ()
+    """Kinds that are left out for a while, because Postgres refuses claims of their jobs."""
     last_minute: LastMinute = QUIET
 
 
@@ -98,4 +102,4 @@ class WorkerStatus:
     refused_settlements: int = 0
     """How many of `pending_settlements` wait because Postgres refused them."""
     waiting: int = 0
-    """How many of `running` wait for a thread or a process."""
+    """How many of `running` wait for a thread, a process or room for a large payload."""

@@ -37,6 +37,7 @@ from hybrid_runner.worker.liveness.watchdog import Stall
 from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.attempt import Attempt
 from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.places import NoPlace
 from hybrid_runner.worker.run.pools import HandlerPools
 
@@ -53,12 +54,14 @@ class Executor:
         settle: Callable[[Settlement], None],
         report: Report,
         tracing: Tracing,
+        payloads: Payloads,
     ) -> None:
         self._registry = registry
         self._pools = pools
         self._settle = settle
         self._report = report
         self._tracing = tracing
+        self._payloads = payloads
         self._context = tracing.context()
         self._deadlines = Deadlines()
         # By job and claim: an old attempt of the same job may still go on.
@@ -231,6 +234,7 @@ class Executor:
     def _leave(self, attempt: Attempt) -> None:
         self._running.pop((attempt.claim.id, attempt.claim.number), None)
         attempt.end()
+        self._payloads.leave(attempt.claim)
         if attempt.limited:
             self._deadlines.ended()
         surviving_thread = self._pools.surviving_thread(attempt.claim.id)
@@ -274,8 +278,13 @@ class Executor:
             return attempt.stop
         if (late := _too_late(claim)) is not None:
             return late
+        if not self._payloads.is_small(claim):
+            if (ended := await self._hold_payload(attempt)) is not None:
+                return ended
+            if (late := _too_late(claim)) is not None:
+                return late
         try:
-            payload = kind.decode(claim.payload)
+            payload = kind.decode(claim.payload or "")
         except ValidationError as error:
             reason = f"the payload does not fit {kind.name}: {explain(error)}"
             return Refused("PayloadRefused", reason)
@@ -285,6 +294,17 @@ class Executor:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
         return await self._call(attempt, payload)
+
+    async def _hold_payload(self, attempt: Attempt) -> Outcome | None:
+        """Wait for room for a large payload; the attempt's time has not begun."""
+        attempt.waits = attempt.entered = True
+        try:
+            return await self._payloads.hold(attempt.claim)
+        except asyncio.CancelledError:
+            _uncancel(asyncio.current_task())
+            return attempt.stop or Stopped.SHUTDOWN
+        finally:
+            attempt.waits = attempt.entered = False
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
         kind = attempt.kind

@@ -98,7 +98,7 @@ def _run(line: _Line, module: str, name: str, claim: Claim) -> FromHandler:
             " own name",
         )
     try:
-        payload = kind.decode(claim.payload)
+        payload = kind.decode(claim.payload or "")
         job = (Job(claim, line.report, kind.encode_result),) if kind.wants_job else ()
         returned = kind.function(payload, *job)
         if inspect.iscoroutine(returned):  # of a plain wrapper of an async def

@@ -1,0 +1,39 @@
+"""Whose fault it is that Postgres refuses a statement about one job."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError, ValueRefused
+
+OUT_OF_MEMORY = "53200"
+_UNREADABLE = ("54", "XX001")
+"""Too large for Postgres itself, or damaged on disk: it can only be deleted."""
+_UNFIT = ("22", "23514")
+"""Values and limits: the row predates them, or was written past them."""
+
+
+class Fault(Enum):
+    """What is to be done about it."""
+
+    OUTAGE = auto()
+    """Nobody's: the same statement may work later."""
+    UNREADABLE_ROW = auto()
+    """The row's, and Postgres itself cannot read it."""
+    UNFIT_ROW = auto()
+    """The row's, but what it carries can be read by SQL."""
+    UNKNOWN = auto()
+    """A trigger may have raised, a right may be missing: this row's fault if others are taken."""
+
+
+def fault_of(error: RunnerError) -> Fault:
+    """Whose fault a refusal is. An answer that could not be read has no SQLSTATE."""
+    state = error.sqlstate
+    if state.startswith(_UNREADABLE):
+        return Fault.UNREADABLE_ROW
+    if state.startswith(_UNFIT):
+        return Fault.UNFIT_ROW
+    if isinstance(error, DatabaseUnavailable):
+        return Fault.UNKNOWN if state == OUT_OF_MEMORY else Fault.OUTAGE
+    is_unreadable_answer = isinstance(error, ValueRefused) and not state
+    return Fault.UNFIT_ROW if is_unreadable_answer else Fault.UNKNOWN
