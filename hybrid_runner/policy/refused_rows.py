@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError, ValueRefused
+from hybrid_runner.errors import (
+    DatabaseUnavailable,
+    NoConnection,
+    RunnerError,
+    SchemaMissing,
+    ValueRefused,
+)
 
 OUT_OF_MEMORY = "53200"
 _UNREADABLE = ("54", "XX001")
@@ -35,5 +41,7 @@ def fault_of(error: RunnerError) -> Fault:
         return Fault.UNFIT_ROW
     if isinstance(error, DatabaseUnavailable):
         return Fault.UNKNOWN if state == OUT_OF_MEMORY else Fault.OUTAGE
+    if isinstance(error, (NoConnection, SchemaMissing)):
+        return Fault.OUTAGE
     is_unreadable_answer = isinstance(error, ValueRefused) and not state
     return Fault.UNFIT_ROW if is_unreadable_answer else Fault.UNKNOWN

@@ -12,6 +12,7 @@ from hybrid_runner.policy.lookback import Lookback
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.liveness.questions import Questions
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import stored_elsewhere
 
@@ -39,7 +40,8 @@ class SlowSession:
 def questions(session: SlowSession, queues: list[str], patience: float) -> Questions:
     report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
     pools = HandlerPools(threads=1, processes=1, report=report)
-    executor = Executor(Registry(), pools, lambda _: None, report, Tracing(str))
+    payloads = Payloads(session, 1 << 20)
+    executor = Executor(Registry(), pools, lambda _: None, report, Tracing(str), payloads)
     return Questions(session, queues, timedelta(seconds=30), executor, [], patience)
 
 
