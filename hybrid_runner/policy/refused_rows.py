@@ -35,6 +35,8 @@ class Fault(Enum):
 def fault_of(error: RunnerError) -> Fault:
     """Whose fault a refusal is. An answer that could not be read has no SQLSTATE."""
     state = error.sqlstate
+    if error.in_foreign_function and not isinstance(error, DatabaseUnavailable):
+        return Fault.UNKNOWN  # whatever it is called: nothing is wrong with the row
     if state.startswith(_UNREADABLE):
         return Fault.UNREADABLE_ROW
     if state.startswith(_UNFIT):
