@@ -21,6 +21,7 @@ ROADS = {
     "many digits in few bytes": NUMBERS.format(9),
     "letters that are printed as six": r"jsonb_build_object('a', repeat(E'\x01', 200000))",
     "compressed in another table": "(SELECT p FROM large)",
+    "compressed to less than 100 bytes": "(SELECT p FROM tiny)",
 }
 COLUMNS = ("payload", "data")
 
@@ -32,13 +33,21 @@ def value(request: pytest.FixtureRequest) -> str:
     return made
 
 
+async def prepare(connection: Connection) -> None:
+    """Make tables with values that are compressed."""
+    await connection.execute(
+        "CREATE TEMP TABLE large AS SELECT jsonb_build_object('a', repeat('x', 6000000)) AS p"
+    )
+    await connection.execute("CREATE TEMP TABLE tiny (p jsonb)")
+    await connection.execute(f"INSERT INTO tiny SELECT {NUMBERS.format(200)}")
+    assert await connection.fetchval("SELECT pg_column_size(p) FROM tiny") < 100
+
+
 @pytest.fixture
 async def producer(login: Logins) -> AsyncIterator[Connection]:
     """A session of a producer who has prepared a value in a table."""
     connection = await connect(login(Login.PRODUCER))
-    await connection.execute(
-        "CREATE TEMP TABLE large AS SELECT jsonb_build_object('a', repeat('x', 6000000)) AS p"
-    )
+    await prepare(connection)
     yield connection
     await connection.close()
 
@@ -98,9 +107,7 @@ async def test_an_admin_cannot_amend_a_job_to_it(
 ) -> None:
     job = await enqueue(database)
     admin = await connect(login(Login.ADMIN))
-    await admin.execute(
-        "CREATE TEMP TABLE large AS SELECT jsonb_build_object('a', repeat('x', 6000000)) AS p"
-    )
+    await prepare(admin)
     await assert_refused(admin, f"SELECT hybrid_runner.amend({job}, 1, {column} => {value})")
     await admin.close()
 
