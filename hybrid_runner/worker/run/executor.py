@@ -220,9 +220,7 @@ class Executor:
             self._leave(attempt)
 
     def _release_unbegun(self, started: list[Attempt]) -> None:
-        """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
-        nothing of `_run`; nor does one that could not be made.
-        """
+        # A handler may cancel all tasks, before their first step too: then nothing of `_run` runs.
         for attempt in started:
             if attempt.ended or (attempt.task is not None and not attempt.task.done()):
                 continue
