@@ -18,7 +18,7 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
-from tests.support import pgbouncer, versions
+from tests.support import faketime, pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server
 
 pytest_plugins = ["tests.support.outside_fixtures", "tests.support.parallel"]
@@ -63,6 +63,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [
         f"postgres: {config.stash[CHOICE].what}",
         f"postgres versions: {versions.summary()}",
+        f"libfaketime: {faketime.find() or f'SKIPPED: {faketime.why_absent()}'}",
         f"pgbouncer: {pgbouncer.find() or f'SKIPPED: {pgbouncer.why_absent()}'}",
     ]
 

@@ -4,24 +4,36 @@ anything.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
+from hybrid_runner.errors import DatabaseUnavailable
 from tests.behaviour.chaos.checker import check
+from tests.behaviour.chaos.deaths import Absence, Span, wrongly_declared_dead
 from tests.behaviour.chaos.faults import BETWEEN_SERVER_FAULTS, SERVER, What, plan
+from tests.behaviour.chaos.full_queue import fill_queue
 from tests.behaviour.chaos.journal import PRODUCER, RUNS, Journal
-from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Run
+from tests.behaviour.chaos.postgres import Postgres, can_fill_queue
+from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Refusal, Run
 from tests.behaviour.chaos.report import troubles
 from tests.cli.running import ROOT, environment
+from tests.support import faketime
+from tests.support.outside import missing
 
-SEED = 146
+SEED = 11271
+NEWCOMERS = {What.NEWCOMER_IN_LOCK, What.NEWCOMER_AFTER_LOCK, What.NEWCOMER_WITHOUT_SERVER}
 
 
 # --- ten seconds of it
@@ -72,6 +84,26 @@ def test_ten_minutes_hold_every_kind_of_fault_many_times() -> None:
     assert set(counted) == set(What)
     assert min(counted.values()) >= 5
     assert {fault.worker for fault in faults} == {0, 1, 2, 3}
+    steps = [fault.step for fault in faults if fault.what is What.CLOCK]
+    assert min(steps) < -30
+    assert max(steps) > 30
+    assert min(map(abs, steps)) < 10
+    newcomers = [fault.newcomer for fault in faults if fault.what in NEWCOMERS]
+    assert {newcomer.is_killed for newcomer in newcomers} == {True, False}
+
+
+def test_for_a_quarter_of_the_time_nobody_is_cut_off_or_frozen() -> None:
+    excuses = SERVER | {
+        What.FREEZE_LONG,
+        What.FREEZE_SHORT,
+        What.TERMINATE_SOME,
+        What.TERMINATE_ALL,
+        What.LIMIT,
+    }
+    quiet = [fault.what for fault in plan(7, 600, 4, 3.0) if 270 <= fault.at < 420]
+    assert len(quiet) >= 50
+    assert not excuses & set(quiet)
+    assert {What.LOCK_SHORT, What.LOCK_LONG, What.CLOCK, What.FULL_QUEUE} <= set(quiet)
 
 
 def test_the_server_is_given_time_between_its_faults() -> None:
@@ -84,6 +116,8 @@ def test_ten_seconds_hold_five_faults_of_different_sorts() -> None:
     assert len(kinds) >= 4
     assert kinds & SERVER
     assert kinds & {What.KILL, What.FREEZE_LONG}
+    assert kinds & NEWCOMERS
+    assert {What.CLOCK, What.FULL_QUEUE} <= kinds
 
 
 # --- the checker, on records made by hand
@@ -361,3 +395,86 @@ def test_what_a_worker_never_has_reason_to_say_is_found() -> None:
         "a worker's log: worker a: its settler has ended: it is started again in 5 s ",
         "a worker's log: claimer failed KeyError: 7",
     ]
+
+
+# --- who may be declared dead
+
+
+def declared_dead(at: float) -> dict[str, str]:
+    return {
+        "at": datetime.fromtimestamp(at, UTC).isoformat(),
+        "message": "worker a was declared dead although it lives: its 3 jobs are stopped here",
+    }
+
+
+@pytest.mark.parametrize(
+    ("absences", "is_wrong"),
+    [
+        ([], True),
+        ([Absence(1, Span(90, 99))], False),
+        ([Absence(None, Span(99, 99.1))], False),
+        ([Absence(2, Span(90, 99))], True),
+        ([Absence(1, Span(101, 105))], True),
+        ([Absence(1, Span(70, 80))], True),
+    ],
+    ids=["never away", "frozen", "cut off", "another frozen", "frozen later", "long ago"],
+)
+def test_a_live_worker_that_is_declared_dead_without_having_been_away_is_found(
+    absences: list[Absence], is_wrong: bool
+) -> None:
+    logs = {1: [{"at": "never read", "message": "settled 5 jobs"}, declared_dead(100)], 2: []}
+    assert len(list(wrongly_declared_dead(logs, absences, 3.0))) == is_wrong
+
+
+def test_an_insert_that_was_refused_while_the_queue_of_notifications_was_full_is_found() -> None:
+    refused = replace(good(), refusals=[Refusal(1, 10.0, "too many notifications")])
+    assert check(refused, [Span(11, 12)]) == []  # it may have notified before
+    assert {one.law for one in check(refused, [Span(9, 12)])} == {"refused for its notification"}
+
+
+# --- what the faults do
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Postgres]:
+    async with Postgres.running(tmp_path / "postgres") as postgres:
+        yield postgres
+
+
+async def test_the_server_s_clock_goes_as_it_is_set_and_ours_does_not(tmp_path: Path) -> None:
+    if faketime.find() is None:
+        missing(faketime.why_absent())
+
+    async def ahead(server: Postgres) -> int:
+        [[now]] = await server.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
+        return round(float(now - time.time()) / 50)
+
+    async with Postgres.running(tmp_path / "postgres", with_clock=True) as server:
+        assert server.clock is not None
+        with server.clock.ahead(100):
+            with server.clock.ahead(-300):
+                assert await ahead(server) == -4
+            assert await ahead(server) == 2
+            await server.end(signal.SIGKILL)
+            assert await ahead(server) == 2
+        assert await ahead(server) == 0
+
+
+async def test_jobs_are_inserted_while_the_queue_of_notifications_is_full(server: Postgres) -> None:
+    if not can_fill_queue():
+        missing("the queue of notifications can be made small since PostgreSQL 17")
+    async with server.connected() as idle, server.connected() as other:
+        await fill_queue(idle, other)
+        assert await other.fetchval("SELECT pg_notification_queue_usage()") > 0.9
+        with pytest.raises(asyncpg.ProgramLimitExceededError):
+            await other.execute("NOTIFY anybody")
+        await other.execute("INSERT INTO hybrid_runner.jobs (kind, payload) VALUES ('noop', '{}')")
+
+
+async def test_a_server_that_is_away_comes_again_when_its_time_is_over(server: Postgres) -> None:
+    async with server.away():
+        with pytest.raises(DatabaseUnavailable):
+            async with server.connected():
+                pass
+    async with server.connected() as connection:
+        assert await connection.fetchval("SELECT 1") == 1

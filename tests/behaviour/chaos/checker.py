@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tests.behaviour.chaos.deaths import Span
 from tests.behaviour.chaos.orders import ENDS, RAISES
 from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Run
 
@@ -24,8 +25,8 @@ class Violation:
         return f"{self.law}: {'' if self.n is None else f'job n={self.n} '}{self.what}"
 
 
-def check(records: Records) -> list[Violation]:
-    """Every law on every job."""
+def check(records: Records, queue_was_full: Sequence[Span] = ()) -> list[Violation]:
+    """Every law on every job; the queue of notifications was full in these spans of time."""
     laws = (
         left_over,
         lost,
@@ -37,7 +38,21 @@ def check(records: Records) -> list[Violation]:
         ran_and_vanished,
         miscounted,
     )
-    return [violation for law in laws for violation in law(records)]
+    return [
+        *(violation for law in laws for violation in law(records)),
+        *refused_for_its_notification(records, queue_was_full),
+    ]
+
+
+def refused_for_its_notification(
+    records: Records, queue_was_full: Sequence[Span]
+) -> Iterator[Violation]:
+    """An insert that begins while the queue of notifications is full does not need it; one that had
+    notified before cannot be helped.
+    """
+    for refusal in records.refusals:
+        if any(span.began <= refusal.began <= span.ended for span in queue_was_full):
+            yield Violation("refused for its notification", refusal.n, refusal.why)
 
 
 def left_over(records: Records) -> Iterator[Violation]:

@@ -14,12 +14,15 @@ from pathlib import Path
 
 from tests.behaviour.chaos import faults, report
 from tests.behaviour.chaos.checker import Violation, check
+from tests.behaviour.chaos.deaths import wrongly_declared_dead
 from tests.behaviour.chaos.fleet import ROOT, Member
 from tests.behaviour.chaos.injector import Injector
+from tests.behaviour.chaos.newcomers import Newcomers
 from tests.behaviour.chaos.orders import QUEUES
 from tests.behaviour.chaos.postgres import CLIENT, PRODUCER, WORKER, Postgres
 from tests.behaviour.chaos.records import Records
 from tests.behaviour.chaos.tables import read_archive, read_left
+from tests.support import faketime
 
 LEASE = 3.0
 _AFTERWARDS = 5.0
@@ -27,7 +30,10 @@ _HEALTHY = (
     "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease >"
     " clock_timestamp()"
 )
-_ASLEEP = "SELECT count(*) FROM hybrid_runner.sleepers WHERE is_asleep"
+_ASLEEP = """
+SELECT count(*) FROM hybrid_runner.sleepers AS s
+WHERE s.is_asleep AND EXISTS (SELECT FROM pg_stat_get_activity(s.pid)) -- not of one that was killed
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +64,52 @@ class Harness:
         self._folder = folder
         self._say = say
         self._outcome = Outcome()
+        self._plan = faults.plan(options.seed, options.seconds, options.workers, LEASE)
+        # What was due by a clock that was ahead may have to wait for the true time to come there.
+        self._patience = options.patience + max(
+            (abs(fault.step) for fault in self._plan if fault.what is faults.What.CLOCK), default=0
+        )
 
     async def run(self) -> Outcome:
         """Insert and disturb, wait, check."""
         options = self._options
-        async with Postgres.running(self._folder / "postgres") as postgres:
+        async with Postgres.running(
+            self._folder / "postgres", with_clock=self._sets_clock()
+        ) as postgres:
             fleet = [
                 Member(n, postgres.dsn(WORKER), LEASE, self._folder, self._complain)
                 for n in range(options.workers)
             ]
-            injector = Injector(postgres, fleet, self._say)
+            newcomers = Newcomers(postgres.dsn(WORKER), LEASE, self._folder, self._complain)
+            injector = Injector(postgres, fleet, newcomers, self._say)
             async with _living(fleet):
                 await self._until(postgres, _HEALTHY, options.workers)
                 await self._disturb(postgres, injector)
                 if not await self._until(postgres, "SELECT count(*) FROM hybrid_runner.jobs", 0):
-                    self._say(f"after {options.patience:g} s there are still jobs")
+                    self._say(f"after {self._patience:g} s there are still jobs")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
-                # Whoever listens and has nothing to do lies asleep, with a lock for each queue; a
-                # deaf one looks healthy otherwise.
+                # Whoever listens and has nothing to do sleeps, with a row for each queue; a deaf
+                # one looks healthy otherwise.
                 if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
                     self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
                 await asyncio.gather(*(member.leave() for member in fleet))
-        self._judge(Records.read(self._folder, archive, left), fleet, injector)
+        members = [*fleet, *newcomers.members]
+        self._judge(Records.read(self._folder, archive, left), members, injector)
         return self._outcome
+
+    def _sets_clock(self) -> bool:
+        wanted = any(fault.what is faults.What.CLOCK for fault in self._plan)
+        if wanted and faketime.find() is None:
+            self._say(f"SKIPPED, all that sets the server's clock: {faketime.why_absent()}")
+            return False
+        return wanted
 
     async def _disturb(self, postgres: Postgres, injector: Injector) -> None:
         options = self._options
-        plan = faults.plan(options.seed, options.seconds, options.workers, LEASE)
         async with self._producing(postgres, 0, options.jobs, options.seconds):
-            await injector.run(plan, time.monotonic())
+            await injector.run(self._plan, time.monotonic())
             self._say("no more faults")
         async with self._producing(
             postgres,
@@ -125,7 +146,7 @@ class Harness:
         )
         try:
             yield
-            await self._wait_for_producer(process, seconds + self._options.patience)
+            await self._wait_for_producer(process, seconds + self._patience)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -142,7 +163,7 @@ class Harness:
 
     async def _until(self, postgres: Postgres, query: str, wanted: int) -> bool:
         """Whether it came to that in time."""
-        deadline = time.monotonic() + self._options.patience
+        deadline = time.monotonic() + self._patience
         while (await postgres.fetch(query))[0][0] != wanted:
             if time.monotonic() > deadline:
                 return False
@@ -150,10 +171,13 @@ class Harness:
         return True
 
     def _judge(self, records: Records, fleet: list[Member], injector: Injector) -> None:
-        log = [line for member in fleet for line in report.read_log(member.log)]
+        logs = {member.number: list(report.read_log(member.log)) for member in fleet}
+        log = [line for lines in logs.values() for line in lines]
         for trouble in report.troubles(log):
             self._complain(trouble)
-        self._outcome.violations += check(records)
+        for death in wrongly_declared_dead(logs, injector.absences, LEASE):
+            self._complain(death)
+        self._outcome.violations += check(records, injector.queue_was_full)
         self._outcome.figures += [
             (what.value, str(number)) for what, number in sorted(injector.done.items())
         ]

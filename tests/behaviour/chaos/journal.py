@@ -14,6 +14,8 @@ import orjson
 FOLDER_VARIABLE = "CHAOS_FOLDER"
 """Tells workers where their files are."""
 PRODUCER = "producer.jsonl"
+REFUSALS = "refusals.jsonl"
+"""The producer's too: what Postgres refused for want of room, which it should not."""
 RUNS = "runs-{}.jsonl"
 """One for each worker process."""
 

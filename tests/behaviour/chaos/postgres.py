@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import pytest
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from hybrid_runner.embedded.binaries import BINARIES_VARIABLE, find_binaries
+from hybrid_runner.embedded.folder import Folder
 from hybrid_runner.embedded.probe import NAME
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
+from tests.behaviour.chaos.clock import ServerClock
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
 _RIGHTS = {
@@ -39,21 +43,35 @@ _BACK_WITHIN = 60.0
 T = TypeVar("T")
 
 
+_SETTINGS = {"max_wal_size": "2GB", "checkpoint_timeout": "1min"}
+_SMALLEST_QUEUE = {"max_notify_queue_pages": "64"}
+"""Half a megabyte of notifications; older servers have room for eight gigabytes."""
+_SIZE_CAN_BE_SET_SINCE = 17
+
+
+def can_fill_queue() -> bool:
+    """Whether the queue of notifications can be made small enough to be filled."""
+    return int(find_binaries().major_version()) >= _SIZE_CAN_BE_SET_SINCE
+
+
 class Postgres:
     """Statements of the harness are tried again until the server takes them."""
 
-    def __init__(self, embedded: EmbeddedPostgres) -> None:
+    def __init__(self, embedded: EmbeddedPostgres, clock: ServerClock | None) -> None:
+        self.clock = clock
+        """None: it cannot be set."""
         self._embedded = embedded
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, folder: Path) -> AsyncIterator[Postgres]:
-        """A new one; `fsync` stays on, since it will be killed."""
-        embedded = use_embedded(
-            folder, settings={"max_wal_size": "2GB", "checkpoint_timeout": "1min"}
-        )
+    async def running(cls, folder: Path, *, with_clock: bool = False) -> AsyncIterator[Postgres]:
+        """A new one; `fsync` stays on, since it will be killed. A clock that can be set makes each
+        statement slower.
+        """
+        clock = ServerClock(folder.with_name("clock")) if with_clock else None
+        embedded = _start(folder, clock)
         try:
-            postgres = cls(embedded)
+            postgres = cls(embedded, clock)
             async with postgres.connected() as connection:
                 await migrate(connection)
                 for role, right in _RIGHTS.items():
@@ -93,15 +111,38 @@ class Postgres:
                 except AWAY:
                     await asyncio.sleep(0.1)
 
+    async def until_up(self) -> None:
+        """Return when it answers."""
+        await self.fetch("SELECT 1")
+
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Meanwhile there is no server: its keeper is held, which would start it again at once."""
+        keeper = int(Folder(self._embedded.directory).lock("keeper").read_text())
+        async with asyncio.timeout(_BACK_WITHIN):
+            while (pid := self._postmaster()) is None:
+                await asyncio.sleep(0.02)
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            os.kill(pid, signal.SIGINT)
+            yield
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        await self._until_another_serves(pid)
+
     async def end(self, number: signal.Signals) -> None:
         """Signal the postmaster, whose keeper starts it again; return when a new one answers."""
         async with asyncio.timeout(_BACK_WITHIN):
             while (pid := self._postmaster()) is None:
                 await asyncio.sleep(0.02)
             os.kill(pid, number)
+        await self._until_another_serves(pid)
+
+    async def _until_another_serves(self, pid: int) -> None:
+        async with asyncio.timeout(_BACK_WITHIN):
             while self._postmaster() in (pid, None):
                 await asyncio.sleep(0.02)
-        await self.fetch("SELECT 1")
+        await self.until_up()
 
     def _postmaster(self) -> int | None:
         try:
@@ -110,3 +151,12 @@ class Postgres:
             )
         except (FileNotFoundError, ValueError):  # none runs, or one is about to
             return None
+
+
+def _start(folder: Path, clock: ServerClock | None) -> EmbeddedPostgres:
+    settings = _SETTINGS | (_SMALLEST_QUEUE if can_fill_queue() else {})
+    if clock is None:
+        return use_embedded(folder, settings=settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(BINARIES_VARIABLE, str(clock.wrap(find_binaries())))
+        return use_embedded(folder, settings=settings)

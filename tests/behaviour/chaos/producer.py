@@ -20,7 +20,7 @@ import orjson
 
 from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.storage.connections.connection import Connection, connect
-from tests.behaviour.chaos.journal import PRODUCER, Journal
+from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, Journal
 from tests.behaviour.chaos.orders import Order, order
 from tests.behaviour.chaos.postgres import AWAY
 
@@ -54,6 +54,7 @@ class Producer:
         seed: int,
     ) -> None:
         self._journal = Journal(folder / PRODUCER)
+        self._refusals = Journal(folder / REFUSALS)
         self._dsn = dsn
         self._client_dsn = client_dsn
         self._first = first
@@ -83,6 +84,7 @@ class Producer:
         chance = random.Random(
             f"{orders[0].n}"
         )  # its own: the transactions beside it take turns as they please
+        began = time.time()
         try:
             if connection is None or connection.is_closed():
                 connection = await _until_there(self._dsn)
@@ -90,7 +92,9 @@ class Producer:
             for one in orders:
                 if one.cancel_after is not None and one.n in stored:
                     group.create_task(self._cancel(one, stored[one.n]))
-        except AWAY:
+        except AWAY as error:
+            if isinstance(error, asyncpg.ProgramLimitExceededError):
+                self._refusals.write(transaction=orders[0].n, began=began, why=str(error))
             if connection is not None:
                 connection.terminate()
         self._free.put_nowait(connection)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from tests.behaviour.chaos.journal import PRODUCER, RUNS, entries
+from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, RUNS, entries
 
 
 class Fate(Enum):
@@ -84,6 +84,16 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A transaction of the producer that found no room for its notification."""
+
+    n: int
+    """The first of its jobs."""
+    began: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Records:
     """Everything that the checker looks at."""
 
@@ -91,6 +101,7 @@ class Records:
     runs: list[Run]
     archive: list[Archived]
     left: list[Left]
+    refusals: list[Refusal] = field(default_factory=list)
 
     @classmethod
     def read(cls, folder: Path, archive: list[Archived], left: list[Left]) -> Records:
@@ -100,6 +111,7 @@ class Records:
             read_runs(entries(*folder.glob(RUNS.format("*")))),
             archive,
             left,
+            list(read_refusals(entries(*folder.glob(REFUSALS)))),
         )
 
 
@@ -136,6 +148,12 @@ def read_promises(lines: Iterable[dict[str, Any]]) -> dict[int, Promise]:
             case other:
                 raise ValueError(f"the producer's journal says {other!r}")
     return promises
+
+
+def read_refusals(lines: Iterable[dict[str, Any]]) -> Iterator[Refusal]:
+    """The producer's journal of refusals."""
+    for line in lines:
+        yield Refusal(line["transaction"], line["began"], line["why"])
 
 
 def read_runs(lines: Iterable[dict[str, Any]]) -> list[Run]:

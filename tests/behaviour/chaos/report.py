@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.behaviour.chaos.deaths import DECLARED_DEAD
 from tests.behaviour.chaos.records import Fate, Records
 
 _SAYS_STALE = "is no longer valid"
 _SAYS_RESCUED = "rescued after attempt"
-_SAYS_DEAD = "was declared dead although it lives"
 _SAYS_MISSED = "has ended: it is started again"
 
 
@@ -47,12 +47,12 @@ def figures(
     said = Counter(
         word
         for line in log
-        for word in (_SAYS_STALE, _SAYS_RESCUED, _SAYS_DEAD)
+        for word in (_SAYS_STALE, _SAYS_RESCUED, DECLARED_DEAD)
         if word in line["message"]
     )
     yield "stale settles", str(said[_SAYS_STALE])
     yield "rescues", str(said[_SAYS_RESCUED])
-    yield "workers declared dead while they lived", str(said[_SAYS_DEAD])
+    yield "workers declared dead while they lived", str(said[DECLARED_DEAD])
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
