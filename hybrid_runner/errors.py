@@ -31,6 +31,10 @@ class RunnerError(Exception):
 
     sqlstate: str = ""
     """What Postgres called it; empty if Postgres did not say it."""
+    in_foreign_function: bool = False
+    """Whether it was raised in a function that is not of hybrid_runner: in a trigger's, most
+    likely.
+    """
 
 
 class ConfigurationError(RunnerError):

@@ -114,6 +114,8 @@ CREATE FUNCTION hybrid_runner.archived(ids bigint[]) RETURNS SETOF hybrid_runner
 DECLARE
     missing bigint[] := archived.ids;
 
+    found bigint[];
+
     opens timestamptz;
 
     first_opens timestamptz;
@@ -142,17 +144,22 @@ BEGIN
         closes := CASE WHEN isfinite(opens) AND opens + width < clock_timestamp()
             THEN opens + width ELSE 'infinity' END;
 
+        found := '{}';
+
         -- Bounds that are written into the statement leave all other partitions unplanned.
         FOR job IN EXECUTE format(
             'SELECT a.* FROM hybrid_runner.archive AS a '
             'WHERE a.id = ANY ($1) AND a.finished_at >= %L AND a.finished_at < %L', opens, closes)
             USING missing
         LOOP
-            missing := array_remove(missing, job.id);
+            found := array_append(found, job.id);
 
             RETURN NEXT job;
 
         END LOOP;
+
+        -- All at once: thousands may be asked for, and each removal would copy them all.
+        missing := ARRAY(SELECT unnest(missing) EXCEPT SELECT unnest(found));
 
         EXIT WHEN cardinality(missing) = 0 OR closes = 'infinity';
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from hybrid_runner.errors import DatabaseUnavailable, RunnerError, ValueRefused
+from hybrid_runner.errors import (
+    DatabaseUnavailable,
+    NoConnection,
+    RunnerError,
+    SchemaMissing,
+    ValueRefused,
+)
 
 OUT_OF_MEMORY = "53200"
 _UNREADABLE = ("54", "XX001")
@@ -29,11 +35,15 @@ class Fault(Enum):
 def fault_of(error: RunnerError) -> Fault:
     """Whose fault a refusal is. An answer that could not be read has no SQLSTATE."""
     state = error.sqlstate
+    if error.in_foreign_function and not isinstance(error, DatabaseUnavailable):
+        return Fault.UNKNOWN  # whatever it is called: nothing is wrong with the row
     if state.startswith(_UNREADABLE):
         return Fault.UNREADABLE_ROW
     if state.startswith(_UNFIT):
         return Fault.UNFIT_ROW
     if isinstance(error, DatabaseUnavailable):
         return Fault.UNKNOWN if state == OUT_OF_MEMORY else Fault.OUTAGE
+    if isinstance(error, (NoConnection, SchemaMissing)):
+        return Fault.OUTAGE
     is_unreadable_answer = isinstance(error, ValueRefused) and not state
     return Fault.UNFIT_ROW if is_unreadable_answer else Fault.UNKNOWN

@@ -34,6 +34,8 @@ _ABORTED_STATES = {"53200", "57014"}
 """Out of memory, and a statement that took too long or was cancelled by an administrator."""
 _VALUE_CLASSES = ("22", "23", "54")
 _MISSING_STATES = {"3F000", "42P01", "42883", "42704", "42703"}
+# Names have their schemas, since no session of ours has any other in its search path.
+_FOREIGN_FUNCTION = re.compile(r'^(PL/\w+|SQL) function "?(?!hybrid_runner\.)', re.MULTILINE)
 _CONSTRAINT = re.compile(r"(jobs|archive)_(\w+)")
 _LOST = (
     asyncpg.InterfaceError,
@@ -63,6 +65,8 @@ def translate(error: BaseException) -> RunnerError:
         case asyncpg.PostgresError():
             failure = _about_key(error) or _from_postgres(error)
             failure.sqlstate = str(getattr(error, "sqlstate", "") or "")
+            where = getattr(error, "context", None) or ""
+            failure.in_foreign_function = _FOREIGN_FUNCTION.search(where) is not None
             return failure
         # Before InterfaceError, which some of these are too: what asyncpg refuses to send, it
         # refuses each time.

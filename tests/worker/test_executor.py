@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -138,3 +139,33 @@ async def test_finish_by_goes_by_the_server_s_clock() -> None:
         said = [str(s.error) for s in settled if isinstance(s, Finished)]
         assert "passed before it could run" in said[0]
         assert "passed while it ran" in said[1]
+
+
+async def test_an_attempt_that_ends_as_its_task_is_made_leaves_nothing_behind() -> None:
+    """As in an event loop with eager tasks: the first ends at once, the second waits."""
+    started, slots, loop = asyncio.Event(), Slots(2), asyncio.get_running_loop()
+    executor, settled = executing(started)
+
+    def make_task(
+        loop: asyncio.AbstractEventLoop, work: Any, *, context: contextvars.Context
+    ) -> asyncio.Task[Any]:
+        if not settled:
+            with pytest.raises(StopIteration):
+                context.run(work.send, None)
+            work = asyncio.sleep(0)
+        return asyncio.Task(work, loop=loop, context=context)
+
+    quick, slow = claim(), claim()
+    quick.finish_by = quick.run_at  # it has passed: nothing is called
+    slow.id = 2
+    loop.set_task_factory(make_task)  # type: ignore[arg-type]  # always called with a context
+    executor.start([quick, slow], slots)
+    loop.set_task_factory(None)
+    await asyncio.wait_for(started.wait(), 5)
+    assert (executor.running, slots.taken) == ([2], 1)
+    idle = asyncio.create_task(executor.idle())
+    await asyncio.sleep(0)
+    assert not idle.done()
+    executor.stop_all()
+    await asyncio.wait_for(idle, 5)
+    assert ([s.claim.id for s in settled], slots.taken) == ([1, 2], 0)

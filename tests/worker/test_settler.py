@@ -218,3 +218,39 @@ async def test_what_is_refused_is_found_in_few_statements(refused: set[int], mos
     assert sorted(written) == sorted(set(range(500)) - refused)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_waits_for_a_lock_is_asked_about_after_the_loop_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A handler that cancels all tasks may do so at that moment, and no outcome may follow."""
+    monkeypatch.setattr("hybrid_runner.worker.settle.set_aside.LOCKED_PAUSE", 0.01)
+    held, asked, written = {0}, asyncio.Event(), list[int]()
+    questions = 0
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        ids = {f.claim.id for f in batch}
+        if ids & held:
+            raise RowLocked("somebody holds it")
+        written.extend(ids)
+        return ids
+
+    async def locked(ids: Sequence[int]) -> set[int]:
+        nonlocal questions
+        questions += 1
+        if questions == 2:  # the first one is about the batch that was refused
+            asked.set()
+            await asyncio.Event().wait()
+        return held & set(ids)
+
+    settler = Settler(Table(finish, locked))
+    settler.settle(Finished(claim(0), State.COMPLETED))
+    task = asyncio.create_task(run(settler))
+    await asyncio.wait_for(asked.wait(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    held.clear()
+    task = asyncio.create_task(run(settler))  # as it is started again
+    await until(lambda: written, equals([0]))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -260,3 +260,30 @@ async def test_an_answer_that_cannot_be_read_is_no_lost_claim(
         await worker.settled(2)
     states = "SELECT array_agg(state::text ORDER BY id) FROM hybrid_runner.archive"
     assert await database.fetchval(states) == ["failed", "completed"]
+
+
+@pytest.mark.parametrize(
+    "fails", ["PERFORM 1 / 0", "PERFORM public.too_deep(0)"], ids=["a value", "the stack's depth"]
+)
+async def test_a_trigger_that_fails_costs_no_job_its_payload(
+    dsn: str, database: Connection, fails: str
+) -> None:
+    """Postgres calls it what it calls the fault of a row."""
+    await database.execute(
+        "CREATE FUNCTION public.too_deep(n int) RETURNS int LANGUAGE plpgsql AS"
+        " $$ BEGIN RETURN public.too_deep(n + 1); END $$;"
+        "CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN {fails}; RETURN NEW; END $$;"
+        "CREATE TRIGGER note BEFORE UPDATE ON hybrid_runner.jobs FOR EACH ROW"
+        " WHEN (NEW.state = 'running') EXECUTE FUNCTION public.note()"
+    )
+    app = runner(dsn)
+
+    @app.job("work")
+    async def work(_: dict[str, int]) -> None: ...
+
+    async with working(app) as worker:
+        handle = await app.enqueue(work, {"precious": 1})
+        await until(lambda: worker.status().queues[0].refused_jobs == 1)
+        job = await handle.get()
+    assert (job.state, job.payload) == (State.QUEUED, {"precious": 1})

@@ -1,5 +1,5 @@
-"""Warns of what lets tables grow: vacuum that is held back or switched off, and an archive without
-partitions.
+"""Warns of what lets tables grow, and the queue of notifications: vacuum or prune() that is held
+back, vacuum that is switched off, an archive without partitions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _REPEAT_AFTER = 3600.0
 _VALID = 1500.0
 """Seconds for which a finding is shown: the next check may be made by another worker."""
 _HOLDS_BACK = ("session", "prepared", "slot", "standby", "setting", "option", "prune")
-"""First words of the causes that keep something from being cleaned up, by vacuum or prune(); all
-others concern the partitions of the archive.
+"""First words of the causes that keep something from being cleaned up, by vacuum or prune(); the
+others concern the partitions of the archive, and the queue of notifications.
 """
 
 

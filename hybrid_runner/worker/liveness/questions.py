@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import RunnerError, StatementAborted
 from hybrid_runner.model.news import HeartbeatNews, LanesRead
 from hybrid_runner.policy.lookback import Lookbacks
 from hybrid_runner.storage import heartbeat_calls
@@ -46,6 +46,8 @@ class Questions:
         self._duties = duties
         self._patience = patience
         self._lookbacks = Lookbacks()
+        self._next = 0
+        """The place of the queue that is asked about next."""
         self._failing: set[str] = set()
 
     async def ask_news(self, name: Name, fleet: Fleet) -> list[HeartbeatNews] | None:
@@ -66,14 +68,18 @@ class Questions:
         return news
 
     async def ask_queues(self) -> list[HeartbeatNews]:
-        """About the queues, as far as they answer in time."""
+        """About the queues, as far as they answer in time; next time those first that this one had
+        no time for.
+        """
         news: list[HeartbeatNews] = []
         began = time.monotonic()
         try:
-            for start in range(0, len(self._queues), _QUEUES):
+            for _ in range(0, len(self._queues), _QUEUES):
                 if time.monotonic() - began > self._patience / 2:
                     break
-                news += await self._ask_some(self._queues[start : start + _QUEUES])
+                start, end = self._next, self._next + _QUEUES
+                self._next = end if end < len(self._queues) else 0
+                news += await self._ask_some(self._queues[start:end])
         except RunnerError as error:
             self._failed("about its queues", error)
         else:
@@ -81,8 +87,14 @@ class Questions:
         return news
 
     async def _ask_some(self, queues: Sequence[str]) -> list[HeartbeatNews]:
-        lookback = self._lookbacks.choose(time.monotonic())
-        news = await heartbeat_calls.ask_queues(self._connection, queues, lookback.value)
+        began = time.monotonic()
+        lookback = self._lookbacks.choose(began)
+        try:
+            news = await heartbeat_calls.ask_queues(self._connection, queues, lookback.value)
+        except StatementAborted:  # so dear that there is no answer which says so
+            now = time.monotonic()
+            self._lookbacks.took(lookback, len(queues), now - began, now)
+            raise
         for one in news:
             if isinstance(one, LanesRead):
                 took = one.took.total_seconds()

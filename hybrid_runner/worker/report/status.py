@@ -69,7 +69,9 @@ class Vitals:
     refusal: str = ""
     """Which jobs' outcomes Postgres refuses, and why; empty: none."""
     pinned: tuple[str, ...] = ()
-    """What keeps vacuum from cleaning up, if this worker was the last to look for that."""
+    """What keeps vacuum, or prune(), from cleaning up, if this worker was the last to look for
+    that.
+    """
 
 
 @dataclass(frozen=True, slots=True)

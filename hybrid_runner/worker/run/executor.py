@@ -93,18 +93,19 @@ class Executor:
         return list(self._running)
 
     def start(self, claims: list[Claim], slots: Slots) -> None:
-        self._idle.clear()
         loop, started = asyncio.get_running_loop(), list[Attempt]()
         try:
             for claim in claims:
                 kind = self._registry[claim.kind]
                 job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
                 attempt = Attempt(claim, kind, job, slots)
-                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
+                # All before its task: a loop with eager tasks runs that here, perhaps to its end.
                 started.append(attempt)
+                self._idle.clear()
                 self._running[claim.id, claim.number] = attempt
                 if kind.executor != "async":
                     self._pools.places[kind.executor].claimed += 1
+                attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
         finally:
             slots.take(len(started))
             loop.call_soon(self._release_unbegun, started)  # once each has taken its first step
@@ -112,9 +113,7 @@ class Executor:
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
         attempts = [attempt for (running, _), attempt in self._running.items() if running == job_id]
-        for attempt in attempts:
-            attempt.stop = attempt.stop or why
-            attempt.wind_down()
+        _stop(attempts, why)
         return bool(attempts)
 
     def cancel(self, job_id: int) -> None:
@@ -145,15 +144,11 @@ class Executor:
     def stop_waiting(self) -> None:
         """Release what waits for a thread or a process, and whatever would have to from now on."""
         self._pools.close_waits()
-        for attempt in list(self._running.values()):
-            if attempt.waits:
-                attempt.stop = attempt.stop or Stopped.SHUTDOWN
-                attempt.wind_down()
+        _stop([each for each in self._running.values() if each.waits], Stopped.SHUTDOWN)
 
     def stop_all(self) -> None:
         """Stop everything that runs; the jobs are released."""
-        for job_id in self.running:
-            self.stop(job_id, Stopped.SHUTDOWN)
+        _stop(list(self._running.values()), Stopped.SHUTDOWN)
 
     def overdue(self, timeout_grace: float) -> set[int]:
         """Jobs whose time-outs should have ended them so many seconds ago. From any thread."""
@@ -225,11 +220,9 @@ class Executor:
             self._leave(attempt)
 
     def _release_unbegun(self, started: list[Attempt]) -> None:
-        """A task that is cancelled before its first step, by a handler that cancels all tasks, runs
-        nothing of `_run`.
-        """
+        # A handler may cancel all tasks, before their first step too: then nothing of `_run` runs.
         for attempt in started:
-            if attempt.ended or attempt.task is None or not attempt.task.done():
+            if attempt.ended or (attempt.task is not None and not attempt.task.done()):
                 continue
             claim, outcome = attempt.claim, attempt.stop or Stopped.SHUTDOWN
             now = claim.server_time(time.monotonic())
@@ -365,6 +358,12 @@ class Executor:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)
         with span as attempt.span:
             return await self._pools.call(attempt.kind, payload, attempt.job, claim)
+
+
+def _stop(attempts: Iterable[Attempt], why: Stopped) -> None:
+    for attempt in attempts:
+        attempt.stop = attempt.stop or why
+        attempt.wind_down()
 
 
 def _uncancel(task: asyncio.Task[Any] | None) -> None:

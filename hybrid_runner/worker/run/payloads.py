@@ -99,12 +99,11 @@ class Payloads:
                 self._is_short = True
                 self._left.clear()
                 await self._left.wait()
-        finally:
+        finally:  # cancelled, too: jobs of other queues waited behind it
             was_short, self._is_short = self._is_short, False
-        self._hold(claim, size)
-        if was_short:
-            for on_room in self._on_room:
+            for on_room in self._on_room if was_short else ():
                 on_room()
+        self._hold(claim, size)
 
     def _fits(self, claim: Claim, size: int) -> bool:
         own = self._held.get((claim.id, claim.number), 0)

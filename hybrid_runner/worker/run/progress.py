@@ -24,6 +24,20 @@ def stored_elsewhere() -> Generator[Any, None, None]:
     yield from ()
 
 
+class _Stored:
+    """Awaiting it ends when a report is stored. Nothing is kept for reports that nobody awaits, as
+    those of processes, of which any number may come during an outage.
+    """
+
+    __slots__ = ("__weakref__", "_round")
+
+    def __init__(self, its_round: asyncio.Event) -> None:
+        self._round = its_round
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from self._round.wait().__await__()
+
+
 class ProgressWriter:
     """Takes reports from the loop and from threads; writes only the newest one of each job."""
 
@@ -36,7 +50,8 @@ class ProgressWriter:
         self._written = written
         self._loop = asyncio.get_running_loop()
         self._latest: dict[int, tuple[Claim, str]] = {}
-        self._waiters: list[asyncio.Future[None]] = []
+        self._next_round = asyncio.Event()
+        """Set once the reports that come now are stored."""
         self._some = asyncio.Event()
         self._outage = Outage("progress")
 
@@ -50,9 +65,7 @@ class ProgressWriter:
             self._loop.call_soon_threadsafe(self._take, claim, said)
             return stored_elsewhere()
         self._take(claim, said)
-        waiter = self._loop.create_future()
-        self._waiters.append(waiter)
-        return waiter
+        return _Stored(self._next_round)
 
     def _take(self, claim: Claim, said: str) -> None:
         log.debug("progress %s", said, extra=log_event("job.progressed", job=claim.id))
@@ -64,16 +77,14 @@ class ProgressWriter:
             await self._some.wait()
             self._some.clear()
             latest, self._latest = self._latest, {}
-            waiters, self._waiters = self._waiters, []
+            this_round, self._next_round = self._next_round, asyncio.Event()
             try:
                 await self._store(list(latest.values()))
                 self._outage.over()
             except RunnerError as error:  # the reports are dropped, the handlers go on
                 await self._outage.pause(error)
             finally:
-                for waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_result(None)
+                this_round.set()
 
     async def _store(self, reports: Sequence[tuple[Claim, str]]) -> None:
         """Write them; one that Postgres refuses is dropped and holds up no other."""

@@ -157,6 +157,7 @@ class Settler:
         """
         self._writer.on_batch_settled, self._on_room = on_batch_settled, on_room
         self._restore()
+        self._some.set()  # its flag may have been lowered by a run that was cancelled
         while True:
             if not self._waiting and not self._alone:
                 await self._some.wait()
