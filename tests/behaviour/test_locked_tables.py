@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import asyncpg
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
@@ -16,14 +17,14 @@ from tests.support.waiting import until_fetched
 Another = Callable[[], Awaitable[Connection]]
 
 APP = "tests.behaviour.lost_app:app"
-BEGAN = "SELECT count(DISTINCT job_id) FROM runs WHERE what = 'began'"
+BEGAN = "SELECT count(DISTINCT job_id) FROM public.runs WHERE what = 'began'"
 ALL_BUT_WORKERS = "jobs, archive, queues, duties, unreported_ends, retention"
 
 
 @pytest.fixture(autouse=True)
 async def runs(database: Connection) -> None:
     await database.execute(
-        "CREATE TABLE runs (job_id bigint, pid int, what text, at timestamptz DEFAULT"
+        "CREATE TABLE public.runs (job_id bigint, pid int, what text, at timestamptz DEFAULT"
         " clock_timestamp())"
     )
 
@@ -37,10 +38,22 @@ async def a_worker(dsn: str) -> AsyncIterator[WorkerProcess]:
 
 @asynccontextmanager
 async def locked(connection: Connection, tables: str, mode: str) -> AsyncIterator[None]:
-    await connection.execute("SET search_path = hybrid_runner")
-    async with connection.transaction():
-        await connection.execute(f"LOCK TABLE {tables} IN {mode} MODE")
-        yield
+    await connection.execute("SET search_path = hybrid_runner, pg_catalog")
+    while not await lock(connection, f"LOCK TABLE {tables} IN {mode} MODE"):
+        pass
+    yield
+    await connection.execute("COMMIT")
+
+
+async def lock(connection: Connection, statement: str) -> bool:
+    """False: a worker's statement had some of the tables and wanted others."""
+    await connection.execute("BEGIN")
+    try:
+        await connection.execute(statement)
+    except asyncpg.DeadlockDetectedError:
+        await connection.execute("ROLLBACK")
+        return False
+    return True
 
 
 async def nothing_was_lost(database: Connection, workers: int) -> None:

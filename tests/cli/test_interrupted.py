@@ -92,7 +92,7 @@ def test_a_job_in_the_background_is_not_interrupted_while_it_starts() -> None:
         " runpy.run_module('hybrid_runner', run_name='__main__')"
     )
     with starting("-c", script, "--version") as process:
-        said_after(process, "hybrid_runner.cli.output")
+        said_after(process, "hybrid_runner.cli.parsing")
         assert process.wait(20) == 0
 
 

@@ -36,7 +36,10 @@ def test_killed_keeper_takes_postgres_along_and_loses_no_data(folder: Path, use:
 def test_everything_killed_at_once_is_recovered(folder: Path, use: Use) -> None:
     first = use(folder)
     ask(first.dsn, "CREATE TABLE kept_by_wal AS SELECT 7 AS number")
-    for pid in (keeper(folder), postmaster(folder)):
+    pids = keeper(folder), postmaster(folder)
+    # Neither of them may notice that the other one is dead, and act on it.
+    os.kill(pids[0], signal.SIGSTOP)
+    for pid in reversed(pids):
         os.kill(pid, signal.SIGKILL)
     assert ask(use(folder).dsn, "SELECT number FROM kept_by_wal") == 7
     assert "was interrupted" in log(folder) or "not properly shut down" in log(folder)

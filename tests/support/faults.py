@@ -35,6 +35,8 @@ class OwnServer:
         postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
         self._keeper = int(_status(postmaster)["PPid"])
         os.kill(self._keeper, signal.SIGSTOP)
+        while _status(self._keeper)["State"][0] != "T":  # it may be about to wait for its child
+            await asyncio.sleep(0.01)
         os.kill(postmaster, number)
         while _status(postmaster)["State"][0] != "Z":  # nobody has waited for it yet
             await asyncio.sleep(0.01)

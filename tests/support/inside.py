@@ -15,6 +15,7 @@ from hybrid_runner.model.news import JobsOverdue
 from hybrid_runner.model.outcomes import Requeued
 from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.policy.look_rate import Sweeps
 from hybrid_runner.storage.connections import listen, types_known
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Rows
@@ -225,9 +226,17 @@ def hold_rings(worker: Worker) -> HeldRings:
     return HeldRings(worker._station.listener, "default")
 
 
+class _Blocked(Sweeps):
+    """One that is on its way when sweeps are blocked does not allow the next one by its end."""
+
+    def took(self, began: float, ended: float, usual: float = 0.0) -> None: ...
+
+
 def block_sweeps(worker: Worker) -> None:
     """As if sweeps walked over so much that the next one has to wait for long."""
-    _queue(worker).claimer.budget._sweeps.ready_at = time.monotonic() + 3600
+    now = time.monotonic()
+    blocked = _Blocked(1.0, ready_at=now + 3600, last_at=now + 3600)
+    _queue(worker).claimer.budget._sweeps = blocked
 
 
 def tell_overdue(worker: Worker) -> None:
