@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -158,6 +159,24 @@ async def test_a_claim_that_postgres_gives_up_each_time_does_not_hold_up_its_que
         job = await app.get(odd)
     assert job is not None
     assert (job.state, job.attempt) == (State.QUEUED, 0)
+
+
+async def test_a_job_whose_refusal_takes_long_is_left_out_for_longer(
+    dsn: str,
+    database: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each try costs its queue that time."""
+    monkeypatch.setattr("hybrid_runner.worker.queue.unclaimable.PAUSE", timedelta(0))
+    raises = "RAISE EXCEPTION 'not today'"
+    await database.execute(RAISING.replace(raises, f"PERFORM pg_sleep(0.5); {raises}"))
+    await enqueue(database, kind="odd")
+    async with working(echoing(dsn), deaf=True), asyncio.timeout(40):
+        lines = await until(lambda: [m for m in caplog.messages if "left out for" in m])
+    said = re.search(r"left out for (\d+) s", lines[0])
+    assert said is not None
+    assert int(said[1]) >= 5
 
 
 async def test_a_job_that_was_refused_runs_once_it_no_longer_is(
