@@ -141,9 +141,7 @@ class Woken:
     hearing: bool = True
     free: bool = True
     later: bool = False
-    """Whether one of the reasons, perhaps hidden by a stronger one, asks for the timer
-    to be set.
-    """
+    """Whether one of the reasons, perhaps hidden by a stronger one, asks to set the timer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +311,7 @@ class Doorbell:
         )
 
     def falling_woken(self, state: BellState, reason: Reason) -> Step:
-        """If a mute was undone, mark anew what is in flight; else ask whether all that
-        has ended.
-        """
+        """If a mute was undone, mark anew what is in flight; else ask whether all has ended."""
         if reason is Reason.EXPIRED:
             return self.to_falling(state)
         if reason is Reason.HELP:
@@ -366,11 +362,9 @@ class Doorbell:
         usually enough, so the mute is renewed meanwhile.
         """
         state = BellState(Mode.FULL, is_sleeper=state.is_sleeper, fresh=True)
-        return (
-            self.mute(state, looked)
-            if looked.renew and looked.brisk
-            else (state, Wait(Pause.FRESH))
-        )
+        if looked.renew and looked.brisk:
+            return self.mute(state, looked)
+        return state, Wait(Pause.FRESH)
 
     def full_woken(self, state: BellState, woken: Woken) -> Step:
         """A slot is free: look at once. A job is due, or the mute ends: mute and ask whether

@@ -1,4 +1,4 @@
-"""What is written of an outcome that Postgres cannot store."""
+"""What is written of an outcome that Postgres does not take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REFUSED = "Postgres refused the outcome: "
 
 
 def reduced(settlement: Settlement, why: str, now: datetime) -> Settlement | None:
-    """The same in words that any database can store; then without what its handler said: the job
+    """The same in ASCII; then without what its handler said: the job
     has failed, and `why` says so. None: nothing is left that could be taken out.
     """
     if settlement.error is not None and not settlement.error.isascii():
@@ -29,8 +29,8 @@ def reduced(settlement: Settlement, why: str, now: datetime) -> Settlement | Non
 
 
 def in_ascii(error: str) -> str:
-    """An entry of a job's `errors` with other characters written as Python writes them: a database
-    that is not UTF-8 cannot store JSON's escapes of them either.
+    """An entry of a job's `errors` with other characters written as Python writes them. As JSON's
+    escapes they would be what they were once Postgres has read them.
     """
     entry = {
         name: value.encode("ascii", "backslashreplace").decode()

@@ -12,30 +12,11 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from hybrid_runner.errors import (
-    ConnectionLost,
-    DatabaseError,
-    DatabaseUnavailable,
-    NoConnection,
-    RunnerError,
-    SchemaMissing,
-    StatementAborted,
-)
+from hybrid_runner.errors import ConnectionLost, DatabaseError, DatabaseUnavailable
 from hybrid_runner.policy.intervals import OUTAGE
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
-
-
-def is_outage(error: RunnerError) -> bool:
-    """Whether Postgres would have said the same to any other statement."""
-    match error:
-        case StatementAborted():
-            return False
-        case DatabaseUnavailable() | NoConnection() | SchemaMissing():
-            return True
-        case _:
-            return False
 
 
 class Outage:

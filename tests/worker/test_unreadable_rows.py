@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -128,6 +129,54 @@ async def test_jobs_whose_claims_a_trigger_refuses_wait_and_the_others_run(
     assert await database.fetchval(COMPLETED) == 6
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == odd
     assert any("not today" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "PERFORM pg_cancel_backend(pg_backend_pid()), pg_sleep(60)",
+        "RAISE EXCEPTION 'not today' USING ERRCODE = '57014'",
+        "RAISE EXCEPTION 'not today' USING ERRCODE = '40P01'",
+        "RAISE EXCEPTION 'not today' USING ERRCODE = '55P03'",
+        "RAISE EXCEPTION 'not today' USING ERRCODE = '53400'",
+    ],
+    ids=["cancelled", "too long", "a deadlock", "a lock", "a limit"],
+)
+async def test_a_claim_that_postgres_gives_up_each_time_does_not_hold_up_its_queue(
+    dsn: str, database: Connection, ends: str
+) -> None:
+    """It says of it what it says of a statement that met another one, or took too long."""
+    await database.execute(RAISING.replace("RAISE EXCEPTION 'not today'", ends))
+    odd = await enqueue(database, kind="odd")
+    for _ in range(5):
+        await database.execute(ECHO)
+    app = echoing(dsn)
+    async with working(app, deaf=True) as worker, asyncio.timeout(40):
+        await worker.settled(5)
+        await database.execute(ECHO)
+        await worker.settled(6)
+        assert worker.status().queues[0].refused_jobs == 1
+        job = await app.get(odd)
+    assert job is not None
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+
+
+async def test_a_job_whose_refusal_takes_long_is_left_out_for_longer(
+    dsn: str,
+    database: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each try costs its queue that time."""
+    monkeypatch.setattr("hybrid_runner.worker.queue.unclaimable.PAUSE", timedelta(0))
+    raises = "RAISE EXCEPTION 'not today'"
+    await database.execute(RAISING.replace(raises, f"PERFORM pg_sleep(0.5); {raises}"))
+    await enqueue(database, kind="odd")
+    async with working(echoing(dsn), deaf=True), asyncio.timeout(40):
+        lines = await until(lambda: [m for m in caplog.messages if "left out for" in m])
+    said = re.search(r"left out for (\d+) s", lines[0])
+    assert said is not None
+    assert int(said[1]) >= 5
 
 
 async def test_a_job_that_was_refused_runs_once_it_no_longer_is(

@@ -26,6 +26,8 @@ from hybrid_runner.worker.queue.unclaimable import Question, Unclaimable
 log = logging.getLogger("hybrid_runner.worker")
 
 LANES = 10
+_MOST_ABORTS = 2
+"""So often in a row Postgres may give up a claim before the jobs are claimed one by one."""
 _LOCKED_PAUSE = 5.0
 """Seconds until the next try to release a job whose row was locked."""
 
@@ -62,6 +64,7 @@ class Claims:
         self._in_hand = in_hand
         self._unclaimable = unclaimable
         self._generation = 1
+        self._aborts = 0
         self._claim_unanswered = self._unstarted = False
         self._try_again_at = math.inf
         self.took = 0.0
@@ -81,9 +84,11 @@ class Claims:
         self._claim_unanswered = self._unstarted = True
         try:
             result, others = await self._unclaimable.claim(asked), list[Claim]()
-            self._claim_unanswered = False
+            self._claim_unanswered, self._aborts = False, 0
         except RunnerError as error:
-            if fault_of(error) is Fault.OUTAGE:
+            fault = fault_of(error)
+            self._aborts += fault is Fault.STATEMENT
+            if fault is Fault.OUTAGE or (fault is Fault.STATEMENT and self._aborts < _MOST_ABORTS):
                 raise
             await self.reconcile()  # if only its answer could not be read, they have been claimed
             result, others = await self._unclaimable.claim_others(asked, error)

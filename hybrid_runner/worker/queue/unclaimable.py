@@ -32,13 +32,17 @@ from hybrid_runner.worker.run.payloads import Payloads
 log = logging.getLogger("hybrid_runner.worker")
 
 PAUSE = timedelta(minutes=1)
-"""For how long a job, or a kind, that was refused is left out."""
+"""For how long a job, or a kind, that was refused is left out: at least."""
+_TIMES = 10
+"""And at least for so many times as long as it took to find out."""
 _MANY = 20
 """If so many jobs of a kind are refused and none is taken, the kind is left out."""
 _MOST = 1000
 """So many jobs are left out at most; beyond that, the oldest are tried again."""
 _MOST_LINES = 10
 """So many of one look's refused jobs get a log line of their own."""
+_LONGEST = 10.0
+"""Seconds after which one round finds out about no more jobs: each may take a time-out."""
 _ROUNDS = 3
 """So often one look tries to get past refused jobs."""
 
@@ -125,7 +129,7 @@ class Unclaimable:
         return asked._replace(kinds=asked.kinds.without(self._kinds))
 
     async def _one_by_one(self, asked: Question, error: RunnerError) -> list[Claim]:
-        asked = self._narrowed(asked)
+        asked, began = self._narrowed(asked), time.monotonic()
         claims, refused = list[Claim](), list[tuple[Claim, RunnerError]]()
         for one in await self._due(asked, error):
             one.number, asked_at = asked.number, time.monotonic()
@@ -136,6 +140,8 @@ class Unclaimable:
             except RunnerError as failure:
                 if fault_of(failure) is not Fault.OUTAGE:
                     refused.append((one, failure))
+                    if time.monotonic() - began > _LONGEST:
+                        break
                 elif claims:  # those are this worker's: the next statement meets the outage
                     break
                 else:
@@ -146,8 +152,9 @@ class Unclaimable:
                     claims.append(claim)
         left = [each for each in refused if not await self._end(*each)]
         if left:
-            self._leave_out(left, {claim.kind for claim in claims})
-            asyncio.get_running_loop().call_later(PAUSE.total_seconds(), self._look_again)
+            pause = max(PAUSE.total_seconds(), _TIMES * (time.monotonic() - began))
+            self._leave_out(left, {claim.kind for claim in claims}, pause)
+            asyncio.get_running_loop().call_later(pause, self._look_again)
         return claims
 
     async def _due(self, asked: Question, error: RunnerError) -> list[Claim]:
@@ -165,7 +172,8 @@ class Unclaimable:
 
     async def _end(self, job: Claim, refusal: RunnerError) -> bool:
         """If its row is at fault, the job has failed; False if it is not, or that is refused."""
-        if (fault := fault_of(refusal)) is Fault.UNKNOWN:
+        fault = fault_of(refusal)
+        if fault not in (Fault.UNFIT_ROW, Fault.UNREADABLE_ROW):
             return False
         reason = f"it could not be claimed: {refusal}"
         error = error_text(job, datetime.now(UTC), "PayloadUnreadable", reason)
@@ -181,8 +189,9 @@ class Unclaimable:
             self._on_ended(BatchSettled(ended, [], began, time.monotonic()))
         return True
 
-    def _leave_out(self, refused: Sequence[tuple[Claim, RunnerError]], taken: set[str]) -> None:
-        seconds = PAUSE.total_seconds()
+    def _leave_out(
+        self, refused: Sequence[tuple[Claim, RunnerError]], taken: set[str], seconds: float
+    ) -> None:
         until = time.monotonic() + seconds
         counts = Counter(job.kind for job, _ in refused if job.kind not in taken)
         kinds = {kind for kind, count in counts.items() if count >= _MANY}

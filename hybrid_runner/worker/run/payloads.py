@@ -122,7 +122,7 @@ class Payloads:
             try:
                 found = await worker_calls.read_payload(self._connection, claim)
             except RunnerError as error:
-                if (fault := fault_of(error)) is not Fault.OUTAGE:
+                if (fault := fault_of(error)) not in (Fault.OUTAGE, Fault.STATEMENT):
                     return await self._unreadable(claim, error, fault)
                 await outage.pause(error)
                 continue

@@ -8,10 +8,11 @@ import types
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import RowLocked, RunnerError
 from hybrid_runner.model.claims import Claim
+from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.worker.loops import Outage, is_outage
+from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -91,7 +92,8 @@ class ProgressWriter:
         try:
             await self._write([(claim.id, claim.number, said) for claim, said in reports])
         except RunnerError as error:
-            if is_outage(error):
+            # Each of them could wait as long for a lock on the whole table.
+            if fault_of(error) is Fault.OUTAGE or isinstance(error, RowLocked):
                 raise
         else:
             self._written([claim for claim, _ in reports])

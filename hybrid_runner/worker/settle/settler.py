@@ -13,19 +13,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
-from hybrid_runner.errors import (
-    EnqueueError,
-    RowLocked,
-    RunnerError,
-    StatementAborted,
-    ValueRefused,
-)
+from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
 from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.refused_outcome import reduced
+from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.telemetry.logs.job_fields import job_fields
-from hybrid_runner.worker.loops import Outage, is_outage
+from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.settle.batch_writer import BatchWriter, OutcomePort
 from hybrid_runner.worker.settle.set_aside import LockedRows, Refusals
 
@@ -238,13 +233,13 @@ class Settler:
                     continue
                 refusal: RunnerError = error
             except RunnerError as error:
-                if is_outage(error):
+                if (fault := fault_of(error)) is Fault.OUTAGE:
                     # Writing it again does no harm: a claim is valid for one write.
                     await self._outage.pause(error)
                     again = True
                     continue
                 refusal = error
-                if not isinstance(error, StatementAborted):
+                if fault is not Fault.STATEMENT:
                     aborts = _MOST_ABORTS
             else:
                 self._outage.over()
@@ -318,8 +313,12 @@ class Settler:
             self._leave_flight(half)
 
     async def _refuse(self, settlement: Settlement, error: RunnerError) -> None:
-        """Write less of it if it is a value that is refused; what is left is tried again later."""
-        if isinstance(error, (EnqueueError, ValueRefused)):
+        """Write less of it if it is a value that is refused; what is left is tried again later.
+
+        What somebody's trigger refuses is kept whole, whatever the trigger calls it.
+        """
+        is_of_value = isinstance(error, (EnqueueError, ValueRefused))
+        if is_of_value and not error.in_foreign_function:
             less = reduced(settlement, str(error), datetime.now(UTC))
             if less is not None:
                 if self._refusals.is_new(settlement):
