@@ -99,11 +99,20 @@ def test_a_job_in_the_background_is_not_interrupted_while_it_starts() -> None:
 def test_a_worker_that_was_interrupted_in_its_imports_says_nothing(
     dsn: str, tmp_path: Path
 ) -> None:
+    # It takes so long that the interrupt comes while it is imported.
     (tmp_path / "tasks.py").write_text(
-        "from hybrid_runner import Runner\napp = Runner()\n", encoding="utf-8"
+        "import time\nfrom hybrid_runner import Runner\napp = Runner()\ntime.sleep(20)\n",
+        encoding="utf-8",
     )
     with starting(
-        "-m", "hybrid_runner", "worker", "tasks:app", "--dsn", dsn, HYBRID_RUNNER_HTTP_PORT="0"
+        "-m",
+        "hybrid_runner",
+        "worker",
+        "tasks:app",
+        "--dsn",
+        dsn,
+        HYBRID_RUNNER_HTTP_PORT="0",
+        PYTHONPATH=str(tmp_path),
     ) as process:
         said = said_after(process, "hybrid_runner.supervisor.fleet")
         assert (process.wait(20), said) == (130, [])
