@@ -1557,12 +1557,11 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((((pg_column_size(payload) <= 100) AND (pg_column_compression(payload) IS NULL)) OR (octet_length((payload)::text) <= 1048576))),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
-    CONSTRAINT jobs_timeout_has_no_negative_parts CHECK (((EXTRACT(year FROM timeout) >= (0)::numeric) AND (EXTRACT(month FROM timeout) >= (0)::numeric) AND (EXTRACT(day FROM timeout) >= (0)::numeric) AND (EXTRACT(hour FROM timeout) >= (0)::numeric))),
-    CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK ((timeout <= '10 years'::interval)),
+    CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK (((timeout <= '10 years'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
     CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
 )
