@@ -1462,11 +1462,14 @@ BEGIN
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
-    IF due <= server_time THEN
-        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
-    ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
+    -- As notify_if_room has it, without the call: this is on the way of every insert that rings.
+    IF due > server_time + coalesce(within, interval '60 seconds')
+        OR pg_notification_queue_usage() >= double precision '0.5'
+        OR coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        RETURN;
     END IF;
+    PERFORM pg_notify(
+        'hybrid_runner.' || queue, CASE WHEN due <= server_time THEN '' ELSE 'later' END);
 END
 $$;
 
@@ -1561,8 +1564,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
-    CONSTRAINT jobs_timeout_is_at_most_ten_years CHECK (((timeout <= '10 years'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
-    CONSTRAINT jobs_timeout_is_positive CHECK ((timeout > '00:00:00'::interval)),
+    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '10 years'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');

@@ -19,10 +19,13 @@ BEGIN
     IF muted_until - extract(epoch FROM server_time) * 1000 BETWEEN 1 AND 60000 THEN
         RETURN;
     END IF;
-    IF due <= server_time THEN
-        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, '');
-    ELSIF due <= server_time + coalesce(within, interval '60 seconds') THEN
-        PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'later');
+    -- As notify_if_room has it, without the call: this is on the way of every insert that rings.
+    IF due > server_time + coalesce(within, interval '60 seconds')
+        OR pg_notification_queue_usage() >= double precision '0.5'
+        OR coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+        RETURN;
     END IF;
+    PERFORM pg_notify(
+        'hybrid_runner.' || queue, CASE WHEN due <= server_time THEN '' ELSE 'later' END);
 END
 $$;

@@ -56,12 +56,13 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK (octet_length(data::text) <= 1048576),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
-    CONSTRAINT jobs_timeout_is_positive CHECK (timeout > interval '0'),
     -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed
-    -- with.
-    -- Months and days of opposite signs add up to little and reach far: then the seconds are many.
-    CONSTRAINT jobs_timeout_is_at_most_ten_years
-        CHECK (timeout <= interval '10 years' AND date_part('epoch', timeout) <= 315576000),
+    -- with. Months and days of opposite signs add up to little and reach far: then the seconds are
+    -- many.
+    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (
+        timeout > interval '0' AND timeout <= interval '10 years'
+        AND date_part('epoch', timeout) <= 315576000
+    ),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity
         CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999

@@ -15,8 +15,8 @@ KIND = "the job was refused: kind is 1 to 128 of letters digits and punctuation"
 REFUSED = [
     ("priority", "99", "the job was refused: priority is 0 to 9"),
     ("priority", "-1", "the job was refused: priority is 0 to 9"),
-    ("timeout", "'-5 seconds'", "the job was refused: timeout is positive"),
-    ("timeout", "'0'", "the job was refused: timeout is positive"),
+    ("timeout", "'-5 seconds'", "the job was refused: timeout is positive and at most ten years"),
+    ("timeout", "'0'", "the job was refused: timeout is positive and at most ten years"),
     ("max_attempts", "0", "the job was refused: max attempts is 1 to 1000"),
     ("max_attempts", "1001", "the job was refused: max attempts is 1 to 1000"),
     ("queue", "''", QUEUE),
@@ -41,7 +41,7 @@ REFUSED = [
         "jsonb_build_object('x', repeat('x', 2 * 1024 * 1024))",
         "the job was refused: data is at most 1 mib as text",
     ),
-    ("timeout", "'1000 years'", "the job was refused: timeout is at most ten years"),
+    ("timeout", "'1000 years'", "the job was refused: timeout is positive and at most ten years"),
     (
         "run_at",
         "'4713-01-01 BC'",
