@@ -1468,8 +1468,11 @@ BEGIN
         OR coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
         RETURN;
     END IF;
-    PERFORM pg_notify(
-        'hybrid_runner.' || queue, CASE WHEN due <= server_time THEN '' ELSE 'later' END);
+    IF due <= server_time THEN
+        PERFORM pg_notify('hybrid_runner.' || queue, '');
+    ELSE
+        PERFORM pg_notify('hybrid_runner.' || queue, 'later');
+    END IF;
 END
 $$;
 

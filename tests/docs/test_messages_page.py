@@ -11,7 +11,9 @@ from hybrid_runner.model.messages import Message, channel_of
 from tests.docs.blocks import ROOT
 from tests.docs.notify_messages import MESSAGES, PAGE, TABLE, table
 
-SENT = re.compile(r"notify_if_room\(\s*'hybrid_runner\.' \|\| [\w.]+, '([^']*)'", re.IGNORECASE)
+SENT = re.compile(
+    r"(?:notify_if_room|pg_notify)\(\s*'hybrid_runner\.' \|\| [\w.]+, '([^']*)'", re.IGNORECASE
+)
 
 
 def sent_by_sql() -> set[str]:
