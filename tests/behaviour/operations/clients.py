@@ -105,7 +105,9 @@ class Client:
         for job_id, mark in said.stored:
             self._known(job_id).marks.add(mark)
         for job_id, mark in said.changed:
-            self._known(job_id).marks.add(mark)
+            known = self._known(job_id)
+            known.touched = True
+            known.marks.add(mark)
         for job_id, answer in said.answers:
             self._known(job_id).answers.append(answer)
 
@@ -193,8 +195,7 @@ class Client:
     def _keyed(self, said: Said, job_id: int, mark: int, outcome: str) -> None:
         if outcome == "inserted":
             said.stored.append((job_id, mark))
-        elif outcome == "replaced":
-            self._known(job_id).touched = True
+        elif outcome == "replaced":  # perhaps one of this transaction's own, which may be undone
             said.changed.append((job_id, mark))
 
     async def _cancel(self, said: Said) -> None:
