@@ -336,3 +336,25 @@ async def test_a_trigger_that_fails_costs_no_job_its_payload(
         await until(lambda: worker.status().queues[0].refused_jobs == 1)
         job = await handle.get()
     assert (job.state, job.payload) == (State.QUEUED, {"precious": 1})
+
+
+async def test_a_job_never_runs_with_what_was_taken_out_of_it(
+    dsn: str, database: Connection
+) -> None:
+    """Its worker has died after it took that out, before it could end the job."""
+    await enqueue(database, payload='{"to": "somebody"}')
+    [taken] = await claim(database)
+    await worker_calls.forget_payload(database, taken)
+    await database.execute(
+        "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL"
+    )
+    app, ran = runner(dsn), list[object]()
+
+    @app.job("work")
+    async def work(payload: object) -> None:
+        ran.append(payload)
+
+    async with working(app):
+        with pytest.raises(JobFailed):
+            await app.handle(taken.id).wait(20)
+    assert ran == []
