@@ -3,6 +3,8 @@
 DO $$
 DECLARE
     role text;
+    ours text;
+    made record;
 BEGIN
     FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NULL THEN
@@ -19,12 +21,16 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Lists, and what is not in them is taken away: docs/security.md has the same.
-    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hybrid_runner FROM PUBLIC;
+    -- Lists, and what is not in them is taken away: docs/security.md has the same. What was made
+    -- for attached tables belongs to the owners of these, who gave the rights.
+    SELECT string_agg(p.oid::regprocedure::text, ', ') INTO ours
+    FROM pg_proc AS p
+    WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
+        AND p.proname !~ '^source_[0-9]+_';
+    EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', ours);
     FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
-            EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hybrid_runner FROM %I',
-                'hybrid_runner_' || role);
+            EXECUTE format('REVOKE ALL ON ROUTINE %s FROM %I', ours, 'hybrid_runner_' || role);
         END IF;
     END LOOP;
 
@@ -32,10 +38,12 @@ BEGIN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
         GRANT INSERT (
             queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-            traceparent
+            max_snoozes, max_duration, finish_within, traceparent
         ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
-        GRANT EXECUTE ON FUNCTION hybrid_runner.enqueue, hybrid_runner.enqueue_job
+        GRANT EXECUTE ON FUNCTION
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.queue_of,
+            hybrid_runner.similar_kind
             TO hybrid_runner_producer;
     END IF;
 
@@ -43,51 +51,73 @@ BEGIN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
         GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.jobs, hybrid_runner.workers
             TO hybrid_runner_worker;
-        GRANT SELECT, UPDATE ON hybrid_runner.duties TO hybrid_runner_worker;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.unreported_ends
+        GRANT SELECT, INSERT (name, every), UPDATE ON hybrid_runner.duties TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.kinds TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON
+            hybrid_runner.unreported_ends, hybrid_runner.waits
             TO hybrid_runner_worker;
+        GRANT SELECT, DELETE ON hybrid_runner.signals TO hybrid_runner_worker;
+        GRANT INSERT (key, payload) ON hybrid_runner.signals TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
+        GRANT SELECT ON hybrid_runner.callback_secret TO hybrid_runner_worker;
         GRANT SELECT ON
             hybrid_runner.queues, hybrid_runner.all_jobs, hybrid_runner.migrations,
             hybrid_runner.retention
             TO hybrid_runner_worker;
         GRANT SELECT ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
-        GRANT USAGE ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
+        GRANT USAGE ON SEQUENCE hybrid_runner.claims, hybrid_runner.jobs_id_seq
+            TO hybrid_runner_worker;
         GRANT UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel,
-            hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
+            hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
+            hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
             hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
             hybrid_runner.changes_channel, hybrid_runner.open_queue, hybrid_runner.keep,
             hybrid_runner.make_archive_partitions, hybrid_runner.prune, hybrid_runner.find_growth,
             hybrid_runner.open_bell, hybrid_runner.mute_bell, hybrid_runner.leave_bell,
             hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,
-            hybrid_runner.archived
+            hybrid_runner.archived, hybrid_runner.missing_jobs, hybrid_runner.signal,
+            hybrid_runner.signals_channel, hybrid_runner.wake_waiting,
+            hybrid_runner.queue_of, hybrid_runner.similar_kind, hybrid_runner.unknown_kinds,
+            hybrid_runner.end_expired, hybrid_runner.write_rows, hybrid_runner.row_verdict,
+            hybrid_runner.leave_table,
+            hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
+            hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
+            hybrid_runner.cancel_jobs_without_rows
             TO hybrid_runner_worker;
+        GRANT SELECT ON hybrid_runner.sources TO hybrid_runner_worker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.late_rows TO hybrid_runner_worker;
+        GRANT SELECT, DELETE ON hybrid_runner.row_changes TO hybrid_runner_worker;
     END IF;
 
     IF to_regrole('hybrid_runner_reader') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
         GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_reader;
+        REVOKE ALL ON hybrid_runner.callback_secret FROM hybrid_runner_reader;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON TABLES TO hybrid_runner_reader;
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,
-            hybrid_runner.archived
+            hybrid_runner.archived, hybrid_runner.unknown_kinds
             TO hybrid_runner_reader;
     END IF;
 
     IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
         GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
+        REVOKE ALL ON hybrid_runner.callback_secret FROM hybrid_runner_admin;
+        GRANT UPDATE (secret) ON hybrid_runner.callback_secret TO hybrid_runner_admin;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON TABLES TO hybrid_runner_admin;
         GRANT INSERT, UPDATE, DELETE ON
             hybrid_runner.jobs, hybrid_runner.archive, hybrid_runner.workers, hybrid_runner.duties,
-            hybrid_runner.retention, hybrid_runner.unreported_ends
+            hybrid_runner.retention, hybrid_runner.unreported_ends, hybrid_runner.kinds,
+            hybrid_runner.signals, hybrid_runner.waits, hybrid_runner.late_rows,
+            hybrid_runner.row_changes
             TO hybrid_runner_admin;
         -- not the doorbell: functions that run as the owner write to the sequence that it names
         GRANT
@@ -98,15 +128,39 @@ BEGIN
         -- their casts as the owner.
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.amend,
-            hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.ring,
+            hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
+            hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
+            hybrid_runner.ring,
             hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.open_queue,
             hybrid_runner.keep, hybrid_runner.make_archive_partitions, hybrid_runner.prune,
             hybrid_runner.find_growth, hybrid_runner.readers_left_ms, hybrid_runner.open_bell,
             hybrid_runner.mute_bell, hybrid_runner.leave_bell, hybrid_runner.queue_depths,
             hybrid_runner.scale, hybrid_runner.horizon_age, hybrid_runner.archived,
             hybrid_runner.notify_if_room, hybrid_runner.changes_channel,
-            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers
+            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
+            hybrid_runner.missing_jobs, hybrid_runner.signal, hybrid_runner.signals_channel,
+            hybrid_runner.wake_waiting,
+            hybrid_runner.queue_of, hybrid_runner.similar_kind, hybrid_runner.unknown_kinds,
+            hybrid_runner.end_expired, hybrid_runner.write_rows, hybrid_runner.row_verdict,
+            hybrid_runner.leave_table,
+            hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
+            hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
+            hybrid_runner.cancel_jobs_without_rows
             TO hybrid_runner_admin;
     END IF;
+
+    -- A role may have been made since a table was attached.
+    FOR made IN
+        SELECT p.oid::regprocedure AS name
+        FROM pg_proc AS p
+        WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
+            AND p.proname ~ '^source_[0-9]+_(write|rows|want)$'
+    LOOP
+        FOREACH role IN ARRAY ARRAY['worker', 'admin'] LOOP
+            IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
+                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', made.name, 'hybrid_runner_' || role);
+            END IF;
+        END LOOP;
+    END LOOP;
 END
 $$;

@@ -73,6 +73,141 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) RETURNS TABLE(id bigint, row_key text, what text, did text, refused text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    ids bigint[];
+    keys text[];
+    whats text[];
+    done bigint[] := '{}';
+BEGIN
+    SELECT array_agg(c.id ORDER BY c.id), array_agg(c.row_key ORDER BY c.id), array_agg(c.what ORDER BY c.id)
+    INTO ids, keys, whats
+    FROM (
+        SELECT r.id, r.row_key, r.what
+        FROM hybrid_runner.row_changes AS r
+        WHERE r.source = apply_row_changes.source AND r.id > apply_row_changes.behind
+        ORDER BY r.id
+        LIMIT apply_row_changes.most
+    ) AS c;
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+    FOR id, row_key, what, did, refused IN
+        SELECT ids[a.place], keys[a.place], whats[a.place], a.did, a.refused
+        FROM hybrid_runner.apply_to_jobs(apply_row_changes.source, keys, whats) AS a
+    LOOP
+        IF did <> 'later' THEN
+            done := done || id;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    DELETE FROM hybrid_runner.row_changes AS r WHERE r.id = ANY (done);
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) RETURNS TABLE(place integer, did text, refused text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    own jsonb;
+
+    live text[];
+
+    found jsonb;
+
+    key text;
+
+    -- a session that was opened with its settings, and has no others
+    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+
+BEGIN
+    SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
+    FROM (
+        SELECT o.row_key, o.id
+        FROM hybrid_runner.jobs AS o
+        WHERE o.source = apply_to_jobs.source AND o.row_key = ANY (apply_to_jobs.keys)
+            AND (o.state = 'queued' OR o.started_at <= clock_timestamp() - interval '1 second')
+        FOR UPDATE OF o SKIP LOCKED
+    ) AS j;
+
+    live := ARRAY(
+        SELECT j.row_key
+        FROM hybrid_runner.jobs AS j
+        WHERE j.source = apply_to_jobs.source AND j.row_key = ANY (apply_to_jobs.keys)
+    );
+
+    IF EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = apply_to_jobs.source) THEN
+        BEGIN
+            EXECUTE format(
+                'SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)),'
+                ' ''{}'') FROM hybrid_runner.%I(''read'', $1, NULL) AS r',
+                'source_' || apply_to_jobs.source || '_rows'
+            ) INTO found USING apply_to_jobs.keys;
+
+            PERFORM hybrid_runner.leave_table(is_own);
+
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+        EXCEPTION
+            WHEN OTHERS THEN
+                refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+
+        END;
+
+    END IF;
+
+    FOR at IN 1..cardinality(apply_to_jobs.keys) LOOP
+        place := at;
+
+        key := apply_to_jobs.keys[at];
+
+        IF refused IS NOT NULL AND found IS NULL OR key = ANY (live) AND NOT own ? key THEN
+            did := 'later';
+
+        ELSIF found IS NULL THEN
+            did := 'nothing'; -- it is not attached any more
+        ELSE
+            BEGIN
+                did := CASE
+                    WHEN apply_to_jobs.whats[at] = 'wanted' THEN CASE
+                        WHEN NOT own ? key AND (found -> key -> 0)::boolean
+                            THEN hybrid_runner.want_again(apply_to_jobs.source, key)
+                        ELSE 'nothing'
+                    END
+                    WHEN NOT own ? key THEN 'nothing'
+                    WHEN NOT found ? key THEN hybrid_runner.cancel((own ->> key)::bigint, 'its row was deleted', by_row => true)
+                    WHEN apply_to_jobs.whats[at] = 'cancelled' AND (found -> key -> 1)::boolean
+                        THEN hybrid_runner.cancel((own ->> key)::bigint, 'its row was cancelled', by_row => true)
+                    ELSE 'nothing'
+                END;
+
+                did := CASE did WHEN 'requested' THEN 'told' WHEN 'finished' THEN 'nothing' ELSE did END;
+
+                refused := NULL;
+
+            EXCEPTION
+                WHEN OTHERS THEN
+                    did := 'later';
+
+                    refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+
+            END;
+
+        END IF;
+
+        RETURN NEXT;
+
+    END LOOP;
+
+END
+$_$;
+
 CREATE TABLE hybrid_runner.archive (
     id bigint NOT NULL,
     queue text NOT NULL,
@@ -85,21 +220,30 @@ CREATE TABLE hybrid_runner.archive (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     result jsonb,
+    followed_by bigint[],
     CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
@@ -180,7 +324,7 @@ BEGIN
 END
 $_$;
 
-CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text, by_row boolean DEFAULT false) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -204,6 +348,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = CASE
+                WHEN jsonb_typeof(j.errors) <> 'array' THEN jsonb_build_array(j.errors)
                 WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
                 ELSE coalesce(j.errors, '[]')
             END || jsonb_build_object(
@@ -216,11 +361,12 @@ BEGIN
         RETURN 'requested';
     END IF;
     BEGIN
-        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text,
+            job.history::text;
     EXCEPTION
         WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
             UPDATE hybrid_runner.jobs AS j
-                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL, history = NULL
                 WHERE j.id = cancel.id;
     END;
     PERFORM hybrid_runner.end_jobs(
@@ -228,13 +374,43 @@ BEGIN
         ARRAY[jsonb_build_object(
             'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
-        cancelled_at => clock_timestamp());
+        cancelled_at => clock_timestamp(), attached => job.source IS NOT NULL,
+        by_row => cancel.by_row);
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
     -- It was cancelled before and retried, and somebody may be reporting that end.
     ON CONFLICT ON CONSTRAINT unreported_ends_pkey DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN 'cancelled';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    keys text[];
+    there text[];
+BEGIN
+    keys := ARRAY(
+        SELECT j.row_key
+        FROM hybrid_runner.jobs AS j
+        WHERE j.source = cancel_jobs_without_rows.source AND j.row_key > cancel_jobs_without_rows.behind
+        ORDER BY j.row_key
+        LIMIT most
+    );
+    IF cardinality(keys) = most THEN
+        last_key := keys[most];
+    END IF;
+    there := ARRAY(SELECT r.row_key FROM hybrid_runner.rows_of_source(
+        cancel_jobs_without_rows.source, 'read', keys, NULL) AS r);
+    -- They are asked once more, when their jobs are locked.
+    keys := ARRAY(SELECT k.key FROM unnest(keys) AS k (key) WHERE k.key <> ALL (there) LIMIT 100);
+    SELECT count(*) FILTER (WHERE a.did IN ('cancelled', 'told')) INTO cancelled
+    FROM hybrid_runner.apply_to_jobs(
+        cancel_jobs_without_rows.source, keys, array_fill('gone'::text, ARRAY[cardinality(keys)])) AS a;
 END
 $$;
 
@@ -246,62 +422,204 @@ CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
         || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
-CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS SETOF bigint
-    LANGUAGE plpgsql
+CREATE FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    own_ids bigint[];
+    own_errors text[];
+    job record;
 BEGIN
+    SELECT array_agg(own.id), array_agg(own.error) INTO own_ids, own_errors
+    FROM (
+        SELECT j.id, found.error
+        FROM unnest(end_expired.ids, end_expired.versions, end_expired.errors)
+            AS found (id, version, error)
+        INNER JOIN hybrid_runner.jobs AS j ON j.id = found.id
+        WHERE j.id = ANY (end_expired.ids) AND j.state = 'queued' AND j.version = found.version
+        FOR UPDATE OF j SKIP LOCKED
+    ) AS own;
+    IF own_ids IS NULL THEN
+        RETURN;
+    END IF;
+    FOR job IN
+        SELECT j.id, j.queue, j.kind FROM hybrid_runner.jobs AS j WHERE j.id = ANY (own_ids)
+    LOOP
+        PERFORM hybrid_runner.publish(job.queue, job.kind, job.id);
+    END LOOP;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) SELECT o.id FROM unnest(own_ids) AS o (id)
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey
+        DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     RETURN QUERY
-    WITH settled AS (
-        SELECT
-            s.id, s.claim,
-            CASE WHEN end_jobs.states IS NULL THEN 'completed' ELSE s.state END AS state,
-            CASE WHEN end_jobs.results IS NULL THEN jsonb 'null' ELSE s.result END AS result,
-            s.error
-        FROM unnest(
-            end_jobs.ids, end_jobs.claims, end_jobs.states, end_jobs.results::jsonb[],
-            end_jobs.errors::jsonb[]
-        ) AS s (id, claim, state, result, error)
-    ),
-    gone AS (
-        DELETE FROM hybrid_runner.jobs AS j USING settled AS s
-        -- The ids stand beside the join so that no plan can choose to walk the table.
-        WHERE j.id = ANY (end_jobs.ids) AND j.id = s.id
-            -- No test of the state: a queued job has no claim, and the planner would expect one row
-            -- and join in loops.
-            AND (j.claim = s.claim OR s.claim IS NULL)
-        RETURNING j.*, s.state AS final_state, s.result, s.error
-    )
-    INSERT INTO hybrid_runner.archive AS a (
-        id, queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-        traceparent, enqueued_by, state, attempt, snoozes, claim, worker_id, started_at, progress,
-        errors, version, cancel_requested_at, created_at, finished_at, result
-    )
-    SELECT
-        g.id, g.queue, g.kind, g.priority,
-        g.payload, g.data,
-        g.key, g.run_at, g.max_attempts, g.timeout, g.finish_by, g.traceparent, g.enqueued_by,
-        g.final_state::hybrid_runner.job_state,
-        -- Failed from the queue: the attempt that could not begin counts.
-        CASE
-            WHEN g.state = 'queued' AND g.final_state = 'failed' THEN g.attempt + 1
-            ELSE g.attempt
-        END,
-        g.snoozes, g.claim, g.worker_id, g.started_at,
-        g.progress,
-        CASE
-            WHEN g.error IS NULL THEN g.errors
-            WHEN jsonb_array_length(g.errors) >= 20 THEN (g.errors - 0) || g.error
-            ELSE coalesce(g.errors, '[]') || g.error
-        END,
-        g.version + 1, coalesce(g.cancel_requested_at, end_jobs.cancelled_at), g.created_at,
-        clock_timestamp(), g.result
-    FROM gone AS g
-    RETURNING a.id;
+    SELECT e.id
+    FROM hybrid_runner.end_jobs(
+        own_ids, NULL, array_fill('failed'::text, ARRAY[cardinality(own_ids)]),
+        ARRAY[NULL::text], own_errors
+    ) AS e (id);
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.enqueue(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS bigint
+CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone DEFAULT NULL::timestamp with time zone, traceparents text[] DEFAULT NULL::text[], follow_ups text[] DEFAULT NULL::text[], kinds text[] DEFAULT NULL::text[], on_ends text[] DEFAULT NULL::text[], attached boolean DEFAULT NULL::boolean, by_row boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    following jsonb[];
+    ending integer;
+    has_rows boolean := coalesce(
+        end_jobs.attached, EXISTS (SELECT FROM hybrid_runner.sources));
+BEGIN
+    IF end_jobs.follow_ups IS NULL AND end_jobs.on_ends IS NULL AND NOT EXISTS (
+        SELECT FROM hybrid_runner.kinds AS k
+        WHERE k.on_end IS NOT NULL AND (end_jobs.kinds IS NULL OR k.name = ANY (end_jobs.kinds))
+    ) THEN
+        IF NOT has_rows THEN
+            RETURN QUERY
+            INSERT INTO hybrid_runner.archive AS a
+            SELECT t.*
+            FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
+            RETURNING a.id;
+            RETURN;
+        END IF;
+        RETURN QUERY
+        WITH gone AS MATERIALIZED (
+            SELECT t.*
+            FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
+        ),
+        written AS MATERIALIZED (
+            SELECT w.job_id
+            FROM (
+                SELECT
+                    g.source, array_agg(g.id) AS ids, array_agg(g.row_key) AS keys,
+                    array_agg(g.state::text) AS states, array_agg(g.claim IS NULL AND NOT by_row) AS were_queued,
+                    array_agg(g.attempt - CASE WHEN g.state = 'failed' OR g.claim IS NULL THEN 0 ELSE 1 END) AS retries,
+                    array_agg(g.worker_id) AS workers, array_agg(g.started_at) AS started,
+                    array_agg(g.finished_at) AS finished, array_agg(g.result::text) AS results,
+                    array_agg(g.errors::text) AS errors
+                FROM gone AS g
+                WHERE g.source IS NOT NULL
+                GROUP BY g.source
+            ) AS s
+            CROSS JOIN LATERAL hybrid_runner.write_rows(
+                s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
+                s.finished, s.results, s.errors, put_off => end_jobs.put_off
+            ) AS w
+        )
+        INSERT INTO hybrid_runner.archive AS a
+        SELECT g.*
+        FROM gone AS g
+        WHERE (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING a.id;
+        RETURN;
+    END IF;
+
+    following := ARRAY(SELECT f.job::jsonb FROM unnest(end_jobs.follow_ups) AS f (job));
+    -- What clean-ups are given is in memory all at once: some 200 MiB at most of 50 large jobs.
+    FOR place IN 1..cardinality(end_jobs.ids) BY 50 LOOP
+        ending := place + 49;
+        RETURN QUERY
+        WITH gone AS MATERIALIZED (
+            SELECT t.*
+            FROM hybrid_runner.take_ended(
+                ids[place:ending], claims[place:ending], states[place:ending], results[place:ending],
+                errors[place:ending], cancelled_at
+            ) AS t
+        ),
+        made AS MATERIALIZED (
+            SELECT s.follows, array_agg(s.id ORDER BY s.id) AS ids
+            FROM hybrid_runner.store_follow_ups(
+                ARRAY(
+                    SELECT f.job
+                    FROM unnest(following) WITH ORDINALITY AS f (job, place)
+                    JOIN gone AS g ON g.id = (f.job ->> 'follows')::bigint
+                        AND g.claim = (f.job ->> 'claim')::bigint
+                    ORDER BY f.place
+                ) || ARRAY(
+                    SELECT jsonb_build_object(
+                        'follows', g.id, 'is_clean_up', true, 'kind', clean_up.kind,
+                        'queue', coalesce(its_own.queue, g.queue), 'key', 'ended:' || g.id,
+                        'traceparent', coalesce(
+                            end_jobs.traceparents[array_position(end_jobs.ids, g.id)], g.traceparent),
+                        'payload', hybrid_runner.ended_payload(
+                            g.id, g.kind, g.key, g.state::text, g.payload, g.data, g.result, g.errors))
+                    FROM gone AS g
+                    LEFT JOIN hybrid_runner.kinds AS k ON k.name = g.kind
+                    CROSS JOIN LATERAL (SELECT coalesce(
+                        end_jobs.on_ends[array_position(end_jobs.kinds, g.kind)], k.on_end
+                    )) AS clean_up (kind)
+                    LEFT JOIN hybrid_runner.kinds AS its_own ON its_own.name = clean_up.kind
+                    WHERE clean_up.kind IS NOT NULL
+                )
+            ) AS s
+            GROUP BY s.follows
+        ),
+        written AS MATERIALIZED (
+            SELECT w.job_id
+            FROM (
+                SELECT
+                    g.source, array_agg(g.id) AS ids, array_agg(g.row_key) AS keys,
+                    array_agg(g.state::text) AS states, array_agg(g.claim IS NULL AND NOT by_row) AS were_queued,
+                    array_agg(g.attempt - CASE WHEN g.state = 'failed' OR g.claim IS NULL THEN 0 ELSE 1 END) AS retries,
+                    array_agg(g.worker_id) AS workers, array_agg(g.started_at) AS started,
+                    array_agg(g.finished_at) AS finished, array_agg(g.result::text) AS results,
+                    array_agg(g.errors::text) AS errors
+                FROM gone AS g
+                WHERE has_rows AND g.source IS NOT NULL
+                GROUP BY g.source
+            ) AS s
+            CROSS JOIN LATERAL hybrid_runner.write_rows(
+                s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
+                s.finished, s.results, s.errors, put_off => end_jobs.put_off
+            ) AS w
+        )
+        INSERT INTO hybrid_runner.archive AS a
+        SELECT
+            g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
+            g.timeout, g.finish_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+            g.enqueued_by, g.source, g.row_key, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+            g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
+            g.created_at, g.finished_at, g.result, s.ids
+        FROM gone AS g
+        LEFT JOIN made AS s ON s.follows = g.id
+        WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING a.id;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    part text;
+    -- What a handler says after somebody has cancelled its job does not hide why.
+    why text := CASE WHEN state = 'cancelled' AND jsonb_typeof(errors) = 'array' THEN (
+        SELECT e.error ->> 'message'
+        FROM jsonb_array_elements(errors) WITH ORDINALITY AS e (error, place)
+        WHERE e.error ->> 'type' = 'Cancel'
+        ORDER BY e.place DESC LIMIT 1
+    ) END;
+    left_out text[] := '{}';
+    said jsonb := jsonb_build_object(
+        'id', id, 'kind', kind, 'key', key, 'state', state,
+        'reason', CASE WHEN state <> 'completed' THEN left(coalesce(why, errors -> -1 ->> 'message'), 4096) END,
+        'payload', payload, 'data', data, 'result', result, 'errors', coalesce(errors, '[]'));
+BEGIN
+    FOREACH part IN ARRAY ARRAY['result', 'data', 'errors', 'payload'] LOOP
+        EXIT WHEN octet_length(said::text) <= 1048576;
+        CONTINUE WHEN said -> part IN ('null', '[]');
+        left_out := left_out || part;
+        said := said || jsonb_build_object(
+            part, CASE part WHEN 'errors' THEN jsonb '[]' END, 'left_out', left_out);
+    END LOOP;
+    RETURN said;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.enqueue(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -310,7 +628,7 @@ DECLARE
 BEGIN
     SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
         kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data,
-        traceparent, on_conflict) AS e;
+        traceparent, on_conflict, max_snoozes, max_duration, finish_within) AS e;
     IF done.outcome = 'exists' THEN
         RAISE NOTICE
             'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)',
@@ -320,10 +638,12 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT 'default'::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text) RETURNS TABLE(id bigint, outcome text)
+CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -335,6 +655,7 @@ DECLARE
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
     may_replace boolean := false;
+    its_queue text;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -354,14 +675,32 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be 1 to 1000, not %', enqueue_job.max_attempts
             USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_max_attempts_is_1_to_1000';
     END IF;
+    IF enqueue_job.max_snoozes < 0 THEN
+        RAISE EXCEPTION 'max_snoozes must be 0 to 2147483647, not %', enqueue_job.max_snoozes
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.max_duration <= interval '0' OR enqueue_job.max_duration > interval '3650 days' THEN
+        RAISE EXCEPTION 'max_duration must be more than zero and at most ten years'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.finish_within <= interval '0' OR enqueue_job.finish_within > interval '3650 days' THEN
+        RAISE EXCEPTION 'finish_within must be more than zero and at most ten years'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT k.queue INTO its_queue FROM hybrid_runner.kinds AS k WHERE k.name = enqueue_job.kind;
+    IF NOT FOUND THEN
+        its_queue := hybrid_runner.queue_of(enqueue_job.kind); -- which warns of what looks like a typo
+    END IF;
+    its_queue := coalesce(enqueue_job.queue, its_queue);
 
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
-            data, traceparent)
-        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue,
+            data, traceparent, max_snoozes, max_duration, finish_within)
+        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), its_queue,
             enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
-            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
+            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace,
+            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
@@ -376,7 +715,7 @@ BEGIN
         -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+            WHERE j.key = enqueue_job.key AND j.state <> 'running'
                 AND (j.enqueued_by = session_user OR has_column_privilege(
                     session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
             FOR UPDATE;
@@ -405,14 +744,17 @@ BEGIN
         IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
-                queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
+                queue = its_queue, priority = enqueue_job.priority, run_at = due,
                 max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
                 finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
-                attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
-            WHERE j.id = holder.id AND j.state = 'queued';
+                max_snoozes = enqueue_job.max_snoozes, max_duration = enqueue_job.max_duration,
+                finish_within = enqueue_job.finish_within,
+                attempt = 0, snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
+                history = NULL, version = j.version + 1
+            WHERE j.id = holder.id AND j.state <> 'running';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
-                PERFORM hybrid_runner.ring(enqueue_job.queue, due);
-                PERFORM hybrid_runner.publish(enqueue_job.queue, enqueue_job.kind, holder.id);
+                PERFORM hybrid_runner.ring(its_queue, due);
+                PERFORM hybrid_runner.publish(its_queue, enqueue_job.kind, holder.id);
                 enqueue_job.outcome := 'replaced';
             END IF;
         END IF;
@@ -590,6 +932,56 @@ BEGIN
 END
 $_$;
 
+CREATE FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) RETURNS SETOF integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    numbers text[] := ARRAY[find_lockers.xmax];
+    others integer[];
+    -- Above all that run: the snapshot's own bound may lie below them.
+    above bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000;
+    place bigint;
+BEGIN
+    FOR turn IN 1..2 LOOP
+        RETURN QUERY
+        SELECT DISTINCT coalesce(l.pid, 0)
+        FROM pg_locks AS l
+        WHERE l.locktype = 'transactionid' AND l.transactionid::text = ANY (numbers)
+            AND l.mode = 'ExclusiveLock' AND l.granted;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+        BEGIN
+            -- Who only sees to it that the row stays, as a foreign key does, is in no one's way.
+            numbers := ARRAY(
+                SELECT m.xid::text
+                FROM pg_get_multixact_members(find_lockers.xmax::xid) AS m
+                WHERE m.mode <> 'keysh'
+            );
+        EXCEPTION
+            WHEN OTHERS THEN
+                EXIT; -- it was no list
+        END;
+    END LOOP;
+    -- Rows have the last 32 of 64 bits.
+    place := above - ((above - find_lockers.xmax::bigint) & 4294967295);
+    IF place > 2 AND pg_xact_status(place::text::xid8) = 'in progress' THEN
+        others := ARRAY(
+            SELECT DISTINCT coalesce(l.pid, 0)
+            FROM pg_locks AS l
+            WHERE l.locktype = 'relation' AND l.relation = find_lockers.relation AND l.granted
+                AND l.mode IN ('RowShareLock', 'RowExclusiveLock')
+                AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+                AND l.pid IS DISTINCT FROM pg_backend_pid()
+        );
+        IF cardinality(others) = 1 THEN
+            RETURN NEXT others[1];
+        END IF;
+    END IF;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -669,6 +1061,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.keep_source_duty() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM hybrid_runner.sources) THEN
+        INSERT INTO hybrid_runner.duties (name, every) VALUES ('sources', '15 seconds')
+        ON CONFLICT (name) DO NOTHING;
+        IF TG_OP = 'UPDATE' THEN
+            UPDATE hybrid_runner.late_rows AS l SET next_try_at = clock_timestamp()
+            WHERE l.is_refused;
+        END IF;
+    ELSE
+        DELETE FROM hybrid_runner.duties AS d WHERE d.name = 'sources';
+    END IF;
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.~sources', 'sources');
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -695,6 +1107,43 @@ CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
         FOR UPDATE SKIP LOCKED -- others may be deleting them at this moment
     )
 $$;
+
+CREATE FUNCTION hybrid_runner.leave_table(is_own boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    waiting text;
+
+BEGIN
+    IF $1 THEN
+        EXECUTE 'RESET ALL';
+
+    END IF;
+
+    IF current_setting('server_version_num')::integer < 180000 THEN
+        SELECT format('%s of %s', t.tgname, t.tgrelid::regclass) INTO waiting
+        FROM pg_trigger AS t
+        JOIN pg_proc AS p ON p.oid = t.tgfoid
+        JOIN pg_roles AS r ON r.oid = p.proowner
+        WHERE t.tgdeferrable AND NOT r.rolsuper
+            AND p.proowner <> (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
+            AND EXISTS (
+                SELECT FROM pg_locks AS l
+                WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation = t.tgrelid
+                    AND l.mode = 'RowExclusiveLock' AND l.granted
+            )
+        LIMIT 1;
+
+        IF waiting IS NOT NULL THEN
+            RAISE 'the trigger % can wait for the commit, and would run as whoever writes the row', waiting;
+
+        END IF;
+
+    END IF;
+
+END
+$_$;
 
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -752,6 +1201,49 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) RETURNS TABLE(key text, payload text, data text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        $sql$
+        SELECT w.key, w.payload, w.data
+        FROM (
+            SELECT
+                m.key, m.payload, m.data,
+                sum(octet_length(m.payload) + coalesce(octet_length(m.data), 0)) OVER (
+                    ROWS UNBOUNDED PRECEDING
+                ) AS bytes
+            FROM (
+                SELECT
+                    k.key, (r.columns - 'data')::text AS payload,
+                    nullif(r.columns -> 'data', 'null')::text AS data
+                FROM (SELECT to_jsonb(found.*) AS columns FROM (
+%s
+                ) AS found) AS r
+                CROSS JOIN LATERAL (
+                    SELECT
+                        CASE WHEN count(p.text) = count(*) THEN string_agg(p.text, '' ORDER BY p.n) END
+                    FROM (
+                        SELECT
+                            u.n, CASE WHEN u.n %% 2 = 1 THEN u.part ELSE r.columns ->> u.part END AS text
+                        FROM unnest($1) WITH ORDINALITY AS u (part, n)
+                    ) AS p
+                ) AS k (key)
+                WHERE NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.key = k.key)
+                ORDER BY random()
+                LIMIT $2
+            ) AS m
+        ) AS w
+        WHERE w.bytes <= 33554432
+        $sql$,
+        missing_jobs.query
+    ) USING missing_jobs.key_parts, missing_jobs.most;
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -797,6 +1289,16 @@ BEGIN
     END IF;
     PERFORM pg_catalog.pg_notify(channel, message);
     RETURN true;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.number_signal() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    new.newest_job := coalesce(pg_sequence_last_value('hybrid_runner.jobs_id_seq'), 0);
+    RETURN new;
 END
 $$;
 
@@ -1263,6 +1765,29 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.queue_of(kind text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    its_queue text;
+    meant text;
+BEGIN
+    SELECT k.queue INTO its_queue FROM hybrid_runner.kinds AS k WHERE k.name = queue_of.kind;
+    IF NOT FOUND AND length(queue_of.kind) <= 128 AND current_setting(
+        'hybrid_runner.undeclared_kind', true) IS DISTINCT FROM queue_of.kind THEN
+        PERFORM set_config('hybrid_runner.undeclared_kind', queue_of.kind, true);
+        meant := hybrid_runner.similar_kind(queue_of.kind);
+        IF meant IS NOT NULL THEN
+            RAISE WARNING 'no worker has a handler for kind %: did you mean %?',
+                quote_literal(queue_of.kind), quote_literal(meant);
+        END IF;
+    END IF;
+    RETURN coalesce(its_queue, 'default');
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1310,9 +1835,15 @@ BEGIN
     ELSIF job.state = 'running' THEN
         -- Its worker is dead. Should it live after all, its claim is void.
         UPDATE hybrid_runner.jobs AS j SET
-            state = 'queued', run_at = clock_timestamp(), claim = NULL, worker_id = NULL,
+            state = 'queued', run_at = clock_timestamp(),
+            began_at = coalesce(j.began_at, j.started_at), claim = NULL, worker_id = NULL,
             started_at = NULL, cancel_requested_at = NULL, version = j.version + 1
         WHERE j.id = retry.id;
+        IF job.source IS NOT NULL THEN
+            PERFORM hybrid_runner.write_rows(
+                job.source, ARRAY[retry.id], ARRAY[job.row_key], ARRAY['queued'], ARRAY[false],
+                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL);
+        END IF;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
         RETURN 'queued';
@@ -1336,19 +1867,39 @@ BEGIN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
             THEN 'queued' ELSE 'unknown' END;
     END IF;
-    -- A fresh set of attempts; the errors of the earlier ones are kept.
+    -- Somebody may just be writing the end of this job into its row: that waits for nobody.
+    PERFORM FROM hybrid_runner.late_rows AS l
+    WHERE l.source = done.source AND l.row_key = done.row_key FOR UPDATE;
+    -- A fresh set of attempts and budgets; the errors and runs of the earlier ones are kept, and so
+    -- is what its last run waited for and was given; but if that was nothing, this run is not told
+    -- that its time is over.
     INSERT INTO hybrid_runner.jobs
-        (id, queue, kind, priority, payload, data, key, max_attempts, timeout, traceparent,
-        enqueued_by, errors, version, created_at)
+        (id, queue, kind, priority, payload, data, key, max_attempts, timeout, max_snoozes,
+        max_duration, finish_within, traceparent, enqueued_by, source, row_key, waits_for, errors,
+        history, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
-        done.max_attempts, done.timeout, done.traceparent, done.enqueued_by, done.errors, done.version + 1,
-        done.created_at)
+        done.max_attempts, done.timeout, done.max_snoozes, done.max_duration, done.finish_within,
+        done.traceparent, done.enqueued_by, done.source, done.row_key,
+        CASE WHEN EXISTS (
+            SELECT FROM hybrid_runner.waits AS w
+            WHERE w.job_id = retry.id AND w.wake_of = done.snoozes
+                AND (w.run IS NULL OR w.run = coalesce(done.began_at, done.started_at))
+        ) THEN done.waits_for END,
+        done.errors, done.history, done.version + 1, done.created_at)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN 'key_taken';
     END IF;
     DELETE FROM hybrid_runner.archive AS a
     WHERE a.id = retry.id AND a.finished_at = done.finished_at;
+    UPDATE hybrid_runner.waits AS w
+    SET run = NULL, wake_of = CASE WHEN w.wake_of = done.snoozes THEN 0 END
+    WHERE w.job_id = retry.id AND (w.run IS NULL OR w.run = coalesce(done.began_at, done.started_at));
+    IF done.source IS NOT NULL THEN
+        PERFORM hybrid_runner.write_rows(
+            done.source, ARRAY[retry.id], ARRAY[done.row_key], ARRAY['retried'], ARRAY[false],
+            ARRAY[0], NULL, NULL, NULL, NULL, NULL);
+    END IF;
     PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';
 END
@@ -1442,7 +1993,7 @@ BEGIN
 END
 $_$;
 
-CREATE FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) RETURNS void
+CREATE FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1470,6 +2021,9 @@ BEGIN
     END IF;
     IF due <= server_time THEN
         PERFORM pg_notify('hybrid_runner.' || queue, '');
+    ELSIF commits THEN
+        PERFORM pg_notify('hybrid_runner.' || queue,
+            'later ' || ceil(extract(epoch FROM due - server_time) * 1000)::bigint);
     ELSE
         PERFORM pg_notify('hybrid_runner.' || queue, 'later');
     END IF;
@@ -1509,6 +2063,75 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.ring_for_row_changes() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.~sources', 'changes');
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.ring_for_signals() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF (SELECT count(DISTINCT i.key) FROM inserted AS i) <= 100 THEN
+        PERFORM hybrid_runner.notify_if_room(hybrid_runner.signals_channel(), i.key)
+        FROM (SELECT DISTINCT n.key FROM inserted AS n) AS i;
+    ELSE
+        PERFORM hybrid_runner.notify_if_room(hybrid_runner.signals_channel(), '');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE
+        WHEN state = 'running' THEN CASE
+            WHEN shows = 'running' OR shows = 'queued' AND is_wanted THEN 'write'
+            WHEN shows = 'ended' AND is_untouched THEN 'write'
+            ELSE 'unwanted'
+        END
+        WHEN shows = 'running' THEN 'write'
+        WHEN state = 'retried' THEN CASE shows WHEN 'ended' THEN 'write' ELSE 'keep' END
+        WHEN state IN ('completed', 'failed', 'cancelled') THEN CASE
+            WHEN shows = 'queued' AND (was_queued OR is_untouched) THEN 'write'
+            WHEN shows = 'ended' AND is_untouched THEN 'write'
+            WHEN shows = 'queued' AND is_wanted THEN 'again'
+            ELSE 'keep'
+        END
+        -- Put back after a retry that the row could not show.
+        WHEN state IN ('queued', 'snoozed') AND shows = 'ended' AND is_untouched THEN 'write'
+        ELSE 'keep'
+    END
+$$;
+
+CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) RETURNS TABLE(row_key text, word text, is_wanted boolean, seen text, fresh jsonb, stale_at timestamp with time zone, is_cancelled boolean)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    -- a session that was opened with its settings, and has no others
+    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.stale_at, r.is_cancelled'
+        ' FROM hybrid_runner.%I($1, $2, $3) AS r', 'source_' || rows_of_source.source || '_rows'
+    ) USING rows_of_source.what, rows_of_source.keys, rows_of_source.most;
+
+    PERFORM hybrid_runner.leave_table(is_own);
+
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots integer DEFAULT 200) RETURNS TABLE(queue_name text, backlog bigint, running bigint, slots bigint, workers bigint, wanted bigint)
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1532,6 +2155,682 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
     ) AS f
 $$;
 
+CREATE FUNCTION hybrid_runner.signal(key text, payload jsonb DEFAULT 'null'::jsonb, once boolean DEFAULT false) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    sent bigint;
+BEGIN
+    IF key IS NULL OR octet_length(key) NOT BETWEEN 1 AND 512 THEN
+        RAISE EXCEPTION 'the key of a signal must be 1 to 512 bytes, not %',
+            coalesce(octet_length(key)::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO hybrid_runner.signals AS s (key, payload, once)
+    VALUES (signal.key, coalesce(signal.payload, 'null'), coalesce(signal.once, false))
+    ON CONFLICT DO NOTHING
+    RETURNING s.id INTO sent;
+    RETURN sent;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.signals_channel() RETURNS text
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT 'hybrid_runner.~signals~'
+        || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
+$$;
+
+CREATE FUNCTION hybrid_runner.similar_kind(kind text) RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    given text := translate(lower(similar_kind.kind), '_.:/-', '');
+    -- Words that are one letter apart, or two of whose letters changed places, have the same
+    -- beginning or the same end, which is asked first: it costs far less.
+    half integer := greatest(1, (length(given) - 2) / 2);
+    meant text;
+BEGIN
+    IF length(similar_kind.kind) > 128 OR EXISTS (
+        SELECT FROM hybrid_runner.kinds AS k WHERE k.name = similar_kind.kind
+    ) THEN
+        RETURN NULL;
+    END IF;
+    SELECT its.name INTO meant
+    FROM (
+        SELECT k.name, translate(lower(k.name), '_.:/-', '') AS bare
+        FROM hybrid_runner.kinds AS k ORDER BY k.name LIMIT 1000
+    ) AS its
+    WHERE CASE
+        WHEN its.bare = given THEN true
+        WHEN length(given) < 4 OR abs(length(its.bare) - length(given)) > 1 THEN false
+        WHEN left(its.bare, half) <> left(given, half) AND right(its.bare, half) <> right(given, half)
+            THEN false
+        WHEN translate(its.bare, '0123456789', '') = translate(given, '0123456789', '') THEN false
+        ELSE (
+            SELECT
+                substr(its.bare, d.at + 1) IN (substr(given, d.at), substr(given, d.at + 1))
+                OR substr(its.bare, d.at) = substr(given, d.at + 1)
+                OR substr(its.bare, d.at)
+                    = substr(given, d.at + 1, 1) || substr(given, d.at, 1) || substr(given, d.at + 2)
+            FROM (
+                SELECT min(n) AS at FROM generate_series(1, length(given) + 1) AS n
+                WHERE substr(its.bare, n, 1) <> substr(given, n, 1)
+            ) AS d
+        )
+    END
+    ORDER BY its.bare = given DESC, its.name
+    LIMIT 1;
+    RETURN meant;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) RETURNS TABLE(follows bigint, id bigint)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '30ms'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    clean_ups_have_keys boolean := true;
+    followed bigint[];
+    ids bigint[];
+    is_complete boolean;
+BEGIN
+    IF cardinality(store_follow_ups.follow_ups) = 0 THEN
+        RETURN;
+    END IF;
+    LOOP
+        BEGIN
+            WITH wanted AS (
+                SELECT
+                    (f.job ->> 'follows')::bigint AS follows, f.place, f.job,
+                    coalesce((f.job ->> 'is_clean_up')::boolean, false) AS is_clean_up
+                FROM unnest(store_follow_ups.follow_ups) WITH ORDINALITY AS f (job, place)
+            ),
+            new AS MATERIALIZED (
+                SELECT
+                    w.*, nextval('hybrid_runner.jobs_id_seq') AS id,
+                    CASE
+                        WHEN NOT w.is_clean_up THEN w.job ->> 'key'
+                        WHEN clean_ups_have_keys AND NOT EXISTS (
+                            SELECT FROM hybrid_runner.jobs AS j WHERE j.key = w.job ->> 'key'
+                        ) THEN w.job ->> 'key'
+                    END AS key
+                FROM wanted AS w
+            ),
+            made AS (
+                INSERT INTO hybrid_runner.jobs AS j (
+                    id, kind, payload, queue, key, priority, run_at, max_attempts, timeout,
+                    finish_by, data, traceparent, max_snoozes, max_duration, finish_within
+                )
+                SELECT
+                    n.id, r.kind, n.job -> 'payload',
+                    coalesce(r.queue, k.queue, 'default'), n.key, coalesce(r.priority, 5),
+                    coalesce(r.run_at, clock_timestamp() + coalesce((n.job ->> 'delay')::interval, interval '0')),
+                    r.max_attempts, r.timeout, r.finish_by, n.job -> 'data', r.traceparent,
+                    r.max_snoozes, r.max_duration, r.finish_within
+                FROM new AS n
+                CROSS JOIN LATERAL jsonb_populate_record(
+                    NULL::hybrid_runner.jobs, n.job - ARRAY['payload', 'data']) AS r
+                LEFT JOIN hybrid_runner.kinds AS k ON k.name = r.kind
+                -- In one order everywhere, so that two of these cannot wait for each other.
+                ORDER BY n.key COLLATE "C", n.place
+                ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+                RETURNING j.id
+            )
+            SELECT
+                array_agg(n.follows) FILTER (WHERE s.id IS NOT NULL),
+                array_agg(n.id) FILTER (WHERE s.id IS NOT NULL),
+                bool_and(s.id IS NOT NULL OR NOT n.is_clean_up)
+            INTO followed, ids, is_complete
+            FROM new AS n
+            LEFT JOIN made AS s ON s.id = n.id;
+            IF NOT is_complete THEN
+                RAISE EXCEPTION 'the key of a clean-up is taken' USING ERRCODE = 'lock_not_available';
+            END IF;
+            EXIT;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                IF NOT clean_ups_have_keys OR NOT EXISTS (
+                    SELECT FROM unnest(store_follow_ups.follow_ups) AS f (job)
+                    WHERE f.job ? 'is_clean_up'
+                ) THEN
+                    RAISE EXCEPTION 'the key of a follow-up is in a transaction that is still open'
+                        USING ERRCODE = 'lock_not_available',
+                        CONSTRAINT = 'jobs_one_live_job_per_key';
+                END IF;
+                clean_ups_have_keys := false;
+        END;
+    END LOOP;
+    RETURN QUERY SELECT u.follows, u.id FROM unnest(followed, ids) AS u (follows, id);
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) RETURNS SETOF hybrid_runner.archive
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN QUERY
+    WITH settled AS (
+        SELECT
+            s.id, s.claim,
+            CASE WHEN take_ended.states IS NULL THEN 'completed' ELSE s.state END AS state,
+            CASE WHEN take_ended.results IS NULL THEN jsonb 'null' ELSE s.result END AS result,
+            s.error
+        FROM unnest(
+            take_ended.ids, take_ended.claims, take_ended.states, take_ended.results::jsonb[],
+            take_ended.errors::jsonb[]
+        ) AS s (id, claim, state, result, error)
+    )
+    DELETE FROM hybrid_runner.jobs AS j USING settled AS s
+    -- The ids stand beside the join so that no plan can choose to walk the table.
+    WHERE j.id = ANY (take_ended.ids) AND j.id = s.id
+        -- No test of the state: a queued job has no claim, and the planner would expect one row
+        -- and join in loops.
+        AND (j.claim = s.claim OR s.claim IS NULL)
+    RETURNING
+        j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts,
+        j.timeout, j.finish_by, j.max_snoozes, j.max_duration, j.finish_within, j.traceparent,
+        j.enqueued_by, j.source, j.row_key, s.state::hybrid_runner.job_state,
+        -- Failed from the queue: the attempt that could not begin counts.
+        CASE
+            WHEN j.state = 'queued' AND s.state = 'failed' THEN (j.attempt + 1)::smallint
+            ELSE j.attempt
+        END,
+        j.snoozes, coalesce(j.began_at, j.started_at), j.waits_for, j.claim, j.worker_id,
+        j.started_at, j.progress,
+        CASE
+            WHEN s.error IS NULL THEN j.errors
+            -- somebody with a worker's login has written it
+            WHEN jsonb_typeof(j.errors) <> 'array' THEN jsonb_build_array(j.errors, s.error)
+            WHEN jsonb_array_length(j.errors) >= 20 THEN (j.errors - 0) || s.error
+            ELSE coalesce(j.errors, '[]') || s.error
+        END,
+        j.history, j.version + 1, coalesce(j.cancel_requested_at, take_ended.cancelled_at),
+        j.created_at, clock_timestamp(), s.result, NULL::bigint[];
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.unknown_kinds(due_for interval DEFAULT '00:01:00'::interval, most integer DEFAULT 100) RETURNS TABLE(queue text, kind text, due bigint, oldest_due double precision, elsewhere boolean, meant text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    queues text[];
+    known text[];
+    per_lane integer;
+    until timestamptz := clock_timestamp() - unknown_kinds.due_for;
+BEGIN
+    WITH RECURSIVE seen (name) AS (
+        (SELECT j.queue FROM hybrid_runner.jobs AS j WHERE j.state = 'queued'
+            ORDER BY j.queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.queue FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue > s.name ORDER BY j.queue LIMIT 1)
+        FROM seen AS s
+        WHERE s.name IS NOT NULL
+    ),
+    named AS (
+        SELECT n.name
+        FROM (
+            -- Queues that workers opened come first: whoever may insert can make up others.
+            SELECT q.name, true AS is_open FROM hybrid_runner.queues AS q
+            WHERE EXISTS (
+                SELECT FROM hybrid_runner.jobs AS j WHERE j.state = 'queued' AND j.queue = q.name
+            )
+            UNION ALL
+            SELECT s.name, false
+            FROM (SELECT seen.name FROM seen WHERE seen.name IS NOT NULL LIMIT 10000) AS s
+            WHERE NOT EXISTS (SELECT FROM hybrid_runner.queues AS q WHERE q.name = s.name)
+        ) AS n
+        ORDER BY NOT n.is_open, n.name LIMIT 1000
+    )
+    SELECT array_agg(n.name) INTO queues FROM named AS n;
+    IF queues IS NULL THEN
+        RETURN;
+    END IF;
+    per_lane := greatest(10, least(1000, 20000 / cardinality(queues)));
+    SELECT coalesce(array_agg(DISTINCT k.name), '{}') INTO known
+    FROM hybrid_runner.workers AS w CROSS JOIN LATERAL unnest(w.kinds) AS k (name)
+    WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp();
+
+    RETURN QUERY
+    WITH alive AS MATERIALIZED (
+        SELECT w.queues, w.kinds FROM hybrid_runner.workers AS w
+        WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
+    ),
+    served AS MATERIALIZED (
+        SELECT name.queue, array_agg(DISTINCT k.name) FILTER (WHERE k.name IS NOT NULL) AS kinds
+        FROM (
+            SELECT DISTINCT e.key AS queue, a.kinds
+            FROM alive AS a CROSS JOIN LATERAL jsonb_each(a.queues) AS e
+        ) AS name
+        LEFT JOIN LATERAL unnest(name.kinds) AS k (name) ON true
+        GROUP BY name.queue
+    ),
+    waiting AS (
+        SELECT n.name AS queue, job.kind, job.run_at
+        FROM unnest(queues) AS n (name)
+        CROSS JOIN generate_series(0, 9) AS lane (priority)
+        CROSS JOIN LATERAL (
+            (SELECT j.id, j.kind, j.run_at FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue = n.name AND j.priority = lane.priority
+                AND j.run_at <= until
+            ORDER BY j.run_at, j.id LIMIT per_lane)
+            UNION
+            (SELECT j.id, j.kind, j.run_at FROM hybrid_runner.jobs AS j
+            WHERE j.state = 'queued' AND j.queue = n.name AND j.priority = lane.priority
+                AND j.run_at <= until
+            ORDER BY j.run_at DESC, j.id DESC LIMIT per_lane / 10)
+        ) AS job
+    ),
+    kinds AS (
+        SELECT w.queue, w.kind, count(*) AS due, min(w.run_at) AS since
+        FROM waiting AS w GROUP BY w.queue, w.kind
+    )
+    SELECT
+        k.queue, k.kind, k.due, extract(epoch FROM clock_timestamp() - k.since)::float8,
+        k.kind = ANY (known), hybrid_runner.similar_kind(k.kind)
+    FROM kinds AS k
+    LEFT JOIN served AS s ON s.queue = k.queue
+    WHERE k.kind <> ALL (CASE WHEN s.queue IS NULL THEN known ELSE coalesce(s.kinds, '{}') END)
+    ORDER BY k.due DESC, k.queue, k.kind
+    LIMIT unknown_kinds.most;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.wake_waiting(ids bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN QUERY
+    WITH open AS MATERIALIZED (
+        SELECT j.id, j.version, j.queue
+        FROM hybrid_runner.jobs AS j
+        WHERE j.id = ANY (wake_waiting.ids) AND j.state = 'queued' AND j.waits_for IS NOT NULL
+            AND j.run_at > clock_timestamp()
+            AND EXISTS (
+                SELECT FROM hybrid_runner.signals AS s
+                WHERE s.key = j.waits_for AND s.newest_job >= j.id AND (
+                    -- as take_signals.sql has it
+                    SELECT true FROM hybrid_runner.waits AS w
+                    WHERE w.job_id = j.id AND w.signal_id = s.id
+                    LIMIT 1
+                ) IS NULL
+            )
+            -- It was given its signal, or its time-out, and waits for its next attempt.
+            AND NOT EXISTS (
+                SELECT FROM hybrid_runner.waits AS w
+                WHERE w.job_id = j.id AND w.wake_of = j.snoozes
+                    AND (w.run = j.began_at OR w.run IS NULL)
+            )
+    ),
+    free AS MATERIALIZED (
+        SELECT j.id
+        FROM hybrid_runner.jobs AS j
+        JOIN open AS o ON o.id = j.id AND o.version = j.version
+        WHERE j.id = ANY (wake_waiting.ids)
+        FOR NO KEY UPDATE OF j SKIP LOCKED
+    ),
+    woken AS (
+        UPDATE hybrid_runner.jobs AS j SET run_at = clock_timestamp(), version = j.version + 1
+        WHERE j.id = ANY (ARRAY(SELECT f.id FROM free AS f))
+        RETURNING j.id, j.queue, j.kind
+    ),
+    -- Also for one that another has woken meanwhile: this statement may have had a lock on it
+    -- when a worker looked, which did not see it then.
+    told AS (
+        SELECT hybrid_runner.ring(o.queue, now()) FROM (SELECT DISTINCT n.queue FROM open AS n) AS o
+    ),
+    published AS (
+        SELECT hybrid_runner.publish(w.queue, w.kind, w.id) FROM woken AS w
+        WHERE hybrid_runner.readers_left_ms() > 0
+    )
+    SELECT w.id FROM woken AS w
+    WHERE (SELECT count(*) FROM told) IS NOT NULL AND (SELECT count(*) FROM published) IS NOT NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.want_again(source integer, row_key text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    became text;
+BEGIN
+    IF EXISTS (
+        SELECT FROM hybrid_runner.late_rows AS l
+        WHERE l.source = want_again.source AND l.row_key = want_again.row_key
+    ) THEN
+        RETURN 'nothing'; -- it is stored when the row is written
+    END IF;
+    SELECT w.outcome INTO became
+    FROM hybrid_runner.write_rows(
+        want_again.source, ARRAY[-1::bigint], ARRAY[want_again.row_key], ARRAY['completed'],
+        ARRAY[false], ARRAY[NULL::integer], NULL, NULL, NULL, NULL, NULL, is_checked => true) AS w;
+    IF became IN ('locked', 'refused') THEN -- it may be wanted no more when it is free
+        DELETE FROM hybrid_runner.late_rows AS l
+        WHERE l.source = want_again.source AND l.row_key = want_again.row_key;
+        RETURN 'later';
+    END IF;
+    RETURN CASE became WHEN 'again' THEN 'stored' ELSE 'nothing' END;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint DEFAULT 0, blocks bigint DEFAULT NULL::bigint) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    made integer;
+
+    -- a session that was opened with its settings, and has no others
+    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+
+BEGIN
+    EXECUTE format('SELECT hybrid_runner.%I($1, $2, $3)', 'source_' || want_rows.source || '_want')
+    INTO made USING want_rows.most, want_rows.first_block, want_rows.blocks;
+
+    PERFORM hybrid_runner.leave_table(is_own);
+
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+    RETURN made;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) RETURNS TABLE(row_key text, outcome text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    free text[];
+    mine text[];
+    known bigint[];
+    job_ids bigint[];
+    row_keys text[];
+    states text[];
+    were_queued boolean[];
+    retries integer[];
+    workers text[];
+    started timestamptz[];
+    finished timestamptz[];
+    results text[];
+    errors text[];
+BEGIN
+    -- Nothing here waits, neither for jobs nor for others who note that a row is late: so nobody
+    -- who waits for this one can be waited for.
+    free := ARRAY(
+        SELECT l.row_key
+        FROM hybrid_runner.late_rows AS l
+        WHERE l.source = write_late_rows.source AND l.row_key = ANY (write_late_rows.keys)
+        FOR NO KEY UPDATE OF l SKIP LOCKED
+    );
+    mine := ARRAY(
+        SELECT DISTINCT k.key
+        FROM unnest(write_late_rows.keys) AS k (key)
+        WHERE k.key = ANY (free) OR NOT EXISTS (
+            SELECT FROM hybrid_runner.late_rows AS l
+            WHERE l.source = write_late_rows.source AND l.row_key = k.key
+        )
+    );
+    known := ARRAY(
+        SELECT l.job_id
+        FROM hybrid_runner.late_rows AS l
+        WHERE l.source = write_late_rows.source AND l.row_key = ANY (mine) AND l.job_id IS NOT NULL
+    );
+    WITH late AS MATERIALIZED (
+        SELECT k.key, l.job_id, l.state, j.id AS live_id
+        FROM unnest(mine) AS k (key)
+        LEFT JOIN hybrid_runner.late_rows AS l ON l.source = write_late_rows.source AND l.row_key = k.key
+        LEFT JOIN hybrid_runner.jobs AS j ON j.source = write_late_rows.source AND j.row_key = k.key
+    ),
+    own AS MATERIALIZED (
+        SELECT j.id, j.row_key, j.state, j.attempt, j.worker_id, j.started_at, j.errors, j.history
+        FROM hybrid_runner.jobs AS j
+        WHERE j.source = write_late_rows.source AND j.row_key = ANY (mine)
+        FOR NO KEY UPDATE OF j SKIP LOCKED
+    ),
+    ended AS MATERIALIZED (
+        SELECT
+            t.key, a.id, a.state, a.claim, a.attempt, a.worker_id, a.started_at, a.finished_at, a.result,
+            a.errors
+        FROM late AS t
+        JOIN hybrid_runner.archived(known) AS a ON a.id = t.job_id
+        WHERE t.live_id IS NULL
+    ),
+    present AS (
+        SELECT
+            coalesce(o.id, e.id, t.job_id, -row_number() OVER ()) AS job_id, t.key,
+            CASE
+                WHEN o.state = 'running' THEN 'running'
+                WHEN t.state IN ('queued', 'snoozed', 'retried') AND o.id IS NOT NULL THEN t.state
+                WHEN o.history -> -1 ->> 'what' = 'snooze' THEN 'snoozed'
+                WHEN o.id IS NOT NULL THEN 'queued'
+                WHEN e.id IS NOT NULL THEN e.state::text
+                WHEN t.state IN ('completed', 'failed', 'cancelled') THEN t.state
+                ELSE 'missing'
+            END AS state,
+            CASE
+                WHEN o.state = 'running' THEN o.attempt - 1
+                WHEN o.id IS NOT NULL THEN o.attempt
+                ELSE e.attempt - CASE WHEN e.state = 'failed' OR e.claim IS NULL THEN 0 ELSE 1 END
+            END AS retry,
+            coalesce(o.worker_id, e.worker_id) AS worker, coalesce(o.started_at, e.started_at) AS started,
+            e.finished_at AS finished, e.result::text AS result,
+            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error
+        FROM late AS t
+        LEFT JOIN own AS o ON o.row_key = t.key
+        LEFT JOIN ended AS e ON e.key = t.key
+        -- A job that somebody has locked is about to change.
+        WHERE t.live_id IS NULL OR o.id IS NOT NULL
+    )
+    SELECT
+        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(false),
+        array_agg(p.retry), array_agg(p.worker), array_agg(p.started), array_agg(p.finished),
+        array_agg(p.result), array_agg(p.error)
+    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors
+    FROM present AS p;
+    IF job_ids IS NULL THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT k.key, w.outcome
+    FROM hybrid_runner.write_rows(
+        write_late_rows.source, job_ids, row_keys, states, were_queued, retries, workers, started,
+        finished, results, errors, is_checked => true
+    ) WITH ORDINALITY AS w (job_id, outcome, word, fresh, place)
+    JOIN unnest(job_ids, row_keys) AS k (job_id, key) ON k.job_id = w.job_id;
+
+    UPDATE hybrid_runner.late_rows AS l SET next_try_at = clock_timestamp() + CASE
+        WHEN l.is_refused THEN least(interval '5 minutes', interval '1 second' * 2 ^ least(l.tries, 9))
+        WHEN l.why = 'somebody holds the row' THEN CASE
+            WHEN l.since > clock_timestamp() - interval '1 minute' THEN interval '500 milliseconds'
+            ELSE interval '1 second'
+        END
+        ELSE interval '0'
+    END
+    WHERE l.source = write_late_rows.source AND l.row_key = ANY (row_keys);
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS TABLE(job_id bigint, outcome text, word text, fresh jsonb)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    were_late boolean;
+
+    unshown text[];
+
+    outcomes text[];
+
+    words text[];
+
+    seens text[];
+
+    fresh_rows jsonb[];
+
+    ids bigint[];
+
+    why text := 'somebody holds the row';
+
+    is_news boolean;
+
+    -- a session that was opened with its settings, and has no others
+    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+
+BEGIN
+    IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
+        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::jsonb
+        FROM unnest(write_rows.job_ids) AS a (id);
+
+        RETURN;
+
+    END IF;
+
+    were_late := EXISTS (
+        SELECT FROM hybrid_runner.late_rows AS l WHERE l.source = write_rows.source
+    );
+
+    IF were_late THEN unshown := ARRAY(
+        SELECT l.seen
+        FROM unnest(write_rows.keys) WITH ORDINALITY AS a (key, place)
+        LEFT JOIN hybrid_runner.late_rows AS l
+            ON l.source = write_rows.source AND l.row_key = a.key
+        ORDER BY a.place
+    );
+
+    END IF;
+
+    IF put_off THEN
+        ids := write_rows.job_ids;
+
+        outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
+
+        why := 'its worker did not wait for the table';
+
+    ELSE
+        BEGIN
+            EXECUTE format(
+                'SELECT array_agg(w.job_id), array_agg(w.outcome), array_agg(w.word),'
+                ' array_agg(w.seen), array_agg(w.fresh) FROM hybrid_runner.%I('
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
+                'source_' || write_rows.source || '_write'
+            )
+            INTO ids, outcomes, words, seens, fresh_rows
+            USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
+                write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
+                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
+
+            PERFORM hybrid_runner.leave_table(is_own);
+
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+        EXCEPTION
+            WHEN OTHERS THEN
+                why := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+
+                ids := write_rows.job_ids;
+
+                outcomes := array_fill('refused'::text, ARRAY[cardinality(ids)]);
+
+                words := NULL;
+
+                seens := NULL;
+
+                fresh_rows := NULL;
+
+                IF 'running' = ANY (write_rows.states) OR true = ANY (write_rows.were_queued) THEN
+                    BEGIN
+                        EXECUTE format(
+                            'SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place),'
+                            ' array_agg(r.fresh ORDER BY a.place)'
+                            ' FROM unnest($1) WITH ORDINALITY AS a (key, place)'
+                            ' LEFT JOIN hybrid_runner.%I(''read'', $1, NULL) AS r ON r.row_key = a.key',
+                            'source_' || write_rows.source || '_rows'
+                        )
+                        INTO words, seens, fresh_rows
+                        USING write_rows.keys;
+
+                        PERFORM hybrid_runner.leave_table(is_own);
+
+                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+                    EXCEPTION
+                        WHEN OTHERS THEN
+                            NULL; -- not even that: whoever asked for the row has to wait
+                    END;
+
+                END IF;
+
+        END;
+
+    END IF;
+
+    IF outcomes && ARRAY['locked', 'refused'] THEN
+        WITH noted AS (
+            INSERT INTO hybrid_runner.late_rows AS l (source, row_key, job_id, state, why, is_refused, seen)
+            SELECT
+                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state, why,
+                o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
+                CASE WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen END
+            FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
+                AS a (id, key, state, was_queued)
+            JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
+            WHERE o.outcome IN ('locked', 'refused') AND a.state <> 'beat'
+            ORDER BY a.key COLLATE "C"
+            ON CONFLICT ON CONSTRAINT late_rows_pkey DO UPDATE SET
+                job_id = excluded.job_id, state = excluded.state, why = excluded.why,
+                is_refused = excluded.is_refused, tries = l.tries + 1,
+                -- Once it could not be shown, that stays so until it is written.
+                seen = coalesce(excluded.seen, l.seen)
+            RETURNING l.tries = 0 AS is_new
+        )
+        SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;
+
+        IF is_news THEN
+            PERFORM hybrid_runner.notify_if_room('hybrid_runner.~sources', 'changes');
+
+        END IF;
+
+    END IF;
+
+    IF were_late THEN
+        DELETE FROM hybrid_runner.late_rows AS l
+        USING unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
+        JOIN unnest(ids, outcomes) AS o (id, outcome) ON o.id = a.id
+        WHERE l.source = write_rows.source AND l.row_key = a.key AND l.row_key = ANY (write_rows.keys)
+            -- A heartbeat says nothing of what the row shows.
+            AND o.outcome NOT IN ('locked', 'refused') AND a.state <> 'beat';
+
+    END IF;
+
+    RETURN QUERY
+    SELECT o.id, o.outcome, o.word, o.fresh
+    FROM unnest(ids, outcomes, words, fresh_rows) AS o (id, outcome, word, fresh);
+
+END
+$_$;
+
 CREATE TABLE hybrid_runner.jobs (
     id bigint NOT NULL,
     queue text DEFAULT 'default'::text NOT NULL,
@@ -1544,19 +2843,28 @@ CREATE TABLE hybrid_runner.jobs (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
     enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
     snoozes integer DEFAULT 0 NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer DEFAULT 1 NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
@@ -1567,7 +2875,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
-    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '10 years'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
+    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '3650 days'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
@@ -1584,21 +2892,30 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.max_attempts,
     j.timeout,
     j.finish_by,
+    j.max_snoozes,
+    j.max_duration,
+    j.finish_within,
     j.traceparent,
     j.enqueued_by,
+    j.source,
+    j.row_key,
     j.state,
     j.attempt,
     j.snoozes,
+    j.began_at,
+    j.waits_for,
     j.claim,
     j.worker_id,
     j.started_at,
     j.progress,
     j.errors,
+    j.history,
     j.version,
     j.cancel_requested_at,
     j.created_at,
     NULL::timestamp with time zone AS finished_at,
-    NULL::jsonb AS result
+    NULL::jsonb AS result,
+    NULL::bigint[] AS followed_by
    FROM hybrid_runner.jobs j
 UNION ALL
  SELECT a.id,
@@ -1612,21 +2929,30 @@ UNION ALL
     a.max_attempts,
     a.timeout,
     a.finish_by,
+    a.max_snoozes,
+    a.max_duration,
+    a.finish_within,
     a.traceparent,
     a.enqueued_by,
+    a.source,
+    a.row_key,
     a.state,
     a.attempt,
     a.snoozes,
+    a.began_at,
+    a.waits_for,
     a.claim,
     a.worker_id,
     a.started_at,
     a.progress,
     a.errors,
+    a.history,
     a.version,
     a.cancel_requested_at,
     a.created_at,
     a.finished_at,
-    a.result
+    a.result,
+    a.followed_by
    FROM hybrid_runner.archive a;
 
 CREATE TABLE hybrid_runner.archive_completed (
@@ -1641,21 +2967,30 @@ CREATE TABLE hybrid_runner.archive_completed (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    followed_by bigint[],
     CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
@@ -1673,21 +3008,30 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    followed_by bigint[],
     CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
@@ -1704,21 +3048,30 @@ CREATE TABLE hybrid_runner.archive_failed (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    followed_by bigint[],
     CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 )
@@ -1736,21 +3089,30 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamp with time zone,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer CONSTRAINT archive_version_not_null NOT NULL,
     cancel_requested_at timestamp with time zone,
     created_at timestamp with time zone CONSTRAINT archive_created_at_not_null NOT NULL,
     finished_at timestamp with time zone DEFAULT clock_timestamp() CONSTRAINT archive_finished_at_not_null NOT NULL,
     result jsonb,
+    followed_by bigint[],
     CONSTRAINT archive_result_is_at_most_1_mib_as_text CHECK (((pg_column_size(result) <= 32) OR (octet_length((result)::text) <= 1048576))),
     CONSTRAINT archive_states_are_final CHECK ((state = ANY (ARRAY['completed'::hybrid_runner.job_state, 'failed'::hybrid_runner.job_state, 'cancelled'::hybrid_runner.job_state])))
 );
@@ -1796,6 +3158,13 @@ CREATE TABLE hybrid_runner.archive_scans (
     not_before timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
+CREATE TABLE hybrid_runner.callback_secret (
+    is_one boolean DEFAULT true NOT NULL,
+    secret bytea DEFAULT sha256(convert_to(((gen_random_uuid())::text || (gen_random_uuid())::text), 'UTF8'::name)) NOT NULL,
+    CONSTRAINT callback_secret_is_one_check CHECK (is_one),
+    CONSTRAINT callback_secret_secret_check CHECK ((octet_length(secret) >= 32))
+);
+
 CREATE SEQUENCE hybrid_runner.changes_channel_number
     START WITH 1
     INCREMENT BY 1
@@ -1833,6 +3202,35 @@ ALTER TABLE hybrid_runner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENT
     CACHE 1
 );
 
+CREATE TABLE hybrid_runner.kinds (
+    name text NOT NULL,
+    queue text NOT NULL,
+    on_end text,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
+    payload_schema jsonb,
+    seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT kinds_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
+    CONSTRAINT kinds_name_is_1_to_128_of_letters_digits_and_punctuation CHECK ((name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'::text)),
+    CONSTRAINT kinds_on_end_is_1_to_128_of_letters_digits_and_punctuation CHECK ((on_end ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'::text)),
+    CONSTRAINT kinds_payload_schema_is_at_most_64_kib_as_text CHECK ((octet_length((payload_schema)::text) <= 65536)),
+    CONSTRAINT kinds_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK ((queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'::text))
+);
+
+CREATE TABLE hybrid_runner.late_rows (
+    source integer NOT NULL,
+    row_key text NOT NULL,
+    job_id bigint,
+    state text DEFAULT 'missing'::text NOT NULL,
+    why text NOT NULL,
+    is_refused boolean DEFAULT false NOT NULL,
+    seen text,
+    tries integer DEFAULT 0 NOT NULL,
+    since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_try_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE hybrid_runner.locks (
     name text NOT NULL
 );
@@ -1864,12 +3262,75 @@ ALTER TABLE hybrid_runner.queues ALTER COLUMN number ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 
+CREATE TABLE hybrid_runner.row_changes (
+    id bigint NOT NULL,
+    source integer NOT NULL,
+    row_key text NOT NULL,
+    what text NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT row_changes_what_is_known CHECK ((what = ANY (ARRAY['cancelled'::text, 'gone'::text, 'wanted'::text])))
+);
+
+ALTER TABLE hybrid_runner.row_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.row_changes_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE hybrid_runner.signals (
+    id bigint NOT NULL,
+    key text NOT NULL,
+    payload jsonb DEFAULT 'null'::jsonb NOT NULL,
+    sent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    sent_by text DEFAULT SESSION_USER NOT NULL,
+    once boolean DEFAULT false NOT NULL,
+    newest_job bigint NOT NULL,
+    CONSTRAINT signals_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT signals_payload_is_at_most_64_kib_as_text CHECK ((octet_length((payload)::text) <= 65536))
+);
+
+ALTER TABLE hybrid_runner.signals ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.signals_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE UNLOGGED TABLE hybrid_runner.sleepers (
     queue text NOT NULL,
     pid integer NOT NULL,
     is_asleep boolean NOT NULL
 )
 WITH (fillfactor='50', autovacuum_vacuum_threshold='1000', vacuum_truncate=off);
+
+CREATE TABLE hybrid_runner.sources (
+    id integer NOT NULL,
+    relation regclass NOT NULL,
+    relation_name text NOT NULL,
+    kind text NOT NULL,
+    queue text NOT NULL,
+    owner text NOT NULL,
+    definition jsonb NOT NULL,
+    made_by text DEFAULT SESSION_USER NOT NULL,
+    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    is_reconciled boolean DEFAULT true NOT NULL,
+    note text,
+    detaching_at timestamp with time zone
+);
+
+ALTER TABLE hybrid_runner.sources ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.sources_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE SEQUENCE hybrid_runner.stream_readers_until
     START WITH 0
@@ -1882,6 +3343,27 @@ CREATE TABLE hybrid_runner.unreported_ends (
     id bigint NOT NULL,
     ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     taken_at timestamp with time zone
+);
+
+CREATE TABLE hybrid_runner.waits (
+    id bigint NOT NULL,
+    job_id bigint NOT NULL,
+    run timestamp with time zone,
+    key text NOT NULL,
+    call integer,
+    wake_of integer,
+    signal_id bigint,
+    payload jsonb,
+    taken_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE hybrid_runner.waits ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_runner.waits_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE hybrid_runner.workers (
@@ -1943,6 +3425,9 @@ ALTER TABLE ONLY hybrid_runner.archive_failed_default
 ALTER TABLE ONLY hybrid_runner.archive_scans
     ADD CONSTRAINT archive_scans_pkey PRIMARY KEY (partition);
 
+ALTER TABLE ONLY hybrid_runner.callback_secret
+    ADD CONSTRAINT callback_secret_pkey PRIMARY KEY (is_one);
+
 ALTER TABLE ONLY hybrid_runner.duties
     ADD CONSTRAINT duties_pkey PRIMARY KEY (name);
 
@@ -1951,6 +3436,12 @@ ALTER TABLE ONLY hybrid_runner.id_history
 
 ALTER TABLE ONLY hybrid_runner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_runner.kinds
+    ADD CONSTRAINT kinds_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY hybrid_runner.late_rows
+    ADD CONSTRAINT late_rows_pkey PRIMARY KEY (source, row_key);
 
 ALTER TABLE ONLY hybrid_runner.locks
     ADD CONSTRAINT locks_pkey PRIMARY KEY (name);
@@ -1967,11 +3458,26 @@ ALTER TABLE ONLY hybrid_runner.queues
 ALTER TABLE ONLY hybrid_runner.retention
     ADD CONSTRAINT retention_pkey PRIMARY KEY (state, kind);
 
+ALTER TABLE ONLY hybrid_runner.row_changes
+    ADD CONSTRAINT row_changes_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_runner.signals
+    ADD CONSTRAINT signals_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY hybrid_runner.sleepers
     ADD CONSTRAINT sleepers_pkey PRIMARY KEY (queue, pid);
 
+ALTER TABLE ONLY hybrid_runner.sources
+    ADD CONSTRAINT sources_one_per_table_and_kind UNIQUE (relation, kind);
+
+ALTER TABLE ONLY hybrid_runner.sources
+    ADD CONSTRAINT sources_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY hybrid_runner.unreported_ends
     ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_runner.waits
+    ADD CONSTRAINT waits_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY hybrid_runner.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
@@ -1983,6 +3489,28 @@ CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at
 
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs USING btree (key) WHERE (key IS NOT NULL);
 
+CREATE UNIQUE INDEX jobs_one_live_job_per_row ON hybrid_runner.jobs USING btree (source, row_key) WHERE (source IS NOT NULL);
+
+CREATE INDEX jobs_waiting ON hybrid_runner.jobs USING btree (waits_for, id) WHERE ((waits_for IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
+
+CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs USING btree (kind, id) WHERE ((state = 'queued'::hybrid_runner.job_state) AND ((began_at IS NOT NULL) OR (finish_by IS NOT NULL) OR (finish_within IS NOT NULL)));
+
+CREATE INDEX signals_by_age ON hybrid_runner.signals USING btree (sent_at);
+
+CREATE INDEX signals_by_key ON hybrid_runner.signals USING btree (key, newest_job, id);
+
+CREATE UNIQUE INDEX signals_once ON hybrid_runner.signals USING btree (key) WHERE once;
+
+CREATE INDEX waits_by_age ON hybrid_runner.waits USING btree (taken_at);
+
+CREATE INDEX waits_by_signal ON hybrid_runner.waits USING btree (signal_id) WHERE (signal_id IS NOT NULL);
+
+CREATE UNIQUE INDEX waits_each_signal_once ON hybrid_runner.waits USING btree (job_id, signal_id);
+
+CREATE UNIQUE INDEX waits_one_for_each_call ON hybrid_runner.waits USING btree (job_id, run, key, call);
+
+CREATE UNIQUE INDEX waits_one_for_each_wake ON hybrid_runner.waits USING btree (job_id, run, wake_of);
+
 ALTER INDEX hybrid_runner.archive_completed_pkey ATTACH PARTITION hybrid_runner.archive_completed_default_pkey;
 
 ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_completed_pkey;
@@ -1991,7 +3519,15 @@ ALTER INDEX hybrid_runner.archive_failed_pkey ATTACH PARTITION hybrid_runner.arc
 
 ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_failed_pkey;
 
+CREATE TRIGGER keep_source_duty AFTER INSERT OR DELETE OR UPDATE ON hybrid_runner.sources FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.keep_source_duty();
+
+CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals FOR EACH ROW EXECUTE FUNCTION hybrid_runner.number_signal();
+
 CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
+
+CREATE TRIGGER ring_for_row_changes AFTER INSERT ON hybrid_runner.row_changes FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_row_changes();
+
+CREATE TRIGGER ring_for_signals AFTER INSERT ON hybrid_runner.signals REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_signals();
 
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
 
@@ -2007,6 +3543,18 @@ REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload j
 
 GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) TO hybrid_runner_admin;
+
 GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
@@ -2021,11 +3569,17 @@ GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_read
 
 GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.changes_channel() FROM PUBLIC;
 
@@ -2033,27 +3587,39 @@ GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_producer;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_admin;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
+REVOKE ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) FROM PUBLIC;
+GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_producer;
+GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_admin;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_worker;
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
@@ -2062,6 +3628,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) FROM PUBL
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
 
@@ -2083,6 +3655,8 @@ GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.keep_source_duty() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_worker;
@@ -2095,11 +3669,23 @@ GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) FROM PUBLIC;
 
@@ -2112,6 +3698,8 @@ REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.number_signal() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
@@ -2145,6 +3733,14 @@ GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled bo
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.queue_of(kind text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_worker;
@@ -2163,13 +3759,29 @@ GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.ring_for_row_changes() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.ring_for_signals() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) FROM PUBLIC;
 
@@ -2178,6 +3790,76 @@ GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hy
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.signals_channel() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.signals_channel() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.signals_channel() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.similar_kind(kind text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 
@@ -2206,6 +3888,12 @@ GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer
 GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_duration) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_within) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
@@ -2249,6 +3937,10 @@ GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
 
+GRANT SELECT ON TABLE hybrid_runner.callback_secret TO hybrid_runner_worker;
+
+GRANT UPDATE(secret) ON TABLE hybrid_runner.callback_secret TO hybrid_runner_admin;
+
 GRANT SELECT ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
@@ -2263,13 +3955,29 @@ GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
 
+GRANT INSERT(name) ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
+
+GRANT INSERT(every) ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
+
 GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
 
 GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
 
-GRANT SELECT ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
+GRANT SELECT,USAGE ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.kinds TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.kinds TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.kinds TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.late_rows TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.late_rows TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.late_rows TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.locks TO hybrid_runner_reader;
 
@@ -2297,9 +4005,43 @@ GRANT SELECT ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker
 
 GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
 
+GRANT SELECT,DELETE ON TABLE hybrid_runner.row_changes TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.row_changes TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.row_changes TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_runner.row_changes_id_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.row_changes_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT,DELETE ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.signals TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.signals TO hybrid_runner_admin;
+
+GRANT INSERT(key) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
+
+GRANT INSERT(payload) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
+
+GRANT SELECT ON SEQUENCE hybrid_runner.signals_id_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.signals_id_seq TO hybrid_runner_admin;
+
 GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_reader;
 
 GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT,UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
 
@@ -2310,6 +4052,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybr
 GRANT SELECT ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.waits TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.waits TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.waits TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_runner.waits_id_seq TO hybrid_runner_worker;
+
+GRANT ALL ON SEQUENCE hybrid_runner.waits_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_worker;
 

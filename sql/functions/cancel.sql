@@ -1,6 +1,8 @@
 -- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or
--- unknown.
-CREATE OR REPLACE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL) RETURNS text
+-- unknown. by_row: its row of an attached table asks for it.
+CREATE OR REPLACE FUNCTION hybrid_runner.cancel(
+    id bigint, reason text DEFAULT NULL, by_row boolean DEFAULT false
+) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -23,6 +25,7 @@ BEGIN
         UPDATE hybrid_runner.jobs AS j SET
             cancel_requested_at = clock_timestamp(),
             errors = CASE
+                WHEN jsonb_typeof(j.errors) <> 'array' THEN jsonb_build_array(j.errors)
                 WHEN jsonb_array_length(j.errors) >= 20 THEN j.errors - 0
                 ELSE coalesce(j.errors, '[]')
             END || jsonb_build_object(
@@ -35,11 +38,12 @@ BEGIN
         RETURN 'requested';
     END IF;
     BEGIN
-        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text;
+        PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text,
+            job.history::text;
     EXCEPTION
         WHEN OTHERS THEN -- it is older than the limits, or damaged: the archive can be read
             UPDATE hybrid_runner.jobs AS j
-                SET payload = 'null', data = NULL, progress = NULL, errors = NULL
+                SET payload = 'null', data = NULL, progress = NULL, errors = NULL, history = NULL
                 WHERE j.id = cancel.id;
     END;
     PERFORM hybrid_runner.end_jobs(
@@ -47,7 +51,8 @@ BEGIN
         ARRAY[jsonb_build_object(
             'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
-        cancelled_at => clock_timestamp());
+        cancelled_at => clock_timestamp(), attached => job.source IS NOT NULL,
+        by_row => cancel.by_row);
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)

@@ -1,14 +1,19 @@
 -- enqueue_job: store one job and say what became of its key: inserted, exists or replaced.
+-- Without a queue it waits in that of the kind's handler. A kind that no worker has declared is
+-- stored all the same: its first worker may be about to start.
 CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
-    kind text, payload jsonb DEFAULT '{}', queue text DEFAULT 'default', key text DEFAULT NULL,
+    kind text, payload jsonb DEFAULT '{}', queue text DEFAULT NULL, key text DEFAULT NULL,
     priority integer DEFAULT 5, run_at timestamptz DEFAULT NULL, delay interval DEFAULT NULL,
     max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL,
     finish_by timestamptz DEFAULT NULL, data jsonb DEFAULT NULL, traceparent text DEFAULT NULL,
-    on_conflict text DEFAULT 'exists'
+    on_conflict text DEFAULT 'exists', max_snoozes integer DEFAULT NULL,
+    max_duration interval DEFAULT NULL, finish_within interval DEFAULT NULL
 ) RETURNS TABLE (id bigint, outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- A key is waited for while somebody's open transaction holds it, and no longer than this.
-SET lock_timeout = '5s'
+-- To plan costs more than to run it: its statements are so written that one index fits each, for
+-- any table. (Not running is queued, and in that form no index of the queued ones fits.)
+SET lock_timeout = '5s' SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -20,6 +25,7 @@ DECLARE
         nullif(current_setting('hybrid_runner.traceparent', true), ''));
     holder hybrid_runner.jobs;
     may_replace boolean := false;
+    its_queue text;
 BEGIN
     IF enqueue_job.on_conflict IS NULL
         OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
@@ -39,14 +45,32 @@ BEGIN
         RAISE EXCEPTION 'max_attempts must be 1 to 1000, not %', enqueue_job.max_attempts
             USING ERRCODE = 'check_violation', CONSTRAINT = 'jobs_max_attempts_is_1_to_1000';
     END IF;
+    IF enqueue_job.max_snoozes < 0 THEN
+        RAISE EXCEPTION 'max_snoozes must be 0 to 2147483647, not %', enqueue_job.max_snoozes
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.max_duration <= interval '0' OR enqueue_job.max_duration > interval '3650 days' THEN
+        RAISE EXCEPTION 'max_duration must be more than zero and at most ten years'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF enqueue_job.finish_within <= interval '0' OR enqueue_job.finish_within > interval '3650 days' THEN
+        RAISE EXCEPTION 'finish_within must be more than zero and at most ten years'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT k.queue INTO its_queue FROM hybrid_runner.kinds AS k WHERE k.name = enqueue_job.kind;
+    IF NOT FOUND THEN
+        its_queue := hybrid_runner.queue_of(enqueue_job.kind); -- which warns of what looks like a typo
+    END IF;
+    its_queue := coalesce(enqueue_job.queue, its_queue);
 
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
-            data, traceparent)
-        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), enqueue_job.queue,
+            data, traceparent, max_snoozes, max_duration, finish_within)
+        VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), its_queue,
             enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
-            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace)
+            enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace,
+            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
@@ -61,7 +85,7 @@ BEGIN
         -- Whoever may write payloads as it is may write them this way too.
         IF enqueue_job.on_conflict = 'replace' THEN
             SELECT j.* INTO holder FROM hybrid_runner.jobs AS j
-            WHERE j.key = enqueue_job.key AND j.state = 'queued'
+            WHERE j.key = enqueue_job.key AND j.state <> 'running'
                 AND (j.enqueued_by = session_user OR has_column_privilege(
                     session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE'))
             FOR UPDATE;
@@ -90,14 +114,17 @@ BEGIN
         IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
-                queue = enqueue_job.queue, priority = enqueue_job.priority, run_at = due,
+                queue = its_queue, priority = enqueue_job.priority, run_at = due,
                 max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
                 finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
-                attempt = 0, snoozes = 0, errors = NULL, version = j.version + 1
-            WHERE j.id = holder.id AND j.state = 'queued';
+                max_snoozes = enqueue_job.max_snoozes, max_duration = enqueue_job.max_duration,
+                finish_within = enqueue_job.finish_within,
+                attempt = 0, snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
+                history = NULL, version = j.version + 1
+            WHERE j.id = holder.id AND j.state <> 'running';
             IF FOUND THEN -- else it was claimed meanwhile: it exists
-                PERFORM hybrid_runner.ring(enqueue_job.queue, due);
-                PERFORM hybrid_runner.publish(enqueue_job.queue, enqueue_job.kind, holder.id);
+                PERFORM hybrid_runner.ring(its_queue, due);
+                PERFORM hybrid_runner.publish(its_queue, enqueue_job.kind, holder.id);
                 enqueue_job.outcome := 'replaced';
             END IF;
         END IF;

@@ -1,6 +1,9 @@
 -- ring: wake a worker of this queue for a job that is due then, unless the queue's doorbell says
--- that one is looking anyway.
-CREATE OR REPLACE FUNCTION hybrid_runner.ring(queue text, due timestamptz) RETURNS void
+-- that one is looking anyway. With `commits` the transaction ends with this statement, so the ring
+-- may say in how many milliseconds the job is due, which nobody has to ask for then.
+CREATE OR REPLACE FUNCTION hybrid_runner.ring(
+    queue text, due timestamptz, commits boolean DEFAULT false
+) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -27,6 +30,9 @@ BEGIN
     END IF;
     IF due <= server_time THEN
         PERFORM pg_notify('hybrid_runner.' || queue, '');
+    ELSIF commits THEN
+        PERFORM pg_notify('hybrid_runner.' || queue,
+            'later ' || ceil(extract(epoch FROM due - server_time) * 1000)::bigint);
     ELSE
         PERFORM pg_notify('hybrid_runner.' || queue, 'later');
     END IF;

@@ -22,18 +22,31 @@ CREATE TABLE hybrid_runner.jobs (
     max_attempts smallint,
     timeout interval,
     finish_by timestamptz,
+    -- how long it may go on, over all its attempts and waits; what its kind says counts otherwise
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text DEFAULT nullif(current_setting('hybrid_runner.traceparent', true), ''),
     -- the login that put it in, which a producer cannot choose
     enqueued_by text NOT NULL DEFAULT session_user,
+    -- written by the triggers of an attached table: which source, and which row of it
+    source integer,
+    row_key text,
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
     snoozes integer NOT NULL DEFAULT 0,
+    -- when its first attempt started; NULL until that was put back
+    began_at timestamptz,
+    -- the key of the signal that it waits for
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamptz,
     progress jsonb,
     errors jsonb,
+    -- the last attempts that were put back, and why
+    history jsonb,
     -- written by whoever changes a job; a change that names an older one is refused
     version integer NOT NULL DEFAULT 1,
     cancel_requested_at timestamptz,
@@ -60,13 +73,19 @@ CREATE TABLE hybrid_runner.jobs (
     -- with. Months and days of opposite signs add up to little and reach far: then the seconds are
     -- many.
     CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (
-        timeout > interval '0' AND timeout <= interval '10 years'
+        timeout > interval '0' AND timeout <= interval '3650 days'
         AND date_part('epoch', timeout) <= 315576000
     ),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity
         CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
     CONSTRAINT jobs_finish_by_is_between_1970_and_9999
         CHECK (finish_by >= '1970-01-01 UTC' AND finish_by < '9999-01-01 UTC'),
+    -- One for all three: each constraint costs every insert.
+    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (
+        max_snoozes >= 0
+        AND max_duration > interval '0' AND max_duration <= interval '3650 days'
+        AND finish_within > interval '0' AND finish_within <= interval '3650 days'
+    ),
     CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK (octet_length(traceparent) <= 256),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK (state IN ('queued', 'running'))
 ) WITH (
@@ -80,7 +99,21 @@ CREATE TABLE hybrid_runner.jobs (
 -- backlog.
 CREATE INDEX jobs_due ON hybrid_runner.jobs (queue, priority, run_at, id) WHERE state = 'queued';
 
+-- Jobs that wait and have been begun, or have to be finished by some time: whoever ends those of
+-- kinds that nobody knows finds them beside any backlog. Most inserts and all claims have no entry
+-- to make.
+CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs (kind, id)
+WHERE state = 'queued' AND (began_at IS NOT NULL OR finish_by IS NOT NULL OR finish_within IS NOT NULL);
+
+-- Only jobs that wait for a signal are in it.
+CREATE INDEX jobs_waiting ON hybrid_runner.jobs (waits_for, id)
+WHERE waits_for IS NOT NULL AND state = 'queued';
+
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs (key) WHERE key IS NOT NULL;
+
+-- Not the key: any producer could occupy that.
+CREATE UNIQUE INDEX jobs_one_live_job_per_row ON hybrid_runner.jobs (source, row_key)
+WHERE source IS NOT NULL;
 
 -- A trigger needs a function that is there before it; its body is in
 -- sql/functions/ring_for_inserted_jobs.sql.
@@ -93,7 +126,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
 -- Ended jobs live apart, so the live table stays as small as the backlog. They are forgotten by
 -- state and kind, by dropping partitions: the archive is divided by state first, then by hours,
--- days or months. The columns are those of jobs and two more.
+-- days or months. The columns are those of jobs and three more.
 CREATE TABLE hybrid_runner.archive (
     id bigint NOT NULL,
     queue text NOT NULL,
@@ -106,21 +139,31 @@ CREATE TABLE hybrid_runner.archive (
     max_attempts smallint,
     timeout interval,
     finish_by timestamptz,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
     traceparent text,
     enqueued_by text NOT NULL DEFAULT session_user,
+    source integer,
+    row_key text,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
+    began_at timestamptz,
+    waits_for text,
     claim bigint,
     worker_id text,
     started_at timestamptz,
     progress jsonb,
     errors jsonb,
+    history jsonb,
     version integer NOT NULL,
     cancel_requested_at timestamptz,
     created_at timestamptz NOT NULL,
     finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     result jsonb,
+    -- the jobs that were stored by its end
+    followed_by bigint[],
     PRIMARY KEY (id, finished_at, state),
     CONSTRAINT archive_states_are_final CHECK (state IN ('completed', 'failed', 'cancelled')),
     -- Most are null. A number takes 12 bytes at least, and never has more than 150,000 digits.
@@ -140,7 +183,9 @@ CREATE TABLE hybrid_runner.archive_failed_default PARTITION OF hybrid_runner.arc
 
 -- The archive has the columns of jobs in the same order; a test compares them.
 CREATE VIEW hybrid_runner.all_jobs AS
-SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result FROM hybrid_runner.jobs AS j
+SELECT
+    j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result, NULL::bigint[] AS followed_by
+FROM hybrid_runner.jobs AS j
 UNION ALL
 SELECT a.* FROM hybrid_runner.archive AS a;
 
@@ -221,6 +266,171 @@ CREATE TABLE hybrid_runner.queues (
     )
 );
 
+-- What workers have said of the kinds that they know: for whoever does not have their code.
+CREATE TABLE hybrid_runner.kinds (
+    name text PRIMARY KEY,
+    queue text NOT NULL,
+    -- the kind of the job that is stored when one of these ends
+    on_end text,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
+    payload_schema jsonb,
+    -- when a live worker last knew it, exact to an hour
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT kinds_name_is_1_to_128_of_letters_digits_and_punctuation
+        CHECK (name ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'),
+    CONSTRAINT kinds_queue_is_1_to_48_of_letters_digits_and_punctuation
+        CHECK (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,47}$'),
+    CONSTRAINT kinds_on_end_is_1_to_128_of_letters_digits_and_punctuation
+        CHECK (on_end ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}$'),
+    -- as those of jobs
+    CONSTRAINT kinds_budgets_are_positive_and_at_most_ten_years CHECK (
+        max_snoozes >= 0
+        AND max_duration > interval '0' AND max_duration <= interval '3650 days'
+        AND finish_within > interval '0' AND finish_within <= interval '3650 days'
+    ),
+    CONSTRAINT kinds_payload_schema_is_at_most_64_kib_as_text
+        CHECK (octet_length(payload_schema::text) <= 65536)
+);
+
+-- What jobs can wait for: kept for seven days, so that who waits later finds it.
+CREATE TABLE hybrid_runner.signals (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key text NOT NULL,
+    payload jsonb NOT NULL DEFAULT 'null',
+    sent_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- the login that sent it, which it cannot choose
+    sent_by text NOT NULL DEFAULT session_user,
+    -- a second one with this key changes nothing
+    once boolean NOT NULL DEFAULT false,
+    -- written by a trigger: jobs with higher ids came later, and it is not for them
+    newest_job bigint NOT NULL,
+    CONSTRAINT signals_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
+    -- Each job that is given it keeps a copy.
+    CONSTRAINT signals_payload_is_at_most_64_kib_as_text
+        CHECK (octet_length(payload::text) <= 65536)
+);
+CREATE INDEX signals_by_key ON hybrid_runner.signals (key, newest_job, id);
+CREATE INDEX signals_by_age ON hybrid_runner.signals (sent_at);
+CREATE UNIQUE INDEX signals_once ON hybrid_runner.signals (key) WHERE once;
+
+-- Their bodies are in sql/functions.
+CREATE FUNCTION hybrid_runner.number_signal() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals
+FOR EACH ROW EXECUTE FUNCTION hybrid_runner.number_signal();
+
+CREATE FUNCTION hybrid_runner.ring_for_signals() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+CREATE TRIGGER ring_for_signals AFTER INSERT ON hybrid_runner.signals
+REFERENCING NEW TABLE AS inserted
+FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_signals();
+
+-- What jobs that waited were given: a signal, or their time-out. Ids of signals are not in the
+-- order of their commits, so each one is remembered, and no job is given one twice.
+CREATE TABLE hybrid_runner.waits (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_id bigint NOT NULL,
+    -- when the first attempt of this run of the job began; NULL: before retry(), whose next run has
+    -- it as well
+    run timestamptz,
+    key text NOT NULL,
+    -- which call of Job.signal with this key in the run; NULL: none
+    call integer,
+    -- how often the job had been put back to wait when this woke it; NULL: it was there already
+    wake_of integer,
+    -- NULL: the time-out
+    signal_id bigint,
+    -- copied, since signals are forgotten
+    payload jsonb,
+    taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE UNIQUE INDEX waits_each_signal_once ON hybrid_runner.waits (job_id, signal_id);
+CREATE UNIQUE INDEX waits_one_for_each_call ON hybrid_runner.waits (job_id, run, key, call);
+CREATE UNIQUE INDEX waits_one_for_each_wake ON hybrid_runner.waits (job_id, run, wake_of);
+CREATE INDEX waits_by_signal ON hybrid_runner.waits (signal_id) WHERE signal_id IS NOT NULL;
+CREATE INDEX waits_by_age ON hybrid_runner.waits (taken_at);
+
+-- What the tokens of callbacks are made with; only workers read it. A new one ends all that are
+-- under way.
+CREATE TABLE hybrid_runner.callback_secret (
+    is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one),
+    secret bytea NOT NULL
+        DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'))
+        CHECK (octet_length(secret) >= 32)
+);
+INSERT INTO hybrid_runner.callback_secret DEFAULT VALUES;
+
+-- Tables of applications whose rows are worked on. The functions and triggers that are made for one
+-- carry its number in their names.
+CREATE TABLE hybrid_runner.sources (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    relation regclass NOT NULL,
+    -- for whoever reads this after the table was dropped
+    relation_name text NOT NULL,
+    kind text NOT NULL,
+    queue text NOT NULL,
+    -- who owned the table when it was attached, and with it the functions
+    owner text NOT NULL,
+    -- what was asked for when it was attached
+    definition jsonb NOT NULL,
+    made_by text NOT NULL DEFAULT session_user,
+    made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- whether rows that have no job, or the wrong word, are looked for; and if not, why
+    is_reconciled boolean NOT NULL DEFAULT true,
+    note text,
+    -- since when somebody waits for its last jobs, to detach it
+    detaching_at timestamptz,
+    CONSTRAINT sources_one_per_table_and_kind UNIQUE (relation, kind)
+);
+
+-- Rows of attached tables that do not show yet what became of their jobs: somebody held them, or
+-- Postgres refused. They are written as soon as they are free, by what is true then.
+CREATE TABLE hybrid_runner.late_rows (
+    source integer NOT NULL,
+    row_key text NOT NULL,
+    -- the last job of the row; NULL: nobody knows one
+    job_id bigint,
+    -- what became of that job, as row_verdict() has it: it may be forgotten before the row is free
+    state text NOT NULL DEFAULT 'missing',
+    why text NOT NULL,
+    -- Postgres refused this row alone, so it is tried seldom, and without others
+    is_refused boolean NOT NULL DEFAULT false,
+    -- The row's xmin, as it was read when it could not be shown as running: while the row has the
+    -- same, nobody has asked for it anew. NULL: the row showed it.
+    seen text,
+    tries integer NOT NULL DEFAULT 0,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    next_try_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (source, row_key)
+);
+
+-- What applications did to rows that have a job: noted by triggers, which may not wait for jobs.
+CREATE TABLE hybrid_runner.row_changes (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source integer NOT NULL,
+    row_key text NOT NULL,
+    what text NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT row_changes_what_is_known CHECK (what IN ('cancelled', 'gone', 'wanted'))
+);
+
+-- Their bodies are in sql/functions.
+CREATE FUNCTION hybrid_runner.keep_source_duty() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+CREATE TRIGGER keep_source_duty AFTER INSERT OR UPDATE OR DELETE ON hybrid_runner.sources
+FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.keep_source_duty();
+
+CREATE FUNCTION hybrid_runner.ring_for_row_changes() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+CREATE TRIGGER ring_for_row_changes AFTER INSERT ON hybrid_runner.row_changes
+FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_row_changes();
+
 -- Who is working, where, on what, and when it was last heard of. Silent for longer than its lease,
 -- a worker counts as dead.
 CREATE TABLE hybrid_runner.workers (
@@ -294,8 +504,8 @@ CREATE TABLE hybrid_runner.duties (
     name text PRIMARY KEY,
     every interval NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT '-infinity',
-    -- Who was given it. The holder of 'queue_depths' renews taken_at, so nobody else is given it
-    -- while that one lives.
+    -- Who was given it. The holder of a duty that stays with one worker renews taken_at, so nobody
+    -- else is given it while that one lives.
     holder text,
     -- how often in a row it could not be done, because somebody held what it needs
     missed_turns integer NOT NULL DEFAULT 0,
@@ -307,7 +517,8 @@ CREATE TABLE hybrid_runner.duties (
 );
 INSERT INTO hybrid_runner.duties (name, every) VALUES
     ('partitions', '1 hour'), ('orphaned_jobs', '10 minutes'), ('prune', '10 minutes'),
-    ('growth', '10 minutes'), ('queue_depths', '30 seconds');
+    ('growth', '10 minutes'), ('queue_depths', '30 seconds'), ('unknown_kinds', '3 minutes'),
+    ('expired_jobs', '1 minute'), ('signals', '30 seconds');
 
 -- Rows that are locked and never changed. Advisory locks would do if not every login could take
 -- them.

@@ -22,4 +22,6 @@ WHERE j.id IN (SELECT p.id FROM picked AS p)
 RETURNING
     j.id, j.queue, j.kind, j.priority, NULL AS payload, NULL AS data, j.key, j.run_at, j.max_attempts,
     date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim,
-    j.started_at, j.created_at, j.snoozes
+    j.started_at, j.created_at, j.snoozes, j.began_at, j.max_snoozes,
+    date_part('epoch', j.max_duration) AS max_duration, date_part('epoch', j.finish_within) AS finish_within,
+    j.waits_for, j.source, j.row_key

@@ -54,14 +54,18 @@ claimed AS (
         CASE WHEN pg_column_size(j.payload) + coalesce(pg_column_size(j.data), 0) <= $12 THEN j.payload::text END AS payload,
         CASE WHEN pg_column_size(j.payload) + coalesce(pg_column_size(j.data), 0) <= $12 THEN j.data::text END AS data,
         j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
-        j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes
+        j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes,
+        j.began_at, j.max_snoozes, j.max_duration, j.finish_within, j.waits_for,
+        j.source, j.row_key
 )
 SELECT
     c.id, c.queue, c.kind, c.priority,
     CASE WHEN octet_length(c.payload) + coalesce(octet_length(c.data), 0) <= $12 THEN c.payload END AS payload,
     CASE WHEN octet_length(c.payload) + coalesce(octet_length(c.data), 0) <= $12 THEN c.data END AS data, c.key, c.run_at, c.max_attempts,
     date_part('epoch', c.timeout) AS seconds, c.finish_by, c.traceparent,
-    c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at, c.snoozes
+    c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at, c.snoozes,
+    c.began_at, c.max_snoozes, date_part('epoch', c.max_duration) AS max_duration,
+    date_part('epoch', c.finish_within) AS finish_within, c.waits_for, c.source, c.row_key
 FROM (SELECT 1) AS look
 LEFT JOIN claimed AS c ON true
 ORDER BY c.priority, c.run_at, c.id

@@ -4,5 +4,5 @@
 -- odd: its time is over from now on: should whoever forgot it die before the job has ended, it
 --   must not run without what it carried.
 UPDATE hybrid_runner.jobs AS j SET
-    payload = 'null', data = NULL, progress = NULL, errors = NULL, finish_by = '1970-01-01 UTC', version = j.version + 1
+    payload = 'null', data = NULL, progress = NULL, errors = NULL, history = NULL, finish_by = '1970-01-01 UTC', version = j.version + 1
 WHERE j.id = $1 AND (j.state = 'queued' OR j.claim = $2)

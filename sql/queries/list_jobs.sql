@@ -6,13 +6,14 @@
 --   must not hide other jobs.
 SELECT
     id, queue, kind, priority, key, run_at, max_attempts, timeout, finish_by, traceparent, enqueued_by, state::text AS state, attempt,
-    snoozes, claim, worker_id,
+    snoozes, waits_for, claim, worker_id,
     CASE WHEN started_at NOT BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN '1970-01-01 UTC' ELSE started_at END AS started_at,
     version,
     CASE WHEN cancel_requested_at NOT BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN '1970-01-01 UTC' ELSE cancel_requested_at END AS cancel_requested_at,
     CASE WHEN created_at NOT BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN '1970-01-01 UTC' ELSE created_at END AS created_at,
     CASE WHEN finished_at NOT BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN '1970-01-01 UTC' ELSE finished_at END AS finished_at,
-    CASE WHEN $5 THEN progress END AS progress, CASE WHEN $5 THEN errors -> -1 END AS error, CASE WHEN $5 THEN left(result::text, 200) END AS result
+    CASE WHEN $5 THEN progress END AS progress, CASE WHEN $5 THEN errors -> -1 END AS error, CASE WHEN $5 THEN left(result::text, 200) END AS result,
+    source, row_key, CASE WHEN source IS NOT NULL THEN (SELECT t.relation_name FROM hybrid_runner.sources AS t WHERE t.id = source) END AS table_name
 FROM hybrid_runner.all_jobs
 WHERE ($1::text IS NULL OR state = $1::hybrid_runner.job_state)
     AND ($2::text IS NULL OR queue = $2)

@@ -7,7 +7,8 @@
 -- odd: $5 are the only jobs that are put back; NULL: all.
 -- odd: only right while this worker has no claim of this queue on its way; it walks the table,
 --   and runs after failures alone.
--- odd: a row that somebody holds is for the next time: claims must not wait for it.
+-- odd: a row that somebody holds is for the next time: claims must not wait for it, nor for an
+--   attached table: its rows are written later.
 WITH lost AS MATERIALIZED (
     SELECT j.id
     FROM hybrid_runner.jobs AS j
@@ -22,16 +23,32 @@ released AS (
         state = 'queued',
         run_at = clock_timestamp(), -- never behind a frontier
         attempt = j.attempt - 1,
+        began_at = coalesce(j.began_at, j.started_at),
         claim = NULL,
         worker_id = NULL,
         started_at = NULL,
         version = j.version + 1
     WHERE j.id IN (SELECT f.id FROM free AS f) AND j.worker_id = $2 AND j.state = 'running'
-    RETURNING j.id
+    RETURNING j.id, j.source, j.row_key, j.attempt, 'queued' AS became, NULL::text AS errors
 ),
 rung AS (
     SELECT hybrid_runner.ring($1, now()) FROM released AS r LIMIT 1
+),
+written AS MATERIALIZED (
+    SELECT w.job_id
+    FROM (
+        SELECT
+            r.source, array_agg(r.id) AS ids, array_agg(r.row_key) AS keys, array_agg(r.became) AS states,
+            array_agg(false) AS were_queued, array_agg(r.attempt::int4) AS retries,
+            array_agg(r.errors) AS errors
+        FROM released AS r
+        WHERE r.source IS NOT NULL
+        GROUP BY r.source
+    ) AS s
+    CROSS JOIN LATERAL hybrid_runner.write_rows(
+        s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, NULL, NULL, NULL, NULL, s.errors, put_off => true
+    ) AS w
 )
 SELECT l.id, EXISTS (SELECT FROM released AS r WHERE r.id = l.id) AS released
 FROM lost AS l
-WHERE (SELECT count(*) FROM rung) IS NOT NULL
+WHERE (SELECT count(*) FROM rung) IS NOT NULL AND (SELECT count(*) FROM written) IS NOT NULL

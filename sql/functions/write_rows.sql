@@ -1,0 +1,133 @@
+-- write_rows: write into rows of an attached table what became of their jobs; says for each job
+-- whether its row was written, and gives those that begin the row as it is (fresh).
+-- Outcomes: written; kept (its application has decided otherwise); again (it was wanted anew, and a
+-- new job was stored); unwanted (the job must not run); gone (there is no such row); locked and
+-- refused (the row is in late_rows now, and is written later); detached.
+-- Whoever calls it has locked these jobs, or deleted them in this transaction: nobody else may
+-- write a row of theirs in between. It never waits for somebody who holds a row.
+-- What the states mean, row_verdict says. Of a row without a job the id is negative.
+-- is_checked: a job that ended is not the row's last one if there is a newer one.
+-- put_off: nothing of the table is touched, and all these rows are late.
+CREATE OR REPLACE FUNCTION hybrid_runner.write_rows(
+    source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[],
+    retries integer[], workers text[], started timestamptz[], finished timestamptz[],
+    results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false
+) RETURNS TABLE (job_id bigint, outcome text, word text, fresh jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    were_late boolean;
+    unshown text[];
+    outcomes text[];
+    words text[];
+    seens text[];
+    fresh_rows jsonb[];
+    ids bigint[];
+    why text := 'somebody holds the row';
+    is_news boolean;
+    -- a session that was opened with its settings, and has no others
+    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+BEGIN
+    IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
+        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::jsonb
+        FROM unnest(write_rows.job_ids) AS a (id);
+        RETURN;
+    END IF;
+    were_late := EXISTS (
+        SELECT FROM hybrid_runner.late_rows AS l WHERE l.source = write_rows.source
+    );
+    IF were_late THEN unshown := ARRAY(
+        SELECT l.seen
+        FROM unnest(write_rows.keys) WITH ORDINALITY AS a (key, place)
+        LEFT JOIN hybrid_runner.late_rows AS l
+            ON l.source = write_rows.source AND l.row_key = a.key
+        ORDER BY a.place
+    );
+    END IF;
+    IF put_off THEN
+        ids := write_rows.job_ids;
+        outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
+        why := 'its worker did not wait for the table';
+    ELSE
+        BEGIN
+            EXECUTE format(
+                'SELECT array_agg(w.job_id), array_agg(w.outcome), array_agg(w.word),'
+                ' array_agg(w.seen), array_agg(w.fresh) FROM hybrid_runner.%I('
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
+                'source_' || write_rows.source || '_write'
+            )
+            INTO ids, outcomes, words, seens, fresh_rows
+            USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
+                write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
+                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
+            PERFORM hybrid_runner.leave_table(is_own);
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        EXCEPTION
+            WHEN OTHERS THEN
+                why := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+                ids := write_rows.job_ids;
+                outcomes := array_fill('refused'::text, ARRAY[cardinality(ids)]);
+                words := NULL;
+                seens := NULL;
+                fresh_rows := NULL;
+                IF 'running' = ANY (write_rows.states) OR true = ANY (write_rows.were_queued) THEN
+                    BEGIN
+                        EXECUTE format(
+                            'SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place),'
+                            ' array_agg(r.fresh ORDER BY a.place)'
+                            ' FROM unnest($1) WITH ORDINALITY AS a (key, place)'
+                            ' LEFT JOIN hybrid_runner.%I(''read'', $1, NULL) AS r ON r.row_key = a.key',
+                            'source_' || write_rows.source || '_rows'
+                        )
+                        INTO words, seens, fresh_rows
+                        USING write_rows.keys;
+                        PERFORM hybrid_runner.leave_table(is_own);
+                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+                    EXCEPTION
+                        WHEN OTHERS THEN
+                            NULL; -- not even that: whoever asked for the row has to wait
+                    END;
+                END IF;
+        END;
+    END IF;
+
+    IF outcomes && ARRAY['locked', 'refused'] THEN
+        WITH noted AS (
+            INSERT INTO hybrid_runner.late_rows AS l (source, row_key, job_id, state, why, is_refused, seen)
+            SELECT
+                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state, why,
+                o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
+                CASE WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen END
+            FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
+                AS a (id, key, state, was_queued)
+            JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
+            WHERE o.outcome IN ('locked', 'refused') AND a.state <> 'beat'
+            ORDER BY a.key COLLATE "C"
+            ON CONFLICT ON CONSTRAINT late_rows_pkey DO UPDATE SET
+                job_id = excluded.job_id, state = excluded.state, why = excluded.why,
+                is_refused = excluded.is_refused, tries = l.tries + 1,
+                -- Once it could not be shown, that stays so until it is written.
+                seen = coalesce(excluded.seen, l.seen)
+            RETURNING l.tries = 0 AS is_new
+        )
+        SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;
+        IF is_news THEN
+            PERFORM hybrid_runner.notify_if_room('hybrid_runner.~sources', 'changes');
+        END IF;
+    END IF;
+    IF were_late THEN
+        DELETE FROM hybrid_runner.late_rows AS l
+        USING unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
+        JOIN unnest(ids, outcomes) AS o (id, outcome) ON o.id = a.id
+        WHERE l.source = write_rows.source AND l.row_key = a.key AND l.row_key = ANY (write_rows.keys)
+            -- A heartbeat says nothing of what the row shows.
+            AND o.outcome NOT IN ('locked', 'refused') AND a.state <> 'beat';
+    END IF;
+
+    RETURN QUERY
+    SELECT o.id, o.outcome, o.word, o.fresh
+    FROM unnest(ids, outcomes, words, fresh_rows) AS o (id, outcome, word, fresh);
+END
+$$;

@@ -1,0 +1,25 @@
+-- inserted_by_row: the trigger on INSERT of a partitioned table, as `inserted`.
+CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_inserted() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS <<quote>>
+#variable_conflict use_column
+BEGIN
+    IF (<<condition new>>) AND <<key_fits new>> THEN
+        INSERT INTO hybrid_runner.<<prefix>>_jobs (row_key, priority, run_at, payload)
+        VALUES (<<row_key new>>, <<priority new>>, <<run_at new>>, <<payload new>>)
+        ON CONFLICT DO NOTHING;
+        IF NOT FOUND THEN
+            INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
+            VALUES (<<row_key new>>, 'wanted');
+        END IF;
+    -- It may have been moved here from another partition.
+    ELSIF (<<cancel new>>) THEN
+        INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
+        SELECT j.row_key, 'cancelled'
+        FROM hybrid_runner.<<prefix>>_jobs AS j
+        WHERE j.row_key = <<row_key new>>;
+    END IF;
+    <<warn new>>
+    RETURN NULL;
+END
+<<quote>>;

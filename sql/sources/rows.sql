@@ -1,0 +1,67 @@
+-- rows: look at rows of the table without locking them.
+-- 'read': those with these keys; 'held': the same, and seen is who holds them (xmax).
+-- 'wanted without job', 'running without job': at most so many, and none of those with these keys.
+-- 'plans': how Postgres would find these two, as EXPLAIN says it, in fresh.
+CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_rows(what text, keys text[], most integer)
+RETURNS TABLE (
+    row_key text, word text, is_wanted boolean, seen text, fresh jsonb, stale_at timestamptz,
+    is_cancelled boolean
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS <<quote>>
+#variable_conflict use_column
+DECLARE
+    plan pg_catalog.jsonb;
+BEGIN
+    -- Whoever owns a function can say with whose rights it runs: never with those of workers.
+    IF CURRENT_USER OPERATOR(pg_catalog.<>) <<owner_word>>::pg_catalog.name THEN
+        RAISE 'it does not run as the owner of the table as it was attached: attach it again';
+    END IF;
+    IF $1 IN ('read', 'held') THEN
+        RETURN QUERY
+        SELECT
+            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE,
+            CASE $1 WHEN 'held' THEN new.xmax ELSE new.xmin END::text,
+            CASE $1 WHEN 'read' THEN <<fresh new>> END, <<stale_at new>>, (<<cancel new>>) IS TRUE
+        FROM <<relation>> AS new
+        WHERE <<has_key new $2>>;
+    ELSIF $1 = 'wanted without job' THEN
+        RETURN QUERY
+        SELECT
+            <<row_key new>>, <<word new>>, true, new.xmin::text, NULL::jsonb, <<stale_at new>>,
+            (<<cancel new>>) IS TRUE
+        FROM <<relation>> AS new
+        WHERE (<<condition new>>) AND <<key_fits new>> AND <<has_no_job new>>
+            AND (<<row_key new>> = ANY ($2)) IS NOT TRUE
+        LIMIT $3;
+    ELSIF $1 = 'running without job' THEN
+        RETURN QUERY
+        SELECT
+            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE, new.xmin::text, NULL::jsonb,
+            <<stale_at new>>, (<<cancel new>>) IS TRUE
+        FROM <<relation>> AS new
+        WHERE <<is_running new>> AND <<key_fits new>> AND <<has_no_job new>>
+            AND (<<row_key new>> = ANY ($2)) IS NOT TRUE
+        LIMIT $3;
+    ELSIF $1 = 'plans' THEN
+        FOR plan IN
+            EXPLAIN (FORMAT JSON)
+            SELECT FROM <<relation>> AS new
+            WHERE (<<condition new>>) AND <<key_fits new>> AND <<has_no_job new>>
+        LOOP
+            fresh := plan;
+            RETURN NEXT;
+        END LOOP;
+        FOR plan IN
+            EXPLAIN (FORMAT JSON)
+            SELECT FROM <<relation>> AS new
+            WHERE <<is_running new>> AND <<key_fits new>> AND <<has_no_job new>>
+        LOOP
+            fresh := plan;
+            RETURN NEXT;
+        END LOOP;
+    ELSE
+        RAISE 'rows can be read, held, wanted without job, running without job, or plans, and not %', $1;
+    END IF;
+END
+<<quote>>;

@@ -1,0 +1,135 @@
+-- write: write into rows of one attached table what became of their jobs; write_rows calls it.
+-- The table's own triggers find names where the application does: its path is set as the update
+-- begins, when all that is written here has been read with ours; so are the settings of its plans
+-- and policies.
+CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_write(
+    job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[],
+    workers text[], started timestamptz[], finished timestamptz[], results text[], errors text[],
+    unshown text[], is_checked boolean
+) RETURNS TABLE (job_id bigint, outcome text, word text, seen text, fresh jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
+-- Its statements have one good plan whatever the table holds: by the key.
+SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
+AS <<quote>>
+#variable_conflict use_column
+DECLARE
+    held pg_catalog.text[];
+    written bigint[] := '{}';
+    fresh_rows pg_catalog.jsonb[];
+    hides pg_catalog.text := pg_catalog.current_setting('row_security');
+BEGIN
+    -- Whoever owns a function can say with whose rights it runs: never with those of workers.
+    IF CURRENT_USER OPERATOR(pg_catalog.<>) <<owner_word>>::pg_catalog.name THEN
+        RAISE 'it does not run as the owner of the table as it was attached: attach it again';
+    END IF;
+    -- Never waits for a row. What follows is a statement of its own, so that it sees what whoever
+    -- held a row before has left.
+    held := ARRAY(
+        SELECT <<row_key new>>
+        FROM <<relation>> AS new
+        WHERE <<has_key new $2>>
+        FOR NO KEY UPDATE OF new SKIP LOCKED
+    );
+    -- Nearly always all rows are free, and all are to be written: that takes one statement.
+    IF NOT is_checked AND cardinality(held) = cardinality(keys) THEN
+        WITH updated AS (
+            UPDATE <<relation>> AS new SET
+<<assignments>>
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS a (
+                job_id, row_key, state, was_queued, retry, worker, started, finished, result, error, unshown
+            )
+            -- Nothing to look up by, but to join by: all keys are looked up at once.
+            WHERE <<has_key new $2>> AND (<<row_key new>>) || '' = a.row_key
+                AND hybrid_runner.row_verdict(
+                    a.state, <<shows new>>, (<<condition new>>) IS TRUE, a.was_queued,
+                    coalesce(a.unshown = new.xmin::text, false)) = 'write'
+                AND (SELECT set_config('search_path', <<application_path>>, true)
+                    || set_config('plan_cache_mode', 'auto', true)
+                    || set_config('enable_seqscan', 'on', true)
+                    || set_config('row_security', 'on', true)) IS NOT NULL
+            RETURNING a.job_id, CASE WHEN a.state = 'running' THEN <<fresh new>> END AS fresh
+        )
+        SELECT coalesce(array_agg(u.job_id), '{}'), array_agg(u.fresh) INTO written, fresh_rows FROM updated AS u;
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+            pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true),
+            pg_catalog.set_config('enable_seqscan', 'off', true),
+            pg_catalog.set_config('row_security', hides, true);
+        RETURN QUERY
+        SELECT u.job_id, 'written', NULL::text, NULL::text, u.fresh
+        FROM unnest(written, fresh_rows) AS u (job_id, fresh);
+        IF cardinality(written) = cardinality(keys) THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    RETURN QUERY
+    WITH asked AS MATERIALIZED (
+        SELECT a.*
+        FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS a (
+            job_id, row_key, state, was_queued, retry, worker, started, finished, result, error, unshown
+        )
+        WHERE a.job_id <> ALL (written)
+    ),
+    found AS MATERIALIZED (
+        SELECT
+            <<row_key new>> AS row_key, <<word new>> AS word, new.xmin::text AS seen,
+            (<<condition new>>) IS TRUE AS is_wanted,
+            CASE WHEN 'running' = ANY ($3) THEN <<fresh new>> END AS fresh
+        FROM <<relation>> AS new
+        WHERE <<has_key new $2>>
+    ),
+    judged AS MATERIALIZED (
+        SELECT
+            a.*, f.row_key IS NULL AS is_gone, f.word, f.seen, f.fresh, h.row_key IS NOT NULL AS is_held,
+            CASE
+                WHEN $12 AND a.state IN ('completed', 'failed', 'cancelled', 'missing') AND EXISTS (
+                    SELECT FROM hybrid_runner.<<prefix>>_jobs AS j WHERE j.row_key = a.row_key
+                ) THEN 'keep'
+                -- Its job was given an older version: what was changed since is for another one.
+                WHEN $12 AND a.state = 'running' AND <<shows f.word>> <> 'running'
+                    AND (a.unshown = f.seen) IS NOT TRUE THEN 'keep'
+                ELSE hybrid_runner.row_verdict(
+                    a.state, <<shows f.word>>, f.is_wanted, a.was_queued,
+                    coalesce(a.unshown = f.seen, false))
+            END AS verdict
+        FROM asked AS a
+        LEFT JOIN found AS f ON f.row_key = a.row_key
+        LEFT JOIN unnest(held) AS h (row_key) ON h.row_key = f.row_key
+    ),
+    updated AS (
+        UPDATE <<relation>> AS new SET
+<<assignments>>
+        FROM judged AS a
+        WHERE <<has_key new $2>> AND (<<row_key new>>) || '' = a.row_key AND a.is_held AND a.verdict = 'write'
+            AND (SELECT set_config('search_path', <<application_path>>, true)
+                || set_config('plan_cache_mode', 'auto', true)
+                || set_config('enable_seqscan', 'on', true)
+                || set_config('row_security', 'on', true)) IS NOT NULL
+        RETURNING a.job_id, CASE WHEN a.state = 'running' THEN <<fresh new>> END AS fresh
+    ),
+    again AS (
+        INSERT INTO hybrid_runner.<<prefix>>_jobs (row_key, priority, run_at, payload)
+        SELECT <<row_key new>>, <<priority new>>, <<run_at new>>, <<payload new>>
+        FROM <<relation>> AS new
+        JOIN judged AS a ON (<<row_key new>>) || '' = a.row_key
+        WHERE <<has_key new $2>> AND a.is_held AND a.verdict = 'again'
+        ON CONFLICT DO NOTHING
+    )
+    SELECT
+        a.job_id,
+        CASE
+            WHEN a.is_gone THEN 'gone'
+            WHEN a.verdict = 'unwanted' THEN 'unwanted'
+            -- Whoever holds it may just ask for it anew, and finds that its job is still there.
+            WHEN NOT a.is_held AND (
+                a.verdict <> 'keep' OR a.state IN ('completed', 'failed', 'cancelled')
+            ) THEN 'locked'
+            WHEN a.verdict = 'write' AND u.job_id IS NOT NULL THEN 'written'
+            WHEN a.verdict = 'again' THEN 'again'
+            ELSE 'kept'
+        END,
+        a.word, a.seen, coalesce(u.fresh, a.fresh)
+    FROM judged AS a
+    LEFT JOIN updated AS u ON u.job_id = a.job_id;
+END
+<<quote>>;
