@@ -4,8 +4,8 @@ TYPE_CHECKING = False
 """As in `typing`, whose import would take longer than this module."""
 
 if TYPE_CHECKING:
+    from hybrid_runner.attach.options import AttachOptions
     from hybrid_runner.client.handle import JobHandle
-    from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
     from hybrid_runner.errors import (
         ConfigurationError,
         DatabaseError,
@@ -20,47 +20,79 @@ if TYPE_CHECKING:
         SchemaMissing,
         SchemaTooNew,
         SchemaUnreleased,
+        SignalRefused,
         StaleClaim,
         WaitTimeout,
     )
+    from hybrid_runner.handlers.ended import Ended
     from hybrid_runner.handlers.job import Job
     from hybrid_runner.handlers.kind import JobKind
+    from hybrid_runner.handlers.options import EnqueueManyOptions, EnqueueOptions
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
-    from hybrid_runner.model.jobs import Enqueued, JobStatus, JobSummary, JobView, NewJob, State
-    from hybrid_runner.model.outcomes import Cancel, Fail, Retry, Snooze
+    from hybrid_runner.model.job_events import JobEvent
+    from hybrid_runner.model.jobs import (
+        Enqueued,
+        JobSnapshot,
+        JobStatus,
+        JobSummary,
+        JobView,
+        NewJob,
+        State,
+    )
+    from hybrid_runner.model.kinds import KindView, UnknownKind
+    from hybrid_runner.model.outcomes import Cancel, Fail, Repeat, Retry, Snooze
+    from hybrid_runner.model.source_views import Attached, Detached, LateRows, SourceView
+    from hybrid_runner.model.sources import Columns, Words
     from hybrid_runner.policy.retry import RetryPolicy
     from hybrid_runner.runner import Runner
     from hybrid_runner.settings import SettingOptions, Settings
     from hybrid_runner.version import VERSION as __version__  # noqa: N811  # the name the world expects
+    from hybrid_runner.waiting.backoff import Backoff
+    from hybrid_runner.waiting.confirmations import Confirmations
+    from hybrid_runner.waiting.gate import Gate
+    from hybrid_runner.waiting.tries import Tries
     from hybrid_runner.worker.report.status import QueueStatus, WorkerStatus
     from hybrid_runner.worker.worker import Worker
 
 __all__ = [
     "AmendAnswer",
+    "AttachOptions",
+    "Attached",
+    "Backoff",
     "Cancel",
     "CancelAnswer",
+    "Columns",
     "ConfigurationError",
+    "Confirmations",
     "DatabaseError",
     "DatabaseUnavailable",
+    "Detached",
+    "Ended",
     "EnqueueAnswer",
     "EnqueueError",
     "EnqueueManyOptions",
     "EnqueueOptions",
     "Enqueued",
     "Fail",
+    "Gate",
     "Job",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "JobHandle",
     "JobKind",
     "JobNotFound",
+    "JobSnapshot",
     "JobStatus",
     "JobSummary",
     "JobView",
     "KeyTaken",
+    "KindView",
+    "LateRows",
     "NewJob",
     "OpenInAnotherLoop",
     "QueueStatus",
+    "Repeat",
     "Retry",
     "RetryAnswer",
     "RetryPolicy",
@@ -71,10 +103,15 @@ __all__ = [
     "SchemaUnreleased",
     "SettingOptions",
     "Settings",
+    "SignalRefused",
     "Snooze",
+    "SourceView",
     "StaleClaim",
     "State",
+    "Tries",
+    "UnknownKind",
     "WaitTimeout",
+    "Words",
     "Worker",
     "WorkerStatus",
     "__version__",
@@ -87,25 +124,44 @@ _MODULES = {
         "EnqueueAnswer",
         "RetryAnswer",
     ),
+    "hybrid_runner.attach.options": ("AttachOptions",),
     "hybrid_runner.client.handle": ("JobHandle",),
-    "hybrid_runner.client.options": (
+    "hybrid_runner.handlers.options": (
         "EnqueueManyOptions",
         "EnqueueOptions",
     ),
+    "hybrid_runner.handlers.ended": ("Ended",),
     "hybrid_runner.handlers.job": ("Job",),
+    "hybrid_runner.model.job_events": ("JobEvent",),
     "hybrid_runner.model.jobs": (
         "Enqueued",
+        "JobSnapshot",
         "JobStatus",
         "JobSummary",
         "JobView",
         "NewJob",
         "State",
     ),
+    "hybrid_runner.model.kinds": (
+        "KindView",
+        "UnknownKind",
+    ),
     "hybrid_runner.model.outcomes": (
         "Cancel",
         "Fail",
+        "Repeat",
         "Retry",
         "Snooze",
+    ),
+    "hybrid_runner.model.source_views": (
+        "Attached",
+        "Detached",
+        "LateRows",
+        "SourceView",
+    ),
+    "hybrid_runner.model.sources": (
+        "Columns",
+        "Words",
     ),
     "hybrid_runner.policy.retry": ("RetryPolicy",),
     "hybrid_runner.handlers.kind": ("JobKind",),
@@ -114,6 +170,10 @@ _MODULES = {
         "SettingOptions",
         "Settings",
     ),
+    "hybrid_runner.waiting.backoff": ("Backoff",),
+    "hybrid_runner.waiting.confirmations": ("Confirmations",),
+    "hybrid_runner.waiting.gate": ("Gate",),
+    "hybrid_runner.waiting.tries": ("Tries",),
     "hybrid_runner.worker.worker": ("Worker",),
     "hybrid_runner.worker.report.status": (
         "QueueStatus",

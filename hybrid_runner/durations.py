@@ -8,20 +8,54 @@ from datetime import timedelta
 
 from hybrid_runner.errors import ConfigurationError
 
+
+class _OutOfRange(ConfigurationError):
+    """It is a duration, and too long or negative."""
+
+
 Duration = timedelta | float | int | str
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+")
-_LONGEST = timedelta(days=3650)
+LONGEST = timedelta(days=3650)
+"""No duration is longer: ten years."""
 
 
 def parse_duration(value: Duration) -> timedelta:
     """A timedelta between zero and ten years; ConfigurationError for anything else."""
+    try:
+        return _in_range(value)
+    except _OutOfRange as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _in_range(value: Duration) -> timedelta:
     duration = _parse(value)
-    if not timedelta(0) <= duration <= _LONGEST:
-        raise ConfigurationError(f"duration {value!r} is out of range: use zero to ten years")
+    if not timedelta(0) <= duration <= LONGEST:
+        raise _OutOfRange(f"duration {value!r} is out of range: use zero to ten years")
     return duration
+
+
+def parse_positive(name: str, value: Duration) -> timedelta:
+    """`parse_duration` of a duration called `name`, which must not be zero."""
+    try:
+        duration = _in_range(value)
+    except _OutOfRange:
+        duration = timedelta(0)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+    if not duration:
+        raise ConfigurationError(f"{name} must be more than zero and at most ten years")
+    return duration
+
+
+def parse_named(name: str, value: Duration | None) -> timedelta | None:
+    """`parse_optional` of a duration called `name`."""
+    try:
+        return parse_optional(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
 
 
 def parse_optional(value: Duration | None) -> timedelta | None:
@@ -55,6 +89,19 @@ def _parse(value: Duration) -> timedelta:
 
 
 def _from_seconds(seconds: float) -> timedelta:
-    if not math.isfinite(seconds) or abs(seconds) > _LONGEST.total_seconds():
-        raise ConfigurationError(f"duration {seconds!r} is out of range: use zero to ten years")
+    if not math.isfinite(seconds) or abs(seconds) > LONGEST.total_seconds():
+        raise _OutOfRange(f"duration {seconds!r} is out of range: use zero to ten years")
     return timedelta(seconds=seconds)
+
+
+def duration_text(duration: timedelta) -> str:
+    """As people write it: 29m, 1h30m, 1.5s."""
+    seconds = duration.total_seconds()
+    if seconds < 60:
+        return f"{round(seconds, 3):g}s"
+    whole, parts = round(seconds), []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)

@@ -14,12 +14,14 @@ RunnerError
 │   ├── ConnectionLost      the server or the network ended this connection: open another
 │   ├── StatementAborted    it ended this statement alone: a time-out, a deadlock, no memory
 │   └── RowLocked           another transaction has locked the row
+│       └── KeyHeld         an open transaction has stored a job with the key of a follow-up
 ├── EnqueueError            the job was not accepted; nothing was stored
 │   └── KeyTaken            a live job holds the key (on_conflict="error")
 ├── JobNotFound             no such job, live or archived
 ├── JobFailed               raised by `handle.wait()`: the job ended as failed
 ├── JobCancelled            raised by `handle.wait()`: the job ended as cancelled
 ├── WaitTimeout             raised by `handle.wait(timeout=…)`: not finished yet
+├── SignalRefused           raised by `job.signal(type=…)`: its payload does not fit the type
 └── StaleClaim              this attempt no longer owns the job: stop working on it
 """
 
@@ -101,12 +103,22 @@ class RowLocked(DatabaseUnavailable):
     """Another transaction holds a lock for longer than this session waits."""
 
 
+class KeyHeld(RowLocked):
+    """An open transaction has stored a job with the key of a follow-up: nothing was written."""
+
+
 class EnqueueError(RunnerError):
     """A job was not accepted; nothing was stored."""
 
 
 class KeyTaken(EnqueueError):
     """A live job already holds the key."""
+
+
+class SignalRefused(RunnerError):
+    """The payload of a signal does not fit the type that was asked for: see who sent it. Another
+    call of `job.signal` waits for the next one.
+    """
 
 
 class JobNotFound(RunnerError):
@@ -124,9 +136,9 @@ class JobFailed(RunnerError):
         self.kind = kind
         self.error_type = error_type
         """The name of the exception's class; `Fail` or `Retry` when the handler said that;
-        `PayloadRefused`, `PayloadUnreadable`, `ResultRefused`, `OutcomeRefused`,
-        `FinishByPassed` or `HandlerNotFound` when the job failed without a word of its handler;
-        `WorkerLost` when its worker died.
+        `PayloadRefused`, `PayloadUnreadable`, `DataRefused`, `ResultRefused`, `OutcomeRefused`,
+        `FinishByPassed`, `BudgetUsedUp` or `HandlerNotFound` when the job failed without a word of
+        its handler; `WorkerLost` when its worker died.
         """
         self.message = message
         self.attempts = attempts

@@ -24,7 +24,7 @@ class NotStorable(ValueError):
     """The value cannot be stored; `str()` says why."""
 
 
-def encode(value: Any, what: str) -> str:
+def encode(value: Any, what: str, most: int = LARGEST) -> str:
     """JSON text of `value`; NotStorable names `what` and the reason."""
     try:
         text = _dumped(value)
@@ -34,7 +34,7 @@ def encode(value: Any, what: str) -> str:
     # NaN and infinity were written as null.
     if b"null" in text and (where := find_no_number(value)) is not None:
         raise no_number(what, where)
-    return check(text, what)
+    return check(text, what, most)
 
 
 def no_number(what: str, where: str) -> NotStorable:
@@ -45,11 +45,11 @@ def no_number(what: str, where: str) -> NotStorable:
     )
 
 
-def check(text: bytes, what: str) -> str:
+def check(text: bytes, what: str, most: int = LARGEST) -> str:
     """The JSON text as `str`; NotStorable when Postgres would refuse it."""
-    if len(text) > LARGEST:
+    if len(text) > most:
         raise NotStorable(
-            f"{what} has {len(text):,} bytes of JSON, the most is {LARGEST:,}: store it elsewhere"
+            f"{what} has {len(text):,} bytes of JSON, the most is {most:,}: store it elsewhere"
             " and keep a reference"
         )
     if b"\\u0000" in text and _NUL.search(text):

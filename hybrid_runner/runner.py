@@ -5,33 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Self, Unpack
 
+from hybrid_runner.attach.source_calls import SourceCalls
 from hybrid_runner.client.calls import Client
-from hybrid_runner.client.handle import JobHandle
-from hybrid_runner.client.options import EnqueueManyOptions, EnqueueOptions
+from hybrid_runner.client.handle import check_id
+from hybrid_runner.client.job_calls import JobCalls
 from hybrid_runner.client.outage import outlast
 from hybrid_runner.client.session import Sessions
-from hybrid_runner.durations import Duration, parse_optional
+from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.handlers.declaration import JobDecorator, make_kind
-from hybrid_runner.handlers.kind import Executor, JobKind, Limits
+from hybrid_runner.handlers.declarations import Declarations
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
-from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import (
-    MAX_ATTEMPTS,
-    Enqueued,
-    JobSummary,
-    JobView,
-    Keep,
-    NewJob,
-    State,
-)
+from hybrid_runner.model.job_events import JobEvent
 from hybrid_runner.model.upkeep import Pruned
-from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.settings import SettingOptions, Settings
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
@@ -45,6 +35,7 @@ from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.pages.metric_values import metric_values_of
 from hybrid_runner.web.server import PageServer
+from hybrid_runner.web.stream.following import Following
 from hybrid_runner.worker.report.status import WorkerStatus
 from hybrid_runner.worker.signals import stop_on_signals
 from hybrid_runner.worker.worker import Worker
@@ -54,15 +45,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hybrid_runner")
 
-P = TypeVar("P")
-R = TypeVar("R")
-
 _CLIENT_CONNECTIONS = 10
-_NO_PAYLOAD: Any = {}
 _PRUNE_TIMEOUT = 1800.0  # a large partition of which some jobs are kept is rewritten
 
 
-class Runner:
+class Runner(Declarations, JobCalls, SourceCalls):
     """The application's side of hybrid_runner. Nothing is opened until it is needed."""
 
     def __init__(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:
@@ -73,6 +60,7 @@ class Runner:
         self._dsn = self.settings.database.dsn
         self._sessions = Sessions(self._new_pool)
         self._client = Client(self._sessions, self.registry)
+        self._following = Following(self.page_database)
 
     def use(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:
         """Replace settings of a runner that is not open yet; another `dsn` also forgets the
@@ -85,163 +73,17 @@ class Runner:
         self.settings = self.settings.replaced(dsn=dsn, **settings)
         self._dsn = self.settings.database.dsn
 
-    # --- handlers
+    # --- jobs
 
-    def job(
-        self,
-        name: str,
-        *,
-        queue: str = "default",
-        max_attempts: int = MAX_ATTEMPTS,
-        timeout: Duration | None = "1h",
-        executor: Executor | None = None,
-        retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
-        limits: Limits = "ceiling",
-        keep_completed: Duration | None = None,
-        keep_failed: Duration | None = None,
-        keep_cancelled: Duration | None = None,
-    ) -> JobDecorator:
-        """Make a function the handler of a kind. `timeout=None` lets it run for ever;
-        `limits="default"` lets a job ask for more than `max_attempts` and `timeout`; `keep_…` says
-        how long ended jobs are kept.
+    async def events(self, job_id: int, *, follow_ups: bool = False) -> AsyncGenerator[JobEvent]:
+        """Where a job stands at once, then each change until it has ended; with `follow_ups` the
+        same of the jobs that its end has stored. An outage of Postgres does not end it.
         """
-        if not isinstance(name, str):
-            raise ConfigurationError(
-                'the kind is missing: write @app.job("name") above the handler'
-            )
-        limit = parse_optional(timeout)
-        keep = Keep(*map(parse_optional, (keep_completed, keep_failed, keep_cancelled)))
-
-        def decorate(function: Callable[..., Any]) -> JobKind[Any, Any]:
-            kind = make_kind(
-                function,
-                name=name,
-                queue=queue,
-                executor=executor,
-                max_attempts=max_attempts,
-                timeout=limit,
-                retry=retry,
-                keep=keep,
-                limits=limits,
-            )
-            self.registry.add(kind)
-            return kind
-
-        return cast("JobDecorator", decorate)
-
-    # --- putting jobs in
-
-    @overload
-    async def enqueue(
-        self, kind: JobKind[P, R], payload: P, **options: Unpack[EnqueueOptions]
-    ) -> JobHandle[R]: ...
-    @overload
-    async def enqueue(
-        self, kind: str, payload: Any = ..., **options: Unpack[EnqueueOptions]
-    ) -> JobHandle[Any]: ...
-    async def enqueue(
-        self,
-        kind: JobKind[Any, Any] | str,
-        payload: Any = _NO_PAYLOAD,
-        **options: Unpack[EnqueueOptions],
-    ) -> JobHandle[Any]:
-        """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what
-        became of its key.
-
-        The options are explained in `EnqueueOptions` and docs/enqueue.md.
-        """
-        return await self._client.enqueue(kind, payload, options)
-
-    @overload
-    async def enqueue_many(
-        self,
-        kind: JobKind[P, R],
-        payloads: Iterable[P | NewJob],
-        *,
-        key: Callable[[P], str | None] | None = ...,
-        **options: Unpack[EnqueueManyOptions],
-    ) -> list[Enqueued]: ...
-    @overload
-    async def enqueue_many(
-        self,
-        kind: str,
-        payloads: Iterable[Any],
-        *,
-        key: Callable[[Any], str | None] | None = ...,
-        **options: Unpack[EnqueueManyOptions],
-    ) -> list[Enqueued]: ...
-    async def enqueue_many(
-        self,
-        kind: JobKind[Any, Any] | str,
-        payloads: Iterable[Any],
-        *,
-        key: Callable[[Any], str | None] | None = None,
-        **options: Unpack[EnqueueManyOptions],
-    ) -> list[Enqueued]:
-        """Store many jobs in one statement, all or none; `key` makes each job's key of its payload.
-
-        A `NewJob` among the payloads has its own kind and key. The options count for it too; where
-        it says something else itself, the call is refused.
-        """
-        return await self._client.enqueue_many(kind, payloads, key, options)
-
-    # --- looking at jobs and changing them
-
-    @overload
-    def handle(self, job_id: int, kind: JobKind[P, R]) -> JobHandle[R]: ...
-    @overload
-    def handle(self, job_id: int) -> JobHandle[Any]: ...
-    def handle(self, job_id: int, kind: JobKind[Any, Any] | None = None) -> JobHandle[Any]:
-        """A handle on a job that somebody else enqueued.
-
-        With its handler given, `wait` knows the type of its result.
-        """
-        return JobHandle(self._client, job_id, "exists", kind)
-
-    async def get(self, job_id: int) -> JobView | None:
-        """One job, live or archived."""
-        return await self._client.get(job_id)
-
-    async def list_jobs(
-        self,
-        *,
-        state: State | str | None = None,
-        queue: str | None = None,
-        kind: str | None = None,
-        most: int = 50,
-    ) -> Sequence[JobSummary]:
-        """The newest jobs that match."""
-        wanted = None if state is None else State(state)
-        return await self._client.list_jobs(wanted, queue, kind, most)
-
-    async def cancel(self, job_id: int, reason: str | None = None) -> CancelAnswer:
-        """cancelled, requested (it runs and was told), finished or unknown."""
-        return await self._client.cancel(job_id, reason)
-
-    async def retry(self, job_id: int) -> RetryAnswer:
-        """Run an ended job again, a waiting one now."""
-        return await self._client.retry(job_id)
-
-    async def amend(
-        self,
-        job_id: int,
-        *,
-        version: int,
-        payload: Any = None,
-        priority: int | None = None,
-        run_at: datetime | None = None,
-        data: Any = None,
-    ) -> AmendAnswer:
-        """Change a job that waits, if it is still at `version`."""
-        return await self._client.amend(job_id, version, payload, priority, run_at, data)
-
-    async def pause(self, queue: str) -> bool:
-        """No worker claims from the queue until it is resumed; False when it was paused already."""
-        return await self._client.pause(queue)
-
-    async def resume(self, queue: str) -> bool:
-        """Workers claim again; False when it was not paused."""
-        return await self._client.resume(queue)
+        check_id(job_id)
+        await self.open()
+        async with aclosing(self._following.events(job_id, follow_ups=follow_ups)) as events:
+            async for event in events:
+                yield event
 
     async def prune(self) -> Sequence[Pruned]:
         """Delete now the ended jobs that are no longer kept, as workers do every ten minutes."""
@@ -288,6 +130,7 @@ class Runner:
         OpenInAnotherLoop, and nothing is closed, while another event loop has it open.
         """
         session = self._sessions.release()
+        await self._following.close()
         try:
             if session is not None:
                 await session.close()

@@ -21,6 +21,10 @@ class Sizes:
     trickle_jobs: int = 333
     """Each comes due about once a second."""
     trickle_seconds: float = 5.0
+    waiting_jobs: int = 10_000
+    waiting_every: tuple[float, ...] = (30.0, 3.0)
+    """Seconds from one look of such a job to its next."""
+    waiting_seconds: float = 10.0
     killed_rate: int = 300
     killed_seconds: float = 60.0
     producer_clients: tuple[int, ...] = (4, 32)
@@ -29,6 +33,12 @@ class Sizes:
     horizon_jobs: int = 300_000
     backlog_jobs: int = 1_000_000
     backlog_pickups: int = 200
+    attached_rows: int = 20_000
+    held_rows: int = 50
+    """Rows that an application has open, of so many that are worked on."""
+    held_of: int = 500
+    held_jobs: int = 2_000
+    held_seconds: float = 30.0
     beat_jobs: int = 5_000_000
     beats: int = 300
     idle_seconds: float = 60.0
@@ -47,12 +57,20 @@ QUICK = Sizes(
     pickups=50,
     paced_seconds=1.0,
     trickle_seconds=1.0,
+    waiting_jobs=1_000,
+    waiting_every=(3.0,),
+    waiting_seconds=1.0,
     killed_seconds=10.0,
     producer_seconds=0.6,
     producer_rounds=1,
     horizon_jobs=20_000,
     backlog_jobs=50_000,
     backlog_pickups=20,
+    attached_rows=2_000,
+    held_rows=10,
+    held_of=100,
+    held_jobs=200,
+    held_seconds=2.0,
     beat_jobs=50_000,
     beats=30,
     idle_seconds=3.0,

@@ -52,7 +52,8 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
     """A Runner whose handlers only record the time."""
     app = Runner(os.environ["HYBRID_RUNNER_DSN"])
     noop_watch, stamp_watch, wait_watch = watches["noop"], watches["stamp"], watches["wait"]
-    again_watch = watches["again"]
+    again_watch, poll_watch = watches["again"], watches["poll"]
+    order_watch = watches["order"]
 
     @app.job("noop", queue=QUEUE)
     async def noop(_: Any) -> None:
@@ -67,11 +68,21 @@ def make_app(watches: dict[str, Stopwatch], released: asyncio.Event) -> Runner:
         wait_watch.note()
         await released.wait()
 
+    @app.job("order", queue=QUEUE)
+    async def order(_: Any) -> None:
+        order_watch.note()
+
     @app.job("again", queue=QUEUE)
     async def again(_: Any, job: Job) -> Snooze:
         lateness = time.time() - job.run_at.timestamp()
         again_watch.note(time.monotonic_ns() - round(lateness * 1e9))
         return Snooze(random.uniform(0.5, 1.5))  # not for secrets
+
+    @app.job("poll", queue=QUEUE)
+    async def poll(every: float, job: Job) -> Snooze:
+        lateness = time.time() - job.run_at.timestamp()
+        poll_watch.note(time.monotonic_ns() - round(lateness * 1e9))
+        return Snooze(every * random.uniform(0.8, 1.2))  # not for secrets
 
     return app
 

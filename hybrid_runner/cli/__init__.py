@@ -28,7 +28,12 @@ COMMANDS = {
     "worker": "run jobs: MODULE:APP names your Runner",
     "enqueue": "put a job in, and wait for it if you like",
     "jobs": "list, show, cancel and retry jobs",
+    "kinds": "list the kinds that workers know, and due jobs that nobody can run",
     "queues": "pause and resume queues",
+    "attach": "make an existing table a source of jobs",
+    "detach": "leave the table as it was",
+    "sources": "list and show the attached tables, and write late rows",
+    "signal": "send a signal to the jobs that wait for it",
     "bench": "measure it on this machine: speed, pickup, what it costs",
 }
 """Name and help of each command; its module is hybrid_runner.cli.commands.<name>."""

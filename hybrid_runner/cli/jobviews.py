@@ -8,6 +8,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
+from hybrid_runner.cli.history import print_history
 from hybrid_runner.cli.output import (
     STATE_COLOURS,
     ago,
@@ -21,7 +22,10 @@ from hybrid_runner.cli.output import (
 from hybrid_runner.display import harmless, moment_text, one_line
 from hybrid_runner.model.jobs import JobSummary, JobView, State
 
-_LIST = ("ID", "STATE", "QUEUE", "KIND", "ATTEMPT", "WHEN", "NOTE")
+_LONGEST_KEY = 40
+"""Characters of a row's key in a list."""
+_PRINTED_BELOW = ("history", "errors", "unreadable")
+_LIST = ("ID", "STATE", "QUEUE", "KIND", "ROW", "ATTEMPT", "WHEN", "NOTE")
 
 
 def print_jobs(jobs: Sequence[JobSummary]) -> None:
@@ -29,25 +33,33 @@ def print_jobs(jobs: Sequence[JobSummary]) -> None:
     if not jobs:
         print("no jobs")
         return
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             str(job.id),
             job.state.value,
             job.queue,
             job.kind,
+            _row(job),
             _attempts(job),
             _when(job),
             one_line(_note(job)),
         )
         for job in jobs
     ]
-    print_table(_LIST, rows, [STATE_COLOURS[job.state] for job in jobs])
+    headers: tuple[str, ...] = _LIST
+    if not any(job.source for job in jobs):
+        row = _LIST.index("ROW")
+        headers = headers[:row] + headers[row + 1 :]
+        rows = [each[:row] + each[row + 1 :] for each in rows]
+    print_table(headers, rows, [STATE_COLOURS[job.state] for job in jobs])
 
 
 def print_job(job: JobView) -> None:
-    """Print each column that is not empty on its own line, then the error of each attempt."""
+    """Print each column that is not empty on its own line, then its runs, then the error of each
+    attempt.
+    """
     coloured = in_colour(sys.stdout)
-    names = [field.name for field in fields(job) if field.name not in ("errors", "unreadable")]
+    names = [field.name for field in fields(job) if field.name not in _PRINTED_BELOW]
     width = max(map(len, names))
     for name in names:
         value = getattr(job, name)
@@ -58,6 +70,7 @@ def print_job(job: JobView) -> None:
         print(f"{paint(name.ljust(width), 'dim', on=coloured)}  {shown}")
     for name, why in job.unreadable.items():
         print(f"{paint(name.ljust(width), 'dim', on=coloured)}  cannot be read: {one_line(why)}")
+    print_history(job)
     for error in _errors(job):
         _print_error(error, coloured=coloured)
 
@@ -92,6 +105,15 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
+def _row(job: JobSummary) -> str:
+    """Of which attached table it is about which row."""
+    if job.source is None:
+        return ""
+    return one_line(
+        f"{job.table_name or f'source {job.source}'} {(job.row_key or '')[:_LONGEST_KEY]}"
+    )
+
+
 def _attempts(job: JobSummary) -> str:
     attempts = f"{job.attempt}/{job.max_attempts}" if job.max_attempts else str(job.attempt)
     return f"{attempts}, {counted(job.snoozes, 'snooze')}" if job.snoozes else attempts
@@ -108,13 +130,17 @@ def _when(job: JobSummary) -> str:
 
 
 def _note(job: JobSummary) -> str:
-    """The result of a completed job, the progress of a running one, else the newest error."""
+    """The result of a completed job, the progress of a running one, the signal that a queued one
+    waits for, else the newest error.
+    """
     if job.state is State.COMPLETED:
         return job.result or ""
     if job.state is State.RUNNING and isinstance(job.progress, dict):
         fraction, message = job.progress.get("fraction"), job.progress.get("message")
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
+    if job.state is State.QUEUED and job.waits_for is not None:
+        return f"waits for {job.waits_for}"
     if isinstance(job.error, dict):
         return f"{job.error.get('type')}: {job.error.get('message')}"
     return ""

@@ -5,26 +5,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
 
 from hybrid_runner.client.handle import JobHandle
-from hybrid_runner.client.new_jobs import KeyOf, located, new_job, new_jobs
-from hybrid_runner.client.options import given
+from hybrid_runner.client.kind_names import KindNames
 from hybrid_runner.client.session import Sessions
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
 from hybrid_runner.handlers.kind import JobKind, check_queue
+from hybrid_runner.handlers.new_jobs import KeyOf, located, new_job, new_jobs
+from hybrid_runner.handlers.options import given
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import NotStorable, encode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
-from hybrid_runner.model.jobs import Enqueued, JobStatus, JobSummary, JobView, OnConflict, State
-from hybrid_runner.storage import client_calls
+from hybrid_runner.model.jobs import (
+    Enqueued,
+    JobStatus,
+    JobSummary,
+    JobView,
+    OnConflict,
+    State,
+    check_signal_key,
+)
+from hybrid_runner.model.kinds import KindView, UnknownKind
+from hybrid_runner.model.signals import LARGEST_PAYLOAD
+from hybrid_runner.storage import client_calls, kind_calls, signal_calls
 from hybrid_runner.storage.alike import Alike
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.tracing.publish_span import publish_span
+from hybrid_runner.telemetry.tracing.publish_span import has_tracer_provider, publish_span
 
 log = logging.getLogger("hybrid_runner")
 
@@ -38,6 +49,7 @@ class Client:
     def __init__(self, sessions: Sessions, registry: Registry) -> None:
         self._sessions = sessions
         self.registry = registry
+        self._kind_names = KindNames()
 
     async def enqueue(
         self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]
@@ -45,21 +57,24 @@ class Client:
         """Store one job, in the caller's transaction when a connection is given."""
         chosen = given(options)
         on_conflict, connection = _call_options(chosen)
-        job = new_job(self.registry, kind, payload, chosen)
+        job = new_job(self.registry.get, kind, payload, chosen)
         on = connection if connection is not None else await self._sessions.pool()
-        queue = job.queue or "default"
-        with publish_span(queue, job.kind) as publish:
+        if job.queue is None and has_tracer_provider():  # the span is named after the queue
+            job = await self._kind_names.place(on, job)
+        with publish_span(job.queue or "", job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_calls.enqueue_job(on, job, on_conflict)
             publish.set_result([enqueued.id], enqueued.enqueued)
         log.debug(
-            "enqueued %s in %s: %s",
+            "enqueued %s%s: %s",
             job.kind,
-            queue,
+            f" in {job.queue}" if job.queue else "",
             enqueued.enqueued,
             extra=log_event("job.enqueued", job=enqueued.id),
         )
+        if connection is None:
+            await self._warn_of_typo(on, kind)
         return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(
@@ -76,6 +91,7 @@ class Client:
         if not groups:
             return []
         on = connection if connection is not None else await self._sessions.pool()
+        groups = await self._kind_names.place_all(on, groups)
         first, count = groups[0].pattern, sum(len(group.payloads) for group in groups)
         with publish_span(first.queue or "default", first.kind, count) as publish:
             if publish.traceparent is not None:
@@ -85,7 +101,14 @@ class Client:
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
             publish.set_result([job.id for job in enqueued])
-            return enqueued
+        if connection is None:
+            await self._warn_of_typo(on, kind)
+        return enqueued
+
+    async def _warn_of_typo(self, on: Fetches, kind: JobKind[Any, Any] | str) -> None:
+        # On a connection of the caller's it could spoil a transaction; Postgres warns there.
+        if isinstance(kind, str) and self.registry.get(kind) is None:
+            await self._kind_names.warn_of_typo(on, kind)
 
     async def get(self, job_id: int) -> JobView | None:
         """One job, live or archived."""
@@ -97,6 +120,14 @@ class Client:
         """The newest jobs that match."""
         on = await self._sessions.pool()
         return await client_calls.list_jobs(on, state, queue, kind, most)
+
+    async def list_kinds(self) -> Sequence[KindView]:
+        """The kinds that workers have declared."""
+        return await kind_calls.list_kinds(await self._sessions.pool())
+
+    async def unknown_kinds(self, due_for: timedelta) -> Sequence[UnknownKind]:
+        """Due jobs that no live worker of their queue can run, by queue and kind."""
+        return await kind_calls.unknown_kinds(await self._sessions.pool(), due_for)
 
     async def cancel(self, job_id: int, reason: str | None) -> CancelAnswer:
         """End a queued job, ask a running one to stop."""
@@ -118,17 +149,39 @@ class Client:
         """Change a queued job if it is still at this version."""
         on = await self._sessions.pool()
         try:
-            text = None if payload is None else await self._amended(on, job_id, payload)
-            memory = None if data is None else encode(data, "the data")
+            text, memory = await self._amended(on, job_id, payload, data)
         except NotStorable as error:
             raise ConfigurationError(f"job {job_id}: {error}") from None
         return await client_calls.amend_job(on, job_id, version, text, priority, run_at, memory)
 
-    async def _amended(self, on: Fetches, job_id: int, payload: Any) -> str:
-        """The payload as the job's handler takes it, where its code is at hand."""
+    async def _amended(
+        self, on: Fetches, job_id: int, payload: Any, data: Any
+    ) -> tuple[str | None, str | None]:
+        """Payload and data as the job's handler takes them, where its code is at hand."""
+        if payload is None and data is None:
+            return None, None
         job = await client_calls.get_job(on, job_id)
         kind = None if job is None else self.registry.get(job.kind)
-        return encode(payload, "the payload") if kind is None else kind.encode(payload)
+        write = encode if kind is None else kind.write_memory
+        memory = None if data is None else write(data, "the data")
+        if payload is None:
+            return None, memory
+        return encode(payload, "the payload") if kind is None else kind.encode(payload), memory
+
+    async def signal(self, key: str, payload: Any, connection: Fetches | None) -> int:
+        """Store a signal, in the caller's transaction when a connection is given; its number."""
+        check_signal_key(key)
+        _of_asyncpg(connection)
+        try:
+            text = (
+                "null"
+                if payload is None
+                else encode(payload, "the payload of a signal", LARGEST_PAYLOAD)
+            )
+        except NotStorable as error:
+            raise ConfigurationError(str(error)) from None
+        on = connection if connection is not None else await self._sessions.pool()
+        return await signal_calls.send_signal(on, key, text)
 
     async def pause(self, queue: str) -> bool:
         """Stop claims from a queue."""
@@ -158,7 +211,17 @@ def _call_options(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
         raise ConfigurationError(
             f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}"
         )
-    return on_conflict, options.pop("connection", None)
+    return on_conflict, _of_asyncpg(options.pop("connection", None))
+
+
+def _of_asyncpg(connection: Any) -> Fetches | None:
+    if connection is not None and not callable(getattr(connection, "fetch", None)):
+        what = type(connection)
+        raise ConfigurationError(
+            f"connection must be one of asyncpg, not {what.__module__}.{what.__qualname__}: with"
+            " another driver call the SQL function, as docs/enqueue.md shows"
+        )
+    return cast("Fetches | None", connection)
 
 
 def _traced(group: Alike, traceparent: str) -> Alike:

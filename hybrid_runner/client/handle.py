@@ -24,7 +24,7 @@ class JobHandle(Generic[R]):
     def __init__(
         self, client: Client, job_id: int, enqueued: EnqueueAnswer, kind: JobKind[Any, R] | None
     ) -> None:
-        _check_id(job_id)
+        check_id(job_id)
         self.id = job_id
         self.enqueued: EnqueueAnswer = enqueued
         """`inserted`, or what became of the job that has the key: `exists` (unchanged) or
@@ -70,7 +70,7 @@ class JobHandle(Generic[R]):
         return await self._client.cancel(self.id, reason)
 
 
-def _check_id(job_id: object) -> None:
+def check_id(job_id: object) -> None:
     """All waits ask together: what Postgres would refuse must not be among them."""
     if not isinstance(job_id, int) or not -LARGEST_ID <= job_id <= LARGEST_ID:
         raise ConfigurationError(f"{job_id!r} is no id of a job: use one that enqueue returned")

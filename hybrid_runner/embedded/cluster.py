@@ -49,7 +49,9 @@ class Cluster:
         )
         # Some wheels have neither createdb nor psql; single-user mode is always there.
         single = [self.binaries.postgres, "--single", *where, "-c", "exit_on_error=on", "template1"]
-        self._run(single, lock, text=f"CREATE DATABASE {NAME}\n")
+        # Who makes a table in psql means public, and not the schema that is named as his login.
+        path = f'ALTER DATABASE {NAME} SET search_path = public, "$user"\n'
+        self._run(single, lock, text=f"CREATE DATABASE {NAME}\n{path}")
         unfinished.rename(self.folder.data)
         _sync(self.folder.directory)
 

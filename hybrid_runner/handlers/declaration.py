@@ -12,6 +12,7 @@ from typing import Any, Protocol, Union, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
+from hybrid_runner.durations import Duration, parse_positive
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.handlers.json_type import JsonType
@@ -29,6 +30,9 @@ from hybrid_runner.handlers.kind import (
 from hybrid_runner.model.jobs import Keep
 from hybrid_runner.model.outcomes import HandlerOutcome
 from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.policy.rules import Budgets, Rules
+from hybrid_runner.waiting.backoff import Backoff
+from hybrid_runner.waiting.budgets import check_budgets
 
 
 class JobDecorator(Protocol):
@@ -43,12 +47,14 @@ class JobDecorator(Protocol):
     ) -> JobKind[P, R]: ...
     @overload
     def __call__(
-        self, function: Callable[[P, Job], Coroutine[Any, Any, R | HandlerOutcome]], /
+        self, function: Callable[[P, Job[Any]], Coroutine[Any, Any, R | HandlerOutcome]], /
     ) -> JobKind[P, R]: ...
     @overload
     def __call__(self, function: Callable[[P], R | HandlerOutcome], /) -> JobKind[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[P, Job], R | HandlerOutcome], /) -> JobKind[P, R]: ...
+    def __call__(
+        self, function: Callable[[P, Job[Any]], R | HandlerOutcome], /
+    ) -> JobKind[P, R]: ...
 
 
 def make_kind(
@@ -62,6 +68,10 @@ def make_kind(
     retry: RetryPolicy,
     keep: Keep = Keep(),  # noqa: B008  # frozen
     limits: Limits = "ceiling",
+    data: Any = None,
+    pace: Backoff = Backoff(),  # noqa: B008  # frozen
+    budgets: Budgets = Budgets(),  # noqa: B008  # frozen
+    on_end: str | None = None,
 ) -> JobKind[Any, Any]:
     """Make a kind of a handler, and check all that can be checked before a job arrives."""
     if not NAME.fullmatch(name):
@@ -69,9 +79,14 @@ def make_kind(
             f"{name!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
         )
     check_queue(queue)
-    if not 1 <= max_attempts <= 1000:
+    if type(max_attempts) is not int or not 1 <= max_attempts <= 1000:
         raise ConfigurationError(
-            f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts}"
+            f"kind {name!r}: max_attempts must be 1 to 1000, not {max_attempts!r}"
+        )
+    if not isinstance(retry, RetryPolicy):
+        raise ConfigurationError(
+            f'kind {name!r}: retry must be a RetryPolicy, such as RetryPolicy("1s", cap="5m"), not'
+            f" {retry!r}"
         )
     if timeout is not None and timeout <= timedelta(0):
         raise ConfigurationError(f"kind {name!r}: timeout must be more than zero")
@@ -79,6 +94,7 @@ def make_kind(
         raise ConfigurationError(
             f"kind {name!r}: limits must be 'ceiling' or 'default', not {limits!r}"
         )
+    _check_waiting(name, pace, on_end)
     for state, _, how_long in keep.rules(name):
         if how_long <= timedelta(0):
             raise ConfigurationError(f"kind {name!r}: keep_{state} must be more than zero")
@@ -97,7 +113,8 @@ def make_kind(
         raise ConfigurationError(
             f"kind {name!r}: executor={executor!r} takes a handler written as {wanted}"
         )
-    payload, result, wants_job = _signature(function, name)
+    payload, result, wants_job, memory = _signature(function, name)
+    memory = _memory(name, memory, data)
     return JobKind(
         name=name,
         function=function,
@@ -105,7 +122,7 @@ def make_kind(
         executor=executor,
         max_attempts=max_attempts,
         timeout=timeout,
-        retry=retry,
+        rules=Rules(retry, pace, budgets),
         keep=keep,
         limits=limits,
         wants_job=wants_job,
@@ -113,6 +130,9 @@ def make_kind(
         result=None if result is Any or result is object else _json_type(result, name, "result"),
         plain=payload is Any or payload is object,
         fitting=_fitting(result),
+        memory=None if memory is Any else _json_type(memory, name, "data"),
+        memory_type=_shown(memory),
+        on_end=on_end,
         returns="None" if result is type(None) else inspect.formatannotation(result),
     )
 
@@ -125,7 +145,59 @@ def _refuse_generator(function: Callable[..., Any], name: str) -> None:
         )
 
 
-def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]:
+def make_budgets(
+    max_snoozes: int | None, max_duration: Duration | None, finish_within: Duration | None
+) -> Budgets:
+    """ConfigurationError for one that cannot be, as `enqueue` and SQL say it."""
+    budgets = Budgets(
+        max_snoozes,
+        None if max_duration is None else parse_positive("max_duration", max_duration),
+        None if finish_within is None else parse_positive("finish_within", finish_within),
+    )
+    check_budgets(budgets.max_snoozes, budgets.max_duration, budgets.finish_within)
+    return budgets
+
+
+def _check_waiting(name: str, pace: object, on_end: object) -> None:
+    if not isinstance(pace, Backoff):
+        raise ConfigurationError(
+            f'kind {name!r}: pace must be a Backoff, such as Backoff("2s", cap="30s"), not {pace!r}'
+        )
+    if on_end is None:
+        return
+    if isinstance(on_end, JobKind):
+        raise ConfigurationError(
+            f"kind {name!r}: on_end must be the name of a kind: write on_end={on_end.name!r}"
+        )
+    if not isinstance(on_end, str) or not NAME.fullmatch(on_end):
+        raise ConfigurationError(
+            f"kind {name!r}: on_end must be the name of a kind, not {str(on_end)[:60]!r}"
+        )
+    if on_end == name:
+        raise ConfigurationError(
+            f"kind {name!r}: its on_end is itself, and would follow itself for ever: name another"
+            " kind"
+        )
+
+
+def _memory(name: str, annotated: Any, data: Any) -> Any:
+    """The type of the memory: that of `Job[…]` in the signature, or of `data=…`."""
+    if data is None:
+        return annotated
+    if inspect.isfunction(data):
+        raise ConfigurationError(
+            f"kind {name!r}: data must be a type, such as a pydantic model, not {repr(data)[:60]}"
+        )
+    if annotated is not Any and annotated != data:
+        raise ConfigurationError(
+            f"kind {name!r}: its data is {_shown(data)}, and its handler takes a"
+            f" Job[{_shown(annotated)}]: write the same type in both places"
+        )
+    return data
+
+
+def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool, Any]:
+    """Of payload, result and memory the type; and whether the handler takes a job."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:
@@ -146,7 +218,20 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[Any, Any, bool]
         hints.get(parameters[0].name, Any),
         _without_outcomes(hints.get("return", Any)),
         len(parameters) == 2,
+        _memory_of(hints.get(parameters[1].name)) if len(parameters) == 2 else Any,
     )
+
+
+def _shown(annotation: Any) -> str:
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return annotation.__name__
+    return inspect.formatannotation(annotation)
+
+
+def _memory_of(job: Any) -> Any:
+    """State, of `Job[State]`."""
+    arguments = typing.get_args(job)
+    return arguments[0] if typing.get_origin(job) is Job and arguments else Any
 
 
 def _check_importable(function: Callable[..., Any], name: str, executor: Executor) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from hybrid_runner.handlers.difference import difference
 from hybrid_runner.handlers.type_features import features_of
@@ -46,10 +46,25 @@ class JsonType:
         )
         """The value that JSON stands for; ValidationError when it does not fit."""
 
+    def schema(self) -> str | None:
+        """The JSON schema of what can be read, as JSON text; None of a type that has none."""
+        try:
+            return encode(self.adapter.json_schema(by_alias=True), "the schema")
+        except (PydanticUserError, NotStorable):
+            return None
+
     def fit(self, value: Any) -> Any:
         """The value as this type; ValidationError when it does not fit."""
         # The methods of TypeAdapter do the same and take several times as long.
         return self.adapter.validator.validate_python(value)
+
+    def dump(self, value: Any) -> bytes:
+        """A value as JSON, unchecked: to compare it with another one. ValueError, TypeError or
+        RecursionError when it cannot be written.
+        """
+        return self.adapter.serializer.to_json(
+            value, by_alias=self._by_alias, round_trip=True, warnings=False
+        )
 
     def write(self, fitted: Any, what: str) -> Written[str]:
         """A value that fits, as JSON; NotStorable when it cannot be written."""

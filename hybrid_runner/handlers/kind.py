@@ -9,16 +9,18 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from pydantic import ValidationError
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.json_type import JsonType, explain
+from hybrid_runner.handlers.options import NEW_JOB_NAMES, NewJobOptions, given
 from hybrid_runner.jsontext import NotStorable, decode, encode, read
-from hybrid_runner.model.jobs import Keep
+from hybrid_runner.model.jobs import Keep, NewJob
+from hybrid_runner.model.kinds import DeclaredKind
 from hybrid_runner.model.outcomes import Completed, HandlerOutcome, Refused
-from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.policy.rules import Rules
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.worker")
@@ -44,6 +46,10 @@ PLAIN_TYPES = frozenset({type(None), bool, int, float, str, dict, list})
 _NOTHING = Completed("null")
 
 
+_LONGEST_SCHEMA = 32 * 1024
+"""Characters of the JSON schema of a payload; Postgres prints twice as many at most."""
+
+
 P = TypeVar("P")
 
 
@@ -60,7 +66,7 @@ class JobKind(Generic[P, R]):
     executor: Executor
     max_attempts: int
     timeout: timedelta | None
-    retry: RetryPolicy
+    rules: Rules
     wants_job: bool
     payload: JsonType
     result: JsonType | None
@@ -73,12 +79,40 @@ class JobKind(Generic[P, R]):
     """Results of these types fit the return annotation, whatever they contain."""
     returns: str = "Any"
     """The return annotation, without outcomes."""
+    memory: JsonType | None = None
+    """The type of `job.data`; None: whatever JSON can hold."""
+    memory_type: str = "Any"
+    """Its name."""
+    on_end: str | None = None
+    """The kind that is stored when a job of this one ends, however it does."""
     warned: set[str] = field(default_factory=set, compare=False, repr=False)
     """Written here: what has been warned of, once for each kind."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the handler directly, as in a unit test."""
         return self.function(*args, **kwargs)
+
+    def declared(self) -> DeclaredKind:
+        """What a worker writes down of it, for those who do not have its code."""
+        budgets = self.rules.budgets
+        schema = self.payload.schema()
+        return DeclaredKind(
+            self.name,
+            self.queue,
+            self.on_end,
+            budgets.max_snoozes,
+            budgets.max_duration,
+            budgets.finish_within,
+            schema if schema is not None and len(schema) <= _LONGEST_SCHEMA else None,
+        )
+
+    def new(self, payload: P, **options: Unpack[NewJobOptions]) -> NewJob:
+        """A job of this kind that is not stored yet, as for `Fail(…, then=…)` and
+        `enqueue_many`.
+        """
+        from hybrid_runner.handlers.new_jobs import new_job  # noqa: PLC0415  # it knows kinds
+
+        return new_job(lambda _: None, self, payload, given(options, NEW_JOB_NAMES))
 
     def decode(self, text: str) -> Any:
         """The payload as the handler's type; ValidationError when it does not fit."""
@@ -108,6 +142,38 @@ class JobKind(Generic[P, R]):
             )
         return texts
 
+    def read_memory(self, text: str | None) -> Any:
+        """The stored memory as its type; where nothing is stored, a new one of its defaults.
+        ValidationError when it does not fit, or a field has no default.
+        """
+        if self.memory is None:
+            return decode(text)
+        return self.memory.read("{}" if text is None else text)
+
+    def write_memory(self, value: Any, what: str) -> str:
+        """The memory as JSON text; NotStorable when it is no JSON or does not fit its type."""
+        if self.memory is None:
+            return encode(value, what)
+        try:
+            [text], changed = self.memory.write_all([value], what)
+        except ValidationError as error:
+            changed = explain(error, "")
+        if changed is not None:
+            raise NotStorable(f"{what} does not fit {self.memory_type}: {changed}")
+        return text
+
+    def is_memory(self, value: Any, stored: str | None) -> bool:
+        """Whether the value is what is stored. What the type does not know of that does not count,
+        and a default counts that is another one each time.
+        """
+        try:
+            before = self.read_memory(stored)
+            if self.memory is None:
+                return encode(value, "the data") == encode(before, "the data")
+            return self.memory.dump(value) == self.memory.dump(before)
+        except (ValueError, TypeError, RecursionError):  # whoever writes it says what is wrong
+            return False
+
     def as_outcome(self, returned: object) -> Completed | HandlerOutcome | Refused:
         """What the handler returned, as an outcome."""
         if returned is None and (
@@ -118,6 +184,11 @@ class JobKind(Generic[P, R]):
             returned, HandlerOutcome
         ):  # the first is quicker
             return returned
+        if isinstance(returned, type) or inspect.isroutine(returned):
+            name = returned.__name__
+            return Refused(
+                "ResultRefused", f"the result is {name} itself, not called: write {name}()"
+            )
         if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
             return Refused(
                 "ResultRefused",
@@ -175,9 +246,10 @@ class JobKind(Generic[P, R]):
             ) from None
 
 
-def check_queue(queue: str) -> None:
+def check_queue(queue: object) -> None:
     """ConfigurationError unless it is a queue's name."""
-    if not QUEUE.fullmatch(queue):
+    if not isinstance(queue, str) or not QUEUE.fullmatch(queue):
+        shown = str(queue)[:60] if queue is not None else None
         raise ConfigurationError(
-            f"{queue[:60]!r} is not a queue: use 1 to 48 letters, digits and . _ : / -"
+            f"{shown!r} is not a queue: use 1 to 48 letters, digits and . _ : / -"
         )

@@ -1,14 +1,16 @@
-"""The kinds of jobs that an application knows."""
+"""The kinds of jobs that an application knows, and its reconcilers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.kind import JobKind
+from hybrid_runner.handlers.reconciler import Reconciler
 from hybrid_runner.model.jobs import Keep, State
+from hybrid_runner.model.kinds import DeclaredKind
 
 
 class Registry:
@@ -16,6 +18,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._kinds: dict[str, JobKind[Any, Any]] = {}
+        self._reconcilers: dict[str, Reconciler] = {}
 
     def add(self, kind: JobKind[Any, Any]) -> None:
         """Make a kind known; ConfigurationError when its name is taken."""
@@ -23,7 +26,23 @@ class Registry:
             raise ConfigurationError(
                 f"kind {kind.name!r} has two handlers: give one of them another name"
             )
+        self._refuse_circle(kind)
         self._kinds[kind.name] = kind
+
+    def _refuse_circle(self, kind: JobKind[Any, Any]) -> None:
+        """ConfigurationError if jobs of a kind would be stored by their own ends."""
+        way, after = [kind.name], kind.on_end
+        while after is not None and after not in way:
+            way.append(after)
+            following = self._kinds.get(after)
+            after = following.on_end if following is not None else None
+        if after is not None:
+            raise on_end_in_a_circle([*way, after])
+
+    @property
+    def on_ends(self) -> dict[str, str]:
+        """What the kinds say under `on_end`, by their names; those that do."""
+        return {kind.name: kind.on_end for kind in self if kind.on_end is not None}
 
     def __getitem__(self, name: str) -> JobKind[Any, Any]:
         return self._kinds[name]
@@ -38,8 +57,33 @@ class Registry:
     def __len__(self) -> int:
         return len(self._kinds)
 
+    def declared(self) -> list[DeclaredKind]:
+        """What a worker writes down of all kinds."""
+        return [kind.declared() for kind in self]
+
+    @property
+    def reconcilers(self) -> list[Reconciler]:
+        """All of them."""
+        return list(self._reconcilers.values())
+
+    def add_reconciler(self, reconciler: Reconciler) -> None:
+        """Make one known; ConfigurationError when its name is taken."""
+        if reconciler.name in self._reconcilers:
+            raise ConfigurationError(
+                f"there are two reconcilers {reconciler.name!r}: give one of them another name"
+            )
+        self._reconcilers[reconciler.name] = reconciler
+
     def keeps(self, usual: Keep) -> list[tuple[State, str, timedelta]]:
         """How long ended jobs are kept, as (state, kind, how long); `usual` is for kinds that say
         nothing, under the name ''.
         """
         return [*usual.rules(""), *(rule for kind in self for rule in kind.keep.rules(kind.name))]
+
+
+def on_end_in_a_circle(way: Sequence[str]) -> ConfigurationError:
+    """The error that names the kinds on the way."""
+    return ConfigurationError(
+        f"kind {way[0]!r}: on_end goes in a circle ({' -> '.join(way)}), so its jobs would follow"
+        " each other for ever: end it somewhere"
+    )

@@ -78,7 +78,12 @@ def _below(where: str, name: str) -> str:
 
 def _is_written_by_the_user(node: Schema) -> bool:
     function = node.get("serialization", {}).get("function")
-    return function is not None and not str(function.__module__).startswith("pydantic.")
+    return function is not None and not _module_of(function).startswith("pydantic.")
+
+
+def _module_of(function: object) -> str:
+    """Empty for what has none, as `timedelta.total_seconds`."""
+    return str(getattr(function, "__module__", ""))
 
 
 def _troubles(nodes: Sequence[tuple[str, Schema]]) -> Iterator[tuple[str, str]]:
@@ -105,7 +110,7 @@ def _troubles(nodes: Sequence[tuple[str, Schema]]) -> Iterator[tuple[str, str]]:
 def _is_secret(node: Schema) -> bool:
     function = node.get("serialization", {}).get("function")
     return function is not None and (
-        function.__module__ == "pydantic.types" and "secret" in function.__name__
+        _module_of(function) == "pydantic.types" and "secret" in function.__name__
     )
 
 

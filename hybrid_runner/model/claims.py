@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from hybrid_runner.model.jobs import State
+from hybrid_runner.model.signals import AttemptSignals
+from hybrid_runner.model.sources import ShownRow
+from hybrid_runner.model.uses import Uses
 
 
 class JobTrace(NamedTuple):
@@ -43,10 +46,26 @@ class Claim:
     started_at: datetime
     created_at: datetime | None = None
     snoozes: int = 0
+    began_at: datetime | None = None
+    """When its first attempt started; None: this is the first one."""
+    max_snoozes: int | None = None
+    max_duration_seconds: float | None = None
+    finish_within_seconds: float | None = None
+    waits_for: str | None = None
+    """The key of the signal that it was put back to wait for."""
+    source: int | None = None
+    """The attached table whose row it is about."""
+    row_key: str | None = None
+    shown: ShownRow | None = None
+    """Written by the executor: what became of that row when the job began; without the row."""
+    signals: AttemptSignals | None = None
+    """Written by the executor if the job waited, and by its handler if that calls `Job.signal`."""
     completed_by_handler: bool = False
     """Written by the handler: it completed the job in its own transaction, so the row
     may be gone.
     """
+    uses: Uses | None = None
+    """Written by the handler: what the values of its memory did."""
     began: float = 0.0
     """Written by the executor: when the attempt started, by the monotonic clock; 0: it did not."""
     ended: float = 0.0
@@ -55,6 +74,8 @@ class Claim:
     """When Postgres was asked for this claim, by the monotonic clock."""
     trace: JobTrace | None = None
     """Written by tracing, if the job is traced."""
+    next_trace: JobTrace | None = None
+    """Written by tracing, if the job repeats and its next run is traced."""
 
     @property
     def pickup(self) -> timedelta:
@@ -92,6 +113,8 @@ class OrphanedJob(NamedTuple):
 
     claim: Claim
     worker_id: str | None
+    found_at: datetime
+    """By the server's clock."""
 
 
 class CancelledInQueue(NamedTuple):

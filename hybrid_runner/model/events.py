@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Finished, Settlement
+from hybrid_runner.model.settlements import Finished, Settlement
 
 
 class LookMade(NamedTuple):

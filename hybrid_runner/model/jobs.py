@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.answers import EnqueueAnswer
 
 OnConflict = Literal["exists", "replace", "error"]
@@ -22,6 +23,19 @@ def parse_job_id(text: str) -> int | None:
         return None
     number = int(text)
     return number if number <= LARGEST_ID else None
+
+
+def check_signal_key(key: object) -> None:
+    """ConfigurationError unless it can be the key of a signal."""
+    if not isinstance(key, str) or "\x00" in key or not 1 <= _length(key) <= 512:
+        raise ConfigurationError("the key of a signal must be a text of 1 to 512 bytes")
+
+
+def _length(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return 0
 
 
 class State(StrEnum):
@@ -66,6 +80,9 @@ class NewJob:
     finish_by: datetime | None = None
     data: str | None = None
     traceparent: str | None = None
+    max_snoozes: int | None = None
+    max_duration: timedelta | None = None
+    finish_within: timedelta | None = None
 
 
 class Enqueued(NamedTuple):
@@ -109,22 +126,38 @@ class JobView:
     max_attempts: int | None
     timeout: timedelta | None
     finish_by: datetime | None
+    max_snoozes: int | None
+    max_duration: timedelta | None
+    finish_within: timedelta | None
     traceparent: str | None
     enqueued_by: str
     """The login that put it in."""
     state: State
     attempt: int
     snoozes: int
+    began_at: datetime | None
+    """When its first attempt started; None until that was put back or the job has ended."""
+    waits_for: str | None
+    """The key of the signal that it waits for."""
     claim: int | None
     worker_id: str | None
     started_at: datetime | None
     progress: Any
     errors: Any
+    history: Any
+    """The last attempts that were put back, and why."""
     version: int
     cancel_requested_at: datetime | None
     created_at: datetime
     finished_at: datetime | None
     result: Any
+    followed_by: Sequence[int] | None
+    """The jobs that were stored by its end."""
+    source: int | None = None
+    """The attached table that it came from."""
+    row_key: str | None = None
+    table_name: str | None = None
+    """As it was when it was attached."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Columns that Postgres could not read, and why; they are None here."""
 
@@ -147,6 +180,8 @@ class JobSummary:
     state: State
     attempt: int
     snoozes: int
+    waits_for: str | None
+    """The key of a signal."""
     claim: int | None
     worker_id: str | None
     started_at: datetime | None
@@ -159,6 +194,11 @@ class JobSummary:
     """The newest one."""
     result: str | None
     """The first 200 characters of its JSON text."""
+    source: int | None = None
+    """The attached table that it came from."""
+    row_key: str | None = None
+    table_name: str | None = None
+    """As it was when it was attached."""
 
 
 class JobSnapshot(NamedTuple):
@@ -184,6 +224,8 @@ class JobSnapshot(NamedTuple):
     """JSON text."""
     cancel_requested_at: datetime | None
     created_at: datetime
+    followed_by: list[int] | None = None
+    """The jobs that its end has stored: follow-ups, and what its kind names as `on_end`."""
 
     @property
     def claimed(self) -> tuple[int, datetime | None]:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from hybrid_runner.model.jobs import parse_job_id
+from hybrid_runner.model.signals import LONGEST_KEY
 
 _LARGEST_PID = 2**31 - 1
 _LARGEST_PLACE = 100_000
 _LONGEST_NAME = 255
+_LONGEST_RING = 86_400_000
+"""Milliseconds: what is due later than in a day need not be told."""
 _LONGEST_READING = 60_000
 """Milliseconds: an announcement of readers is good for a minute at most."""
 
@@ -33,11 +36,17 @@ class JobDue:
 
 @dataclass(frozen=True, slots=True)
 class JobLater:
-    """A job is due within `ring_within`. The worker looks, and sets its timer."""
+    """A job is due within `ring_within`. The worker sets its timer; unless the message says in how
+    many milliseconds, it looks and asks.
+    """
 
-    FORM: ClassVar = "later"
+    FORM: ClassVar = "later MILLISECONDS"
     FORGED: ClassVar = "A look, and a question when the next job is due; 200 a second at most."
-    text: ClassVar[str] = "later"
+    milliseconds: int | None = None
+
+    @property
+    def text(self) -> str:
+        return "later" if self.milliseconds is None else f"later {self.milliseconds}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,7 @@ def _queue_message(text: str) -> QueueMessage | None:
     word, _, rest = text.partition(" ")
     match word:
         case "later":
-            return JobLater()
+            return JobLater(_number(rest, _LONGEST_RING))
         case "help":
             return QueueResumed() if rest == "resumed" else HelpWanted()
         case "here":
@@ -231,6 +240,53 @@ def _jobs_changed(text: str) -> JobsChanged | None:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalSent:
+    """A signal with this key was committed; empty: many were.
+
+    Two workers look for jobs that wait for it, 100 times a second at most.
+    """
+
+    FORM: ClassVar = "KEY"
+    FORGED: ClassVar = "None: nobody without a right in the schema knows the channel."
+    key: str
+    """Empty: they were so many that keys are not named."""
+
+    @property
+    def text(self) -> str:
+        return self.key
+
+
+def _signal_sent(text: str) -> SignalSent | None:
+    return SignalSent(text) if len(text.encode(errors="replace")) <= LONGEST_KEY else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """Applications changed rows of attached tables whose jobs they concern, or rows are late. The
+    worker that looks after them looks at once.
+    """
+
+    FORM: ClassVar = "changes"
+    FORGED: ClassVar = "Two looks that find nothing, ten times a second at most."
+    text: ClassVar[str] = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesChanged:
+    """A table was attached or detached. Workers send a heartbeat, and one is given the duty of
+    looking after the rows.
+    """
+
+    FORM: ClassVar = "sources"
+    FORGED: ClassVar = "A heartbeat, every two seconds at most."
+    text: ClassVar[str] = "sources"
+
+
+def _sources_message(text: str) -> RowsChanged | SourcesChanged:
+    return SourcesChanged() if text == "sources" else RowsChanged()
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """By it a listener tests that notifications arrive; any text counts."""
 
@@ -241,7 +297,8 @@ class Proof:
 
 # --- channels
 
-Message = QueueMessage | JobsRead | JobsChanged | Proof
+SourcesMessage = RowsChanged | SourcesChanged
+Message = QueueMessage | JobsRead | JobsChanged | SignalSent | SourcesMessage | Proof
 M = TypeVar("M", bound=Message)
 
 
@@ -257,6 +314,7 @@ _PREFIX = "hybrid_runner."
 
 # No queue can have a name with a tilde.
 READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
+SOURCES: Channel[SourcesMessage] = Channel(_PREFIX + "~sources", _sources_message)
 
 
 def channel_of(queue: str) -> Channel[QueueMessage]:
@@ -267,6 +325,11 @@ def channel_of(queue: str) -> Channel[QueueMessage]:
 def changes_channel(name: str) -> Channel[JobsChanged]:
     """The channel on which event streams hear of changes; the database knows its name."""
     return Channel(name, _jobs_changed)
+
+
+def signals_channel(name: str) -> Channel[SignalSent]:
+    """The channel on which workers hear of signals; the database knows its name."""
+    return Channel(name, _signal_sent)
 
 
 def proof_channel(token: str) -> Channel[Proof]:

@@ -1,30 +1,29 @@
-"""What a handler can say when it ends, and what is written for it.
+"""What a handler can say when it ends, and what else can come of an attempt.
 
 A new class goes into one of the unions below; type checkers then name every place that must handle
-it. The classes that every job needs are named tuples, which are made in a third of the time.
+it. The class that most jobs need is a named tuple, which is made in a third of the time.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from typing import (
     Any,
     Literal,
     NamedTuple,
     TypeVar,
-    assert_never,
     dataclass_transform,
     overload,
 )
 
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.jobs import State
+from hybrid_runner.model.jobs import NewJob, check_signal_key
+from hybrid_runner.model.signals import Wanted
 
 T = TypeVar("T")
 
@@ -88,29 +87,50 @@ def _hash_by_type(outcome: object) -> int:
 
 @_outcome
 class Snooze(_Raisable):
-    """Run the job again after a delay or at a time; the attempt is not charged.
+    """Run the job again after a delay or at a time, or by its kind's pace if neither is given; the
+    attempt is not charged.
 
-    `data` replaces the job's memory.
+    `data` replaces the job's memory; `reason` is kept in its errors; `wake_on` is the key of a
+    signal that runs it earlier.
     """
 
     delay: Duration | None
     data: Any
     until: datetime | None
+    reason: str | None
+    wake_on: str | None
 
     @overload
-    def __init__(self, delay: Duration | datetime, data: Any = None) -> None: ...
-    @overload
-    def __init__(self, *, data: Any = None, until: datetime) -> None: ...
     def __init__(
         self,
         delay: Duration | datetime | None = None,
+        *,
         data: Any = None,
+        reason: str | None = None,
+        wake_on: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *,
+        until: datetime | None,
+        data: Any = None,
+        reason: str | None = None,
+        wake_on: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        delay: Duration | datetime | None = None,
+        *,
         until: datetime | None = None,
+        data: Any = None,
+        reason: str | None = None,
+        wake_on: str | None = None,
     ) -> None:
-        """`Snooze("5m")`, or with the time: `Snooze(until=tomorrow)`, `Snooze(tomorrow)`."""
-        if (delay is None) == (until is None):
+        """`Snooze()`, `Snooze("5m")`, or with the time: `Snooze(until=tomorrow)`."""
+        if delay is not None and until is not None:
             raise ConfigurationError(
-                'Snooze takes a delay or a time: Snooze("5m") or Snooze(until=…)'
+                'Snooze takes a delay or a time, not both: Snooze("5m") or Snooze(until=…)'
             )
         if isinstance(delay, datetime):
             delay, until = None, delay
@@ -118,7 +138,9 @@ class Snooze(_Raisable):
             parse_duration(delay)
         if until is not None:
             _check_time(until)
-        vars(self).update(delay=delay, data=data, until=until)
+        if wake_on is not None:
+            check_signal_key(wake_on)
+        vars(self).update(delay=delay, data=data, until=until, reason=reason, wake_on=wake_on)
 
 
 def _check_time(until: object) -> None:
@@ -129,6 +151,21 @@ def _check_time(until: object) -> None:
             f"Snooze: {until.isoformat()} has no time zone: use datetime.now(UTC) or datetime(…,"
             " tzinfo=…)"
         )
+
+
+@_outcome
+class Repeat(_Raisable):
+    """This run of the job is over and counts as completed; the same job runs again later, with all
+    its attempts and budgets. For work that recurs for ever.
+
+    `data` replaces the job's memory.
+    """
+
+    after: Duration
+    data: Any = None
+
+    def __post_init__(self) -> None:
+        parse_duration(self.after)
 
 
 @_outcome
@@ -145,9 +182,18 @@ class Retry(_Raisable):
 
 @_outcome
 class Fail(_Raisable):
-    """End the job as failed, now, whatever attempts are left."""
+    """End the job as failed, now, whatever attempts are left; `then` is stored with its end."""
 
     reason: str
+    then: NewJob | Sequence[NewJob] = ()
+
+    def __post_init__(self) -> None:
+        then = (self.then,) if isinstance(self.then, NewJob) else self.then
+        if not (isinstance(then, (list, tuple)) and all(isinstance(job, NewJob) for job in then)):
+            raise ConfigurationError(
+                f"Fail(…, then=…) takes jobs, such as clean_up.new(payload), not"
+                f" {repr(self.then)[:80]}"
+            )
 
 
 @_outcome
@@ -157,7 +203,7 @@ class Cancel(_Raisable):
     reason: str
 
 
-HandlerOutcome = Snooze | Retry | Fail | Cancel
+HandlerOutcome = Snooze | Repeat | Retry | Fail | Cancel
 """All that a handler may return or raise beside a result."""
 H = TypeVar("H", bound=HandlerOutcome)
 
@@ -188,13 +234,15 @@ RefusalType = Literal[
     "ResultRefused",
     "OutcomeRefused",
     "FinishByPassed",
+    "BudgetUsedUp",
+    "DataRefused",
     "HandlerNotFound",
 ]
 """Why a job fails without a word of its handler: `errors[].type`, and `JobFailed.error_type`.
 
 The payload does not fit; Postgres cannot read it; the result does not fit, or JSON or Postgres
-cannot hold it; the same of what else the handler said; `finish_by` passed; a process cannot import
-the handler.
+cannot hold it; the same of what else the handler said; `finish_by` passed; `max_snoozes` or
+`max_duration` is used up; the memory does not fit; a process cannot import the handler.
 """
 
 
@@ -205,6 +253,13 @@ class Refused:
     """
 
     type: RefusalType
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowUnread:
+    """The row that the job is about cannot be read now: it goes back, uncharged, for a while."""
+
     reason: str
 
 
@@ -219,7 +274,18 @@ class Stopped(Enum):
     ROW_GONE = "row gone"
 
 
-Outcome = HandlerOutcome | Completed | Raised | Refused | Stopped
+Outcome = HandlerOutcome | Completed | Raised | Refused | RowUnread | Stopped
+
+
+class Suspended(BaseException):
+    """Unwinds a handler that waits for a signal; `Job.signal` raises it.
+
+    It is no Exception, so that handlers do not catch it by accident.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        super().__init__(f"the job waits for signal {wanted.key}")
+        self.snooze = Snooze(wanted.timeout, wake_on=wanted.key)
 
 
 def with_cause(said: H, traceback: str) -> H:
@@ -235,71 +301,25 @@ def outcome_of_exception(error: BaseException) -> HandlerOutcome | Raised:
     A raised outcome is that outcome, also when it is alone in an exception group.
     """
     said = error
-    while isinstance(said, BaseExceptionGroup) and len(said.exceptions) == 1:  # as of a TaskGroup
-        said = said.exceptions[0]
+    while isinstance(said, BaseExceptionGroup) and (  # as of a TaskGroup
+        len(said.exceptions) == 1 or said.subgroup(Suspended) is said
+    ):
+        said = said.exceptions[0]  # of several that wait, the others wait again afterwards
+    if isinstance(said, Suspended):
+        return said.snooze
     if isinstance(said, HandlerOutcome):
         return said.with_traceback(None)  # a traceback would keep the handler's frames alive
     stack = "".join(traceback.format_exception(error))
     return Raised(type(error).__name__, str(error), stack, error)
 
 
-# --- written by the settler
+class Left(NamedTuple):
+    """What an attempt leaves behind beside its outcome."""
 
-RequeueReason = Literal["retry", "snooze", "release"]
-"""Why a job was put back: its attempt failed, its handler asked for later, or its worker stops."""
-
-
-FinalState = Literal[State.COMPLETED, State.FAILED, State.CANCELLED]
-
-
-class Finished(NamedTuple):
-    """Move the job to the archive in this state; `result` and `error` are JSON texts."""
-
-    claim: Claim
-    state: FinalState
-    result: str | None = None
-    error: str | None = None
-    exception: BaseException | None = None
-    """What the last attempt raised, for the log."""
-
-
-class Requeued(NamedTuple):
-    """Put the job back, due after `delay`; `data` and `error` are JSON texts."""
-
-    claim: Claim
-    delay: timedelta
-    charged: bool
+    follow_ups: tuple[NewJob, ...] = ()
+    """To be stored if it ends the job, or a run of it, without an error."""
     data: str | None = None
-    error: str | None = None
-    why: RequeueReason = "retry"
+    """JSON text of the memory, if the handler changed it."""
 
 
-Settlement = Finished | Requeued
-
-_WORDS = {state: state.value for state in State}
-"""Plain strings, for keys of JSON; looked up here because `.value` is slow."""
-
-
-def word_of(settlement: Settlement) -> str:
-    """The final state, or why the job was put back."""
-    match settlement:
-        case Finished():
-            return _WORDS[settlement.state]
-        case Requeued():
-            return settlement.why
-        case _:
-            assert_never(settlement)
-
-
-def split(settlements: Iterable[Settlement]) -> tuple[list[Requeued], list[Finished]]:
-    """The settlements that put jobs back, and those that end them, each in order."""
-    requeues, finishes = list[Requeued](), list[Finished]()
-    for settlement in settlements:
-        match settlement:
-            case Finished():
-                finishes.append(settlement)
-            case Requeued():
-                requeues.append(settlement)
-            case _:
-                assert_never(settlement)
-    return requeues, finishes
+NOTHING_LEFT = Left()

@@ -34,13 +34,16 @@ TRANSFER = 20e6
 EXPECTED_BEFORE = timedelta(milliseconds=100)
 """A job that was inserted at least so long before it was due was expected."""
 
-TOGETHER = 0.003
+TOGETHER = 0.005
 """Seconds: expected jobs that become due within them are found by one look."""
 
+LONGEST_TOGETHER = 0.01
+"""The same, if only then there are a few."""
+
+_A_FEW = 3
+
 _FEW = 20
-"""The jobs of a look that finds more all count as unexpected: comparing their times costs more than
-a look saves.
-"""
+"""In a larger find the times of about so many are compared, which stand for the others."""
 
 
 class DecayingRate:
@@ -86,23 +89,26 @@ def pause_after_none(rate: float, look: float, spent: float, share: float, longe
 
 
 def pause_for_expected(rate: float, unexpected: float, doorbell_rate: float) -> float:
-    """The shortest pause between looks: 0, unless only expected jobs keep the worker awake.
+    """The shortest pause between looks: 0, unless only expected jobs keep the worker awake; then
+    each look finds a few.
 
     `rate` is of all jobs, `unexpected` of those that a worker should find at once.
     """
     if is_brisk(unexpected, doorbell_rate, awake=True):
         return 0.0
-    return TOGETHER if is_brisk(rate, doorbell_rate, awake=True) else 0.0
+    if not is_brisk(rate, doorbell_rate, awake=True):
+        return 0.0
+    return min(LONGEST_TOGETHER, max(TOGETHER, _A_FEW / rate))
 
 
 def count_unexpected(claims: Sequence[Claim]) -> int:
-    """How many of the jobs that a look found were inserted shortly before they were due."""
-    if len(claims) > _FEW:
-        return len(claims)
-    return sum(
+    """How many of the jobs that a look found were inserted shortly before they were due, about."""
+    every = len(claims) // _FEW or 1
+    unexpected = sum(
         claim.created_at is None or claim.run_at - claim.created_at < EXPECTED_BEFORE
-        for claim in claims
+        for claim in claims[::every]
     )
+    return min(len(claims), unexpected * every)
 
 
 @dataclass(slots=True)

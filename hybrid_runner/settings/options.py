@@ -24,6 +24,7 @@ class SettingOptions(TypedDict, total=False):
     payload_mib: int | None
     heartbeat: Duration | None
     lease: Duration | None
+    row_heartbeat: Duration | None
     timeout_grace: Duration | None
     stall_after: Duration | None
     grace: Duration | None
@@ -33,6 +34,7 @@ class SettingOptions(TypedDict, total=False):
     poll_factor: float | None
     hybrid_poll_base: Duration | None
     hybrid_poll_cap: Duration | None
+    row_check: Duration | None
     keep_completed: Duration | None
     keep_failed: Duration | None
     keep_cancelled: Duration | None
@@ -42,6 +44,8 @@ class SettingOptions(TypedDict, total=False):
     http_readers: int | None
     http_connections: int | None
     http_hosts: str | None
+    http_origins: str | None
+    http_url: str | None
     log_level: Literal["debug", "info", "warning", "error"] | None
     log_format: Literal["auto", "console", "json", "app"] | None
     log_payloads: bool | None

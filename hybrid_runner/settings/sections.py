@@ -18,7 +18,9 @@ from hybrid_runner.settings.values import (
     Section,
     check_hosts,
     check_order,
+    check_origins,
     check_token,
+    check_url,
     lower_case,
 )
 
@@ -116,6 +118,17 @@ class Work(Section):
             description="How long after its last heartbeat a worker counts as dead; a day at most.",
         ),
     ] = timedelta(seconds=30)
+    row_heartbeat: Annotated[
+        Duration,
+        Field(
+            ge=timedelta(seconds=1),
+            le=timedelta(hours=1),
+            description=(
+                "How often rows of attached tables that have a column for it show that their jobs"
+                " still run; 1 s to 1 h."
+            ),
+        ),
+    ] = timedelta(seconds=30)
     timeout_grace: Annotated[
         Duration,
         Field(
@@ -174,6 +187,18 @@ class Polling(Section):
     hybrid_poll_cap: Annotated[
         Duration, Field(description="Longest pause between fallback polls while rings arrive.")
     ] = timedelta(seconds=60)
+
+    row_check: Annotated[
+        Duration,
+        Field(
+            ge=timedelta(minutes=1),
+            le=timedelta(minutes=5),
+            description=(
+                "How often rows of attached tables are compared with their jobs; a minute at least,"
+                " five at most."
+            ),
+        ),
+    ] = timedelta(minutes=1)
 
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
@@ -263,6 +288,28 @@ class Pages(Section):
             description=(
                 "Names by which the pages may be asked for (`Host`), separated by commas, beside"
                 " `localhost` and addresses; absent: any, but on a loopback address only those."
+            )
+        ),
+    ] = None
+    http_origins: Annotated[
+        str | None,
+        AfterValidator(check_origins),
+        Field(
+            description=(
+                "Sites whose pages may read in a browser where jobs stand (`/events`,"
+                " `/jobs/{id}` and its events): `https://runs.example.org`, several separated by"
+                " commas; absent: none."
+            )
+        ),
+    ] = None
+    http_url: Annotated[
+        str | None,
+        AfterValidator(check_url),
+        Field(
+            description=(
+                "The address under which others reach these pages, such as"
+                " `https://jobs.example.org`: what `job.callback_url` begins with, and a name by"
+                " which they may be asked for; absent: callback URLs are paths."
             )
         ),
     ] = None

@@ -50,6 +50,32 @@ def check_hosts(names: str | None) -> str | None:
     return names
 
 
+def check_origins(origins: str | None) -> str | None:
+    """Scheme, name and port of sites, as a browser sends them."""
+    for origin in () if origins is None else origins.split(","):
+        if not re.fullmatch(
+            r"(?i)https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", origin.strip()
+        ):
+            raise ValueError(
+                f"{origin.strip()[:60]!r} is no origin: write https://runs.example.org, without a"
+                " path, one for each site; `*` is none"
+            )
+    return origins
+
+
+def check_url(url: str | None) -> str | None:
+    """Scheme, name, port and path of a site, without a slash at the end."""
+    if url is None:
+        return None
+    if not re.fullmatch(
+        r"(?i)https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]+\])(:[0-9]{1,5})?(/[\w./~-]*)?", url
+    ):
+        raise ValueError(
+            f"{url[:60]!r} is no address of a site: write https://jobs.example.org, without a query"
+        )
+    return url.rstrip("/")
+
+
 def check_order(section: Section, shorter: str, longer: str) -> None:
     """ValueError if the first of two durations is longer than the second."""
     if getattr(section, shorter) > getattr(section, longer):

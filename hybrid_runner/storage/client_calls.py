@@ -34,7 +34,7 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
         "enqueue_job",
         job.kind,
         job.payload,
-        job.queue or "default",
+        job.queue,
         job.key,
         job.priority,
         job.run_at,
@@ -45,6 +45,9 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
         job.data,
         job.traceparent,
         on_conflict,
+        job.max_snoozes,
+        job.max_duration,
+        job.finish_within,
     )
     return Enqueued(*rows[0])
 
@@ -91,20 +94,32 @@ def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
         job.finish_by,
         job.data,
         job.delay,
+        job.max_snoozes,
+        job.max_duration,
+        job.finish_within,
     ]
 
 
-def _columns(groups: Sequence[Alike]) -> list[list[Any]]:
-    """The arguments of sql/queries/enqueue_many.sql: for each of `_pattern` a value per job."""
+def _columns(groups: Sequence[Alike]) -> list[list[Any] | None]:
+    """The arguments of sql/queries/enqueue_many.sql: for each of `_pattern` a value per job, None
+    for a budget that no job has.
+    """
     counts = [len(group.payloads) for group in groups]
-    shared = zip(*(_pattern(group.pattern, ()) for group in groups), strict=True)
-    columns = [list(chain.from_iterable(map(repeat, values, counts))) for values in shared]
+    shared = [*zip(*(_pattern(group.pattern, ()) for group in groups), strict=True)]
+    columns: list[list[Any] | None] = [
+        list(chain.from_iterable(map(repeat, values, counts))) for values in shared
+    ]
     columns[1] = list(chain.from_iterable(group.payloads for group in groups))
+    for number in range(-_BUDGETS, 0):
+        if not any(value is not None for value in shared[number]):
+            columns[number] = None
     return columns
 
 
+_BUDGETS = 3
+"""How many of the last arguments are budgets: few jobs have any."""
 _OUT_OF_MEMORY = "53200"
-CARRIED = ("payload", "data", "progress", "errors", "result")
+CARRIED = ("payload", "data", "progress", "errors", "history", "result")
 """The columns of a job that may be large."""
 
 
@@ -143,7 +158,10 @@ async def _get_readable(on: Fetches, job_id: int, carried: Collection[str]) -> J
 async def get_public_job(on: Fetches, job_id: int) -> dict[str, Any] | None:
     """The columns of one job that everybody may see: not its key, nor what it carries."""
     rows = await fetch(on, "get_public_job", job_id)
-    return dict(rows[0]) | {"progress": decode(rows[0]["progress"])} if rows else None
+    if not rows:
+        return None
+    row = rows[0]
+    return dict(row) | {name: decode(row[name]) for name in ("progress", "history")}
 
 
 async def list_jobs(
@@ -210,6 +228,6 @@ def _summary(row: asyncpg.Record) -> JobSummary:
 
 def _view(columns: dict[str, Any]) -> JobView:
     columns = {name: with_zone(value) for name, value in columns.items()}
-    for name in ("payload", "data", "progress", "errors", "result"):
+    for name in CARRIED:
         columns[name] = decode(columns[name])
     return JobView(**(columns | {"state": State(columns["state"])}))

@@ -12,6 +12,7 @@ from hybrid_runner.errors import (
     DatabaseError,
     DatabaseUnavailable,
     EnqueueError,
+    KeyHeld,
     KeyTaken,
     NoAnswer,
     RowLocked,
@@ -27,8 +28,10 @@ _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
 _ENDED_CLASS = "08"
-_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
-"""An administrator, a crash or a time-out ended the session."""
+_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04", "26000"}
+"""An administrator, a crash or a time-out ended the session, or somebody's trigger said DEALLOCATE
+ALL in it: what was prepared there is gone, and only another session has it again.
+"""
 _ABORTED_CLASS = "40"
 _ABORTED_STATES = {"53200", "57014"}
 """Out of memory, and a statement that took too long or was cancelled by an administrator."""
@@ -87,6 +90,8 @@ def _about_key(error: asyncpg.PostgresError) -> RunnerError | None:
         return KeyTaken(f"{line}: wait for it, or choose on_conflict='exists' or 'replace'")
     if state == "42501" and line.startswith("key "):
         return KeyTaken(line)
+    if state == _LOCK_NOT_AVAILABLE and getattr(error, "constraint_name", "") == _KEY_INDEX:
+        return KeyHeld(f"{line}: the outcome and its follow-ups are stored together once it ends")
     if state == _LOCK_NOT_AVAILABLE and _ENQUEUE in (getattr(error, "context", "") or ""):
         return RowLocked(
             "an open transaction has stored a job with the same key, and has not ended within 5 s:"

@@ -17,7 +17,7 @@ from hybrid_runner.errors import DatabaseError, RunnerError
 from hybrid_runner.model.upkeep import Blocker
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.worker_calls import find_blockers
-from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.telemetry.log_events import LogEvent, log_event
 
 log = logging.getLogger("hybrid_runner.storage")
 
@@ -29,7 +29,11 @@ LONGEST = 300.0
 """Seconds after which it is given up for good."""
 _PAUSES = (1.0, 3.0, 6.0, 10.0)
 """Seconds between tries. A try may hold up others for two: they are to have most of the time."""
+_UNNAMED = 3
+"""Tries, after the first, in which nobody was seen to hold the lock, before that is given up."""
 _LOOK_EVERY = 0.2
+_OF_LOCKS = ("55P03", "40P01")
+"""A lock was not to be had, or two sessions waited for each other."""
 
 
 async def until_locks_are_free(
@@ -38,8 +42,12 @@ async def until_locks_are_free(
     connects: Connects | None = None,
     *,
     longest: float = LONGEST,
+    what: str = "migrate",
+    event: LogEvent = "schema.migration_waits",
 ) -> T:
-    """What `attempt` returns; it is called again whenever Postgres refused it for a lock."""
+    """What `attempt` returns; it is called again whenever Postgres refused it for a lock. `what` it
+    does is said to whoever has to do it again.
+    """
     ends = time.monotonic() + longest
     said: object = None
     # The first try is not watched: most locks are held for moments.
@@ -47,14 +55,17 @@ async def until_locks_are_free(
         async with _watched(connection, connects if number else None) as seen:
             try:
                 return await attempt()
-            except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+            except (asyncpg.PostgresError, RunnerError) as error:
+                if getattr(error, "sqlstate", None) not in _OF_LOCKS:
+                    raise
                 refused = error
         blocker = seen[-1] if seen else None
         who = "somebody" if blocker is None else str(blocker)
         remedy = "let it end" if blocker is None else blocker.remedy
-        if time.monotonic() > ends:
+        is_named = blocker is not None or connects is None or number >= _UNNAMED
+        if time.monotonic() > ends and is_named:
             raise DatabaseError(
-                f"gave up after {longest:.0f} s, since {who} holds a lock: {remedy}, and migrate"
+                f"gave up after {longest:.0f} s, since {who} holds a lock: {remedy}, and {what}"
                 " again"
             ) from refused
         if number and said != (blocker and blocker.pid):
@@ -63,7 +74,7 @@ async def until_locks_are_free(
                 "waiting for a lock that %s holds: %s",
                 who,
                 remedy,
-                extra=log_event("schema.migration_waits"),
+                extra=log_event(event),
             )
         await asyncio.sleep(pause)
     raise AssertionError("there is no last pause")

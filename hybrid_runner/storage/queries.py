@@ -49,6 +49,12 @@ def script(name: str) -> str:
 
 
 @cache
+def template(name: str) -> str:
+    """The text of sql/sources/<name>.sql, with its places."""
+    return (sql_folder() / "sources" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
 def migrations() -> tuple[Migration, ...]:
     """All migrations in order; their numbers have no gap."""
     found = []

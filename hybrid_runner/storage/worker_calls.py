@@ -1,230 +1,20 @@
-"""The storage calls of workers: each runs the file of sql/queries that has its name."""
+"""The storage calls of workers, but for those about claimed jobs, which are in claim_calls.py: each
+runs the file of sql/queries that has its name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from hybrid_runner.errors import DatabaseError
-from hybrid_runner.model.claims import (
-    CancelledInQueue,
-    Claim,
-    ClaimResult,
-    OrphanedJob,
-    Registered,
-    TakenEnds,
-)
-from hybrid_runner.model.jobs import LARGEST_JOB, MAX_ATTEMPTS, State
-from hybrid_runner.model.outcomes import Finished, Requeued
+from hybrid_runner.model.claims import CancelledInQueue, OrphanedJob, Registered, TakenEnds
+from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.upkeep import BloatCause, Blocker, Pruned, QueueDepth, WorkerDemand
+from hybrid_runner.storage.claim_calls import claim_from
 from hybrid_runner.storage.connections.statements import Fetches, Rows, fetch, fetch_value
 from hybrid_runner.storage.times import with_zone
-
-
-class KindLimits(NamedTuple):
-    """What a handler says of the jobs of its kind."""
-
-    kind: str
-    max_attempts: int
-    timeout: timedelta | None
-    are_ceilings: bool = True
-    """Jobs cannot ask for more; otherwise they are for jobs that say nothing."""
-
-
-class Kinds:
-    """What a worker can run, as the arrays that claim_jobs takes."""
-
-    def __init__(self, limits: Sequence[KindLimits]) -> None:
-        self.limits = limits
-        self.names = [each.kind for each in limits]
-        self.max_attempts = [each.max_attempts for each in limits]
-        self.timeouts = [each.timeout for each in limits]
-        self.ceilings = [each.are_ceilings for each in limits]
-        self.number = blake2b("\n".join(sorted(self.names)).encode(), digest_size=8).hexdigest()
-        """The same for whoever knows the same kinds."""
-
-    def without(self, names: Container[str]) -> Kinds:
-        """All but these."""
-        return Kinds([each for each in self.limits if each.kind not in names])
-
-
-Lanes = tuple[Sequence[datetime], Sequence[int]]
-"""Where a look starts in each of the ten lanes: behind this run_at and id."""
-
-WHOLE_LANES: Lanes = ([datetime(1969, 12, 31, tzinfo=UTC)] * 10, [0] * 10)
-"""From the start of each lane: no run_at is before 1970."""
-
-
-async def claim_jobs(
-    on: Fetches,
-    queue: str,
-    kinds: Kinds,
-    slots: int,
-    worker_id: str,
-    claim: int,
-    lanes: Lanes = WHOLE_LANES,
-    left_out: Sequence[int] = (),
-    most_bytes: int = LARGEST_JOB,
-) -> ClaimResult:
-    """Claim up to `slots` due jobs that lie behind where the lanes start, but those `left_out`;
-    `claim` is a number that was never used before. Jobs of more bytes come without what they carry.
-    """
-    rows = await fetch(
-        on,
-        "claim_jobs",
-        queue,
-        kinds.names,
-        slots,
-        worker_id,
-        kinds.max_attempts,
-        kinds.timeouts,
-        *lanes,
-        claim,
-        kinds.ceilings,
-        left_out,
-        most_bytes,
-    )
-    at = rows[0]["looked_at"]
-    return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
-
-
-async def find_due(
-    on: Fetches, queue: str, kinds: Kinds, most: int, lanes: Lanes, left_out: Sequence[int]
-) -> list[Claim]:
-    """The jobs that claim_jobs would take, as if they were claimed, without payloads."""
-    rows = await fetch(on, "find_due", queue, kinds.names, most, *lanes, left_out)
-    return [_claim(tuple(row)) for row in rows]
-
-
-async def claim_job(
-    on: Fetches, due: Claim, kinds: Kinds, worker_id: str, number: int
-) -> Claim | None:
-    """Claim one due job, without its payload; None when it is not there to be taken."""
-    _, max_attempts, timeout, are_ceilings = kinds.limits[kinds.names.index(due.kind)]
-    rows = await fetch(
-        on,
-        "claim_job",
-        due.id,
-        due.queue,
-        worker_id,
-        max_attempts,
-        timeout,
-        number,
-        are_ceilings,
-    )
-    return Claim(*rows[0]) if rows else None
-
-
-async def refuse_job(on: Fetches, claim: Claim, error: str, *, unreadable: bool) -> bool:
-    """End a job as failed that could not be claimed; what it carries is kept if it is readable."""
-    if unreadable:
-        await forget_payload(on, claim)
-    return bool(await fetch(on, "refuse_job", claim.id, claim.number, error))
-
-
-async def read_payload(on: Fetches, claim: Claim) -> tuple[str, str | None] | None:
-    """Payload and data of a claimed job; None when it is no longer this claim's."""
-    rows = await fetch(on, "read_payload", claim.id, claim.number)
-    return (rows[0]["payload"], rows[0]["data"]) if rows else None
-
-
-async def forget_payload(on: Fetches, claim: Claim) -> None:
-    """Take out of a job what cannot be read."""
-    await fetch(on, "forget_payload", claim.id, claim.number)
-
-
-async def finish_jobs(on: Fetches, batch: Sequence[Finished]) -> set[int]:
-    """Archive ended jobs; the ids that were still ours."""
-    rows = await fetch(
-        on,
-        "finish_jobs",
-        [f.claim.id for f in batch],
-        [f.claim.number for f in batch],
-        _unless_all(State.COMPLETED, [f.state for f in batch]),
-        _unless_all("null", [f.result for f in batch]),
-        _unless_all(None, [f.error for f in batch]),
-    )
-    return {row[0] for row in rows}
-
-
-def _unless_all(usual: Any, values: list[Any]) -> list[Any] | None:
-    """The values, or None when all are the usual one: most batches are alike, and arrays cost time
-    to send.
-    """
-    return None if values.count(usual) == len(values) else values
-
-
-async def requeue_jobs(
-    on: Fetches, batch: Sequence[Requeued], traceparents: Sequence[str | None] | None = None
-) -> set[int]:
-    """Put jobs back, with the traces that were begun for them; the ids that were still ours and not
-    being cancelled.
-    """
-    rows = await fetch(
-        on,
-        "requeue_jobs",
-        [r.claim.id for r in batch],
-        [r.claim.number for r in batch],
-        [r.delay for r in batch],
-        [r.charged for r in batch],
-        [r.data for r in batch],
-        [r.error for r in batch],
-        traceparents,
-        _unless_all(False, [r.why == "snooze" for r in batch]),
-    )
-    return {row[0] for row in rows}
-
-
-async def archived_before(on: Fetches, batch: Sequence[Finished]) -> set[int]:
-    """The ids among these claims that are archived already: an earlier settle's answer was lost."""
-    rows = await fetch(
-        on, "archived_before", [f.claim.id for f in batch], [f.claim.number for f in batch]
-    )
-    return {row[0] for row in rows}
-
-
-async def completed_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those of these ids and claims whose jobs are archived as completed under that claim."""
-    rows = await fetch(
-        on, "completed_claims", [job_id for job_id, _ in claims], [claim for _, claim in claims]
-    )
-    return {(row[0], row[1]) for row in rows}
-
-
-async def find_reasons(on: Fetches, ids: Sequence[int]) -> dict[int, str]:
-    """The last error of each of these ended jobs, as JSON text."""
-    return {row[0]: row[1] for row in await fetch(on, "find_reasons", ids)}
-
-
-async def release_lost(
-    on: Fetches,
-    queue: str,
-    worker_id: str,
-    known: Sequence[tuple[int, int]],
-    only: Sequence[int] | None = None,
-) -> dict[int, bool]:
-    """Put back what a claim took whose answer was lost, or `only` these; `known` is what this
-    worker does have, as ids and claims.
-    """
-    ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    rows = await fetch(on, "release_lost", queue, worker_id, ids, claims, only)
-    return {row[0]: row[1] for row in rows}
-
-
-async def find_unanswered(
-    on: Fetches, queue: str, worker_id: str, known: Sequence[tuple[int, int]]
-) -> list[int]:
-    """The jobs that `release_lost` would put back."""
-    ids, claims = [job_id for job_id, _ in known], [claim for _, claim in known]
-    return [row[0] for row in await fetch(on, "find_unanswered", queue, worker_id, ids, claims)]
-
-
-async def next_due(on: Fetches, queue: str) -> timedelta | None:
-    """How long until the next job of the queue is due; None when none waits for its time."""
-    delay: timedelta | None = await fetch_value(on, "next_due", queue)
-    return delay
 
 
 async def join_sleepers(on: Fetches, queues: Sequence[str]) -> None:
@@ -271,14 +61,6 @@ async def find_unannounced(on: Fetches, queue: str, ids: Sequence[int]) -> tuple
     """Whether the queue's bell is open, and how many of these jobs were inserted as due."""
     (row,) = await fetch(on, "find_unannounced", queue, ids)
     return bool(row["is_open"]), int(row["jobs"])
-
-
-async def record_progress(on: Fetches, batch: Sequence[tuple[int, int, str]]) -> set[int]:
-    """Write (id, claim, progress); the ids that were still ours."""
-    rows = await fetch(
-        on, "record_progress", *(list(column) for column in zip(*batch, strict=True))
-    )
-    return {row[0] for row in rows}
 
 
 async def open_queue(on: Fetches, queue: str, ring_within: timedelta) -> None:
@@ -329,7 +111,7 @@ async def find_hung(
 
 
 def _lost(rows: Rows) -> list[OrphanedJob]:
-    return [OrphanedJob(_claim(row[:-1]), row[-1]) for row in (tuple(row) for row in rows)]
+    return [OrphanedJob(claim_from(row[:-2]), *row[-2:]) for row in (tuple(row) for row in rows)]
 
 
 async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
@@ -343,7 +125,7 @@ async def take_unreported_ends(on: Fetches, most: int) -> TakenEnds:
     rows = [tuple(map(with_zone, row)) for row in found]
     archived = [row[1:] for row in rows if row[2] is not None]
     ends = [
-        CancelledInQueue(_claim(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived
+        CancelledInQueue(claim_from(row[:-3]), State(row[-3]), row[-2], row[-1]) for row in archived
     ]
     return TakenEnds([row[1] for row in rows], rows[0][0] if rows else None, ends)
 
@@ -356,20 +138,6 @@ async def delete_unreported_ends(on: Fetches, most: int, older_than: timedelta) 
 async def delete_reported_ends(on: Fetches, ids: Sequence[int], taken_at: datetime) -> None:
     """Those that were taken at that time have been reported."""
     await fetch(on, "delete_reported_ends", ids, taken_at)
-
-
-def _claim(columns: tuple[Any, ...]) -> Claim:
-    """Of a job that may never have been claimed: until then it has no `max_attempts`
-    but its own.
-    """
-    claim = Claim(*columns)
-    claim.max_attempts = claim.max_attempts or MAX_ATTEMPTS
-    return claim
-
-
-async def find_locked(on: Fetches, ids: Sequence[int]) -> set[int]:
-    """The ids among these that somebody else holds a lock on right now."""
-    return {row[0] for row in await fetch(on, "find_locked", ids)}
 
 
 async def forget_dead(on: Fetches, longer_than: timedelta) -> None:
@@ -403,6 +171,44 @@ async def find_growth(on: Fetches, longer_than: timedelta) -> list[BloatCause]:
 async def find_blockers(on: Fetches, pid: int) -> list[Blocker]:
     """Who holds what that session waits for, the longest first."""
     return [Blocker(*row) for row in await fetch(on, "find_blockers", pid)]
+
+
+class MissingJob(NamedTuple):
+    """What a row of a reconciler's query says of a job that is missing; JSON texts."""
+
+    key: str | None
+    """None: a column that it is made of has no value."""
+    payload: str
+    data: str | None
+
+
+async def find_missing_jobs(
+    on: Fetches, query: str, key_parts: Sequence[str], most: int
+) -> list[MissingJob]:
+    """What of an application's query has no live job, in random order."""
+    rows = await fetch(on, "find_missing_jobs", query, list(key_parts), most)
+    return [MissingJob(*row) for row in rows]
+
+
+async def restore_jobs(on: Fetches, kind: str, queue: str, jobs: Sequence[NewJob]) -> set[str]:
+    """Store jobs of one kind, each with a key; the keys of those that no live job had."""
+    rows = await fetch(
+        on,
+        "restore_jobs",
+        kind,
+        queue,
+        [job.key for job in jobs],
+        [job.payload for job in jobs],
+        [job.data for job in jobs],
+    )
+    return {row[0] for row in rows}
+
+
+async def add_duties(on: Fetches, duties: Sequence[tuple[str, timedelta]]) -> None:
+    """Duties of the application's own, by name and period, are given out from now on."""
+    if duties:
+        names, everys = zip(*duties, strict=True)
+        await fetch(on, "add_duties", names, everys)
 
 
 async def renew_duty(on: Fetches, duty: str, holder: str) -> bool:

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from hybrid_runner.model.events import BatchSettled, LookMade, Observer
-from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.model.settlements import Settlement
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.rate_limit import RateLimitedLog
 

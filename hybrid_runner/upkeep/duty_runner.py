@@ -59,6 +59,11 @@ class DutyRunner:
                     extra=log_event("upkeep.duty_unknown"),
                 )
 
+    def ring(self, name: str) -> None:
+        """There is work for a held duty: if this worker holds it, it is done now."""
+        if name in self._held:
+            self._held[name].ring()
+
     async def close(self) -> None:
         """Give held duties to other workers."""
         for held in self._held.values():

@@ -13,6 +13,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.log_events import log_event
+from hybrid_runner.upkeep.constant_work import ConstantWork
 from hybrid_runner.upkeep.duties.duty import Duty
 
 log = logging.getLogger("hybrid_runner.upkeep")
@@ -48,6 +49,7 @@ class HeldDuty:
     def __init__(self, dsn: str, duty: Duty) -> None:
         self._duty = duty
         self._connection = LazyConnection(dsn, duty.session, timeout=duty.patience.total_seconds())
+        self._work = [ConstantWork(dsn, step) for step in duty.steps]
         self._hold: _Hold | None = None
         self._given = asyncio.Event()
         self._due_at = -math.inf
@@ -58,6 +60,11 @@ class HeldDuty:
         self._hold = _Hold(holder)
         self._given.set()
 
+    def ring(self) -> None:
+        """There is work for its steps: if the duty is held here, they are done now."""
+        for work in self._work:
+            work.ring()
+
     async def run(self) -> None:
         """Do the duty while it is held, until cancelled."""
         while True:
@@ -67,12 +74,18 @@ class HeldDuty:
                 await self._run_while_held()
             finally:
                 self._duty.end_hold()
+                await self._stop_work()
             await self._connection.close()
 
     async def close(self) -> None:
         """Release the duty and close the connection."""
+        await self._stop_work()
         await self._release()
         await self._connection.close()
+
+    async def _stop_work(self) -> None:
+        for work in self._work:
+            await work.stop()
 
     async def _release(self) -> None:
         hold, self._hold = self._hold, None
@@ -92,6 +105,8 @@ class HeldDuty:
                 if failures == _MOST_FAILURES:
                     await self._release()
             if self._hold is hold:
+                for work in self._work:
+                    work.start()
                 await self._connection.close()
                 await asyncio.sleep(RENEWAL * every)
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RunnerError
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, EnqueueError, RunnerError
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim, OrphanedJob
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Raised, Requeued, Settlement, split
+from hybrid_runner.model.outcomes import Raised
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement, split
 from hybrid_runner.policy.refused_rows import Fault, fault_of
-from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.policy.rules import Rules
 from hybrid_runner.policy.settlement import decide, error_text
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls, worker_calls
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
@@ -43,9 +44,11 @@ class Rescuer:
         registry: Registry,
         on_rescued: Callable[[Sequence[Settlement]], None] = lambda _: None,
         traces: Callable[[Sequence[Requeued]], Sequence[str | None] | None] = lambda _: None,
+        traces_after: Callable[[Sequence[Finished]], Sequence[str | None] | None] = lambda _: None,
     ) -> None:
         self._on_rescued = on_rescued
         self._traces = traces
+        self._traces_after = traces_after
         self._registry = registry
         self._busy = asyncio.Lock()
         self.rescued = 0
@@ -74,8 +77,8 @@ class Rescuer:
 
     def _decide(self, orphan: OrphanedJob, raised: Raised) -> Settlement:
         kind = self._registry.get(orphan.claim.kind)
-        policy = kind.retry if kind is not None else RetryPolicy()
-        return decide(orphan.claim, raised, policy, now=datetime.now(UTC), chance=random.random())
+        rules = kind.rules if kind is not None else Rules()
+        return decide(orphan.claim, raised, rules, now=orphan.found_at, chance=random.random())
 
     async def _settle(self, on: Fetches, settlements: Sequence[Settlement]) -> int:
         """Write them; returns how many jobs were moved.
@@ -118,10 +121,10 @@ class Rescuer:
             claim, datetime.now(UTC), "PayloadUnreadable", f"it could not be put back: {error}"
         )
         try:
-            moved = await worker_calls.refuse_job(
+            moved = await claim_calls.refuse_job(
                 on, claim, reason, unreadable=fault is Fault.UNREADABLE_ROW
             )
-        except DatabaseError:
+        except (DatabaseError, EnqueueError):
             return 0
         if not moved:
             return 0
@@ -132,15 +135,15 @@ class Rescuer:
         return 1
 
     async def _free(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
-        locked = await worker_calls.find_locked(
+        locked = await claim_calls.find_locked(
             on, [settlement.claim.id for settlement in settlements]
         )
         return [settlement for settlement in settlements if settlement.claim.id not in locked]
 
     async def _write(self, on: Fetches, settlements: Sequence[Settlement]) -> list[Settlement]:
-        requeues, finishes = split(settlements)
+        requeues, _, finishes = split(settlements)  # no job of a dead worker ends a run
         back = (
-            await worker_calls.requeue_jobs(on, requeues, self._traces(requeues))
+            await claim_calls.requeue_jobs(on, requeues, self._traces(requeues))
             if requeues
             else set()
         )
@@ -150,7 +153,10 @@ class Rescuer:
             for s in requeues
             if s.claim.id not in back
         ]
-        ended = await worker_calls.finish_jobs(on, finishes) if finishes else set()
+        on_ends = self._registry.on_ends
+        has_clean_ups = any(s.claim.kind in on_ends for s in finishes)
+        traces = self._traces_after(finishes) if has_clean_ups else None
+        ended = await claim_calls.finish_jobs(on, finishes, traces, on_ends) if finishes else set()
         return [
             *(s for s in requeues if s.claim.id in back),
             *(s for s in finishes if s.claim.id in ended),
@@ -179,7 +185,7 @@ def _log(settlement: Settlement) -> None:
     match settlement:
         case Finished(state=state):
             level, what = logging.ERROR if state is State.FAILED else logging.WARNING, state.value
-        case Requeued(delay=delay):
+        case Requeued(delay=delay) | Repeated(delay=delay):
             level, what = logging.WARNING, f"due in {delay.total_seconds():.1f} s"
         case _:
             assert_never(settlement)

@@ -8,6 +8,7 @@ name.
 from __future__ import annotations
 
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -16,11 +17,15 @@ _LOCAL = "localhost"
 
 
 class HostCheck:
-    """`bound` is the addresses at which the pages listen, `names` the setting `http_hosts`."""
+    """`bound` is the addresses at which the pages listen, `names` the setting `http_hosts` and
+    `url` the setting `http_url`, whose name is one of them.
+    """
 
-    def __init__(self, bound: list[str], names: str | None = None) -> None:
+    def __init__(self, bound: list[str], names: str | None = None, url: str | None = None) -> None:
         self._loopback_only = bool(bound) and all(_is_loopback(address) for address in bound)
         self._names = {name.strip().lower() for name in (names or "").split(",")} - {""}
+        if url is not None and (self._loopback_only or self._names):
+            self._names.add(urlsplit(url).hostname or "")
 
     def allows(self, header: str) -> bool:
         """Whether the value of a Host header, with or without a port, names these pages."""

@@ -8,9 +8,11 @@ from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.connections import LARGEST_BODY, timed, without_banner
 from hybrid_runner.web.database import PageConnection, PageDatabase
 from hybrid_runner.web.hosts import HostCheck
+from hybrid_runner.web.origins import Origins
 from hybrid_runner.web.pages.jobs import JobPages
 from hybrid_runner.web.pages.reports import PageReports
 from hybrid_runner.web.pages.scale import ScalePage
+from hybrid_runner.web.pages.signals import SignalPages
 from hybrid_runner.web.pages.status import StatusPages, errors_as_json
 from hybrid_runner.web.stream.events import EventPages
 from hybrid_runner.web.stream.job_stream import JobStream
@@ -22,10 +24,13 @@ def make_application(
     """The pages of one worker, or of several processes as one; without a database only the pages
     about the process itself. `readers` is how many event streams may be read at a time.
     """
+    origins = Origins(None if database is None else database.settings.pages.http_origins)
     application = web.Application(
-        middlewares=[timed, errors_as_json, hosts.middleware()], client_max_size=LARGEST_BODY
+        middlewares=[timed, errors_as_json, hosts.middleware(), origins.middleware()],
+        client_max_size=LARGEST_BODY,
     )
     application.on_response_prepare.append(without_banner)
+    application.on_response_prepare.append(origins.mark)
     application.add_routes(StatusPages(reports).routes())
     if database is not None:
         _add_job_pages(application, database, reports, readers)
@@ -40,7 +45,9 @@ def _add_job_pages(
     access = TokenCheck(database.settings.pages.http_token)
     stream = JobStream(database, readers, lambda: reports.ready()["phase"] == "stopping")
     jobs = JobPages(connection, access)
-    application.add_routes([*jobs.routes(), *EventPages(jobs, stream, access).routes()])
+    signals = SignalPages(connection, access)
+    events = EventPages(jobs, stream, access)
+    application.add_routes([*jobs.routes(), *events.routes(), *signals.routes()])
 
     async def end_streams(_: web.Application) -> None:
         await stream.close()

@@ -112,7 +112,9 @@ class PageServer:
             return
         settings = Pages() if self._database is None else self._database.settings.pages
         most = connections.most_connections(settings.http_connections or 4 * settings.http_readers)
-        hosts = HostCheck([each.getsockname()[0] for each in sockets], settings.http_hosts)
+        hosts = HostCheck(
+            [each.getsockname()[0] for each in sockets], settings.http_hosts, settings.http_url
+        )
         application = routes.make_application(
             self._reports,
             self._database,

@@ -14,7 +14,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.model import news as brought
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.messages import WorkerCame, WorkerLeft, channel_of
-from hybrid_runner.model.outcomes import split
+from hybrid_runner.model.settlements import split
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Name
@@ -39,22 +39,24 @@ class Reactions:
         change_feed: ChangeFeed,
         observe: Callable[[BatchSettled], None],
         proof_seconds: float,
+        wake_waiting: Callable[[], None],
     ) -> None:
         self._station = station
         self._tasks = tasks
         self._change_feed = change_feed
         self._observe = observe
         self._proof_seconds = proof_seconds
+        self._wake_waiting = wake_waiting
 
     # --- the settler
 
     def on_batch_settled(self, batch: BatchSettled) -> None:
         self._observe(batch)
         if not self._station.listener.hearing:  # no ring will say what was put back
-            requeues, _ = split(batch.settled)
-            for name in {
-                settlement.claim.queue for settlement in requeues
-            } & self._station.queues.keys():
+            requeues, repeats, _ = split(batch.settled)
+            queues = {each.claim.queue for each in requeues}
+            queues |= {each.claim.queue for each in repeats}
+            for name in queues & self._station.queues.keys():
                 self._station.queues[name].wake.up(Reason.LATER)
 
     def on_room(self) -> None:
@@ -70,6 +72,7 @@ class Reactions:
         for queue in self._station.queues.values():
             queue.poller.hears(hearing=hearing)
             queue.wake.up(Reason.LISTENER)
+        self._wake_waiting()
         if hearing:
             log.info(
                 "listening on %s",

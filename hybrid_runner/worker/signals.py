@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 
 from hybrid_runner.telemetry.log_events import log_event
 
@@ -38,7 +39,21 @@ def forget_signals_in_forks() -> None:
     them: a signal that is to end such a fork would do nothing to it, and reach the event loop of
     this process by the pipe that both have.
     """
-    os.register_at_fork(after_in_child=_forget_signals)
+    os.register_at_fork(
+        before=_hold_signals, after_in_parent=_release_signals, after_in_child=_forget_signals
+    )
+
+
+_held = threading.local()
+
+
+def _hold_signals() -> None:
+    """One that reaches the fork before it has forgotten them would be lost."""
+    _held.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _held.mask)
 
 
 def _forget_signals() -> None:
@@ -46,3 +61,4 @@ def _forget_signals() -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _release_signals()

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.handlers.registry import on_end_in_a_circle
 from hybrid_runner.model.jobs import State
+from hybrid_runner.model.kinds import DeclaredKind
 from hybrid_runner.policy.doorbell import Mode
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import kind_calls, worker_calls
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
@@ -20,7 +22,7 @@ from hybrid_runner.worker.liveness.membership import Membership
 from hybrid_runner.worker.loops import within
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run.executor import Executor
-from hybrid_runner.worker.settle.settler import Settler
+from hybrid_runner.worker.settle.settlers import Settlers
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -38,7 +40,7 @@ class Station:
         listener: Listener,
         membership: Membership,
         executor: Executor,
-        settler: Settler,
+        settler: Settlers,
         queues: Mapping[str, QueueStation],
     ) -> None:
         self.identity = identity
@@ -50,13 +52,22 @@ class Station:
         self.queues = queues
 
     async def register(
-        self, ring_within: timedelta, keeps: Sequence[tuple[State, str, timedelta]]
+        self,
+        ring_within: timedelta,
+        keeps: Sequence[tuple[State, str, timedelta]],
+        kinds: Sequence[DeclaredKind],
     ) -> None:
-        """Open the queues and register the worker; `keeps` says how long ended jobs are kept."""
+        """Open the queues, declare the kinds and register the worker; `keeps` says how long ended
+        jobs are kept. ConfigurationError if kinds would follow each other's ends for ever.
+        """
+        if circle := await kind_calls.find_circle(self.connections.settles, kinds):
+            raise on_end_in_a_circle(circle)
         for name in self.queues:
             await worker_calls.open_queue(self.connections.claims, name, ring_within)
+        await kind_calls.declare_kinds(self.connections.settles, kinds)
         await self.membership.register()
         await worker_calls.keep_jobs(self.connections.settles, keeps)
+        await worker_calls.add_duties(self.connections.settles, self.membership.upkeep.duties.own)
 
     async def retract(self) -> None:
         """A start failed: delete the worker's row, if it was written and Postgres answers soon, and

@@ -6,20 +6,27 @@ something happens in it is given to it when it is started: see `Worker.start`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.model.messages import READERS, channel_of
+from hybrid_runner.model.messages import (
+    READERS,
+    SOURCES,
+    RowsChanged,
+    SourcesChanged,
+    SourcesMessage,
+    channel_of,
+)
 from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls, signal_calls
 from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.observers import Observers
-from hybrid_runner.telemetry.tracing.tracing import make_tracing
+from hybrid_runner.telemetry.tracing.tracing import Tracing, make_tracing
 from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.listener import Listener
@@ -46,14 +53,22 @@ from hybrid_runner.worker.reactions import Reactions
 from hybrid_runner.worker.report.change_feed import ChangeFeed
 from hybrid_runner.worker.report.job_counts import JobCounts
 from hybrid_runner.worker.report.job_log import JobLog
+from hybrid_runner.worker.run.callbacks import Callbacks
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.job_port import WorkerPort
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
 from hybrid_runner.worker.run.progress import ProgressWriter
-from hybrid_runner.worker.settle.outcome_port import Outcomes
+from hybrid_runner.worker.run.row_beats import RowBeats
+from hybrid_runner.worker.run.rows import Rows
+from hybrid_runner.worker.run.saves import Saves
+from hybrid_runner.worker.settle.outcome_port import Outcomes, RowOutcomes
 from hybrid_runner.worker.settle.settler import Gathering, Settler
+from hybrid_runner.worker.settle.settlers import Settlers
 from hybrid_runner.worker.station import Station
 from hybrid_runner.worker.tasks import Tasks
+from hybrid_runner.worker.waits.taker import SignalTaker
+from hybrid_runner.worker.waits.waker import Waker
 
 _MANY_OUTCOMES = 50
 
@@ -72,6 +87,10 @@ class Wired(NamedTuple):
     station: Station
     reactions: Reactions
     progress: ProgressWriter
+    saves: Saves
+    waker: Waker
+    callbacks: Callbacks
+    row_beats: RowBeats
 
 
 def wire(
@@ -98,24 +117,23 @@ def wire(
 
     # From a claim to the archive: executor → settler.
     progress = ProgressWriter(
-        partial(worker_calls.record_progress, connections.courtesies), change_feed.note
+        partial(claim_calls.record_progress, connections.courtesies), change_feed.note
     )
+    saves = Saves(
+        partial(claim_calls.save_data, connections.courtesies),
+        partial(claim_calls.find_locked, connections.courtesies),
+    )
+    signals = SignalTaker(connections.courtesies)
+    callbacks = Callbacks(settings.pages.http_url)
+    port = WorkerPort(progress, saves, signals, registry, callbacks)
     pools = HandlerPools(
-        threads=settings.work.thread_slots,
-        processes=settings.work.process_slots,
-        report=progress.report,
+        threads=settings.work.thread_slots, processes=settings.work.process_slots, port=port
     )
-    settler = Settler(
-        Outcomes(connections.settles, tracing),
-        most=2 * total,
-        gathering=Gathering(
-            seconds=settings.tuning.settle_batch_pause.total_seconds(),
-            from_rate=settings.tuning.doorbell_rate,
-            enough=max(1, min(total // 4, _MANY_OUTCOMES)),
-        ),
-    )
+    settler = _wire_settlers(settings, connections, tracing, registry, total)
     payloads = Payloads(connections.courtesies, settings.work.payload_mib * 1024 * 1024)
-    executor = Executor(registry, pools, settler.settle, progress.report, tracing, payloads)
+    rows = Rows(connections.of_source, tasks.insist)
+    executor = Executor(registry, pools, settler.settle, port, tracing, payloads, rows, signals)
+    row_beats = RowBeats(connections.of_source, executor.shown, settings.work.row_heartbeat)
 
     # Among the workers: membership in this loop, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()
@@ -127,6 +145,7 @@ def wire(
         tracing,
         observers.on_rescued,
         worker_loop,
+        settings.polling.row_check,
     )
     questions = Questions(
         connections.heartbeat,
@@ -216,11 +235,57 @@ def wire(
     for name, queue in queues.items():
         listener.hear(channel_of(name), queue.heard)
     listener.hear(READERS, change_feed.announced)
+    listener.hear(SOURCES, _on_sources(upkeep, ask_for_heartbeat))
+    waker = Waker(
+        connections.courtesies,
+        lambda: identity.id,
+        lambda: {name for queue in queues.values() for name in queue.members.kinds_of},
+        lambda: listener.hearing,
+    )
+    listener.hear_where(signal_calls.find_channel, waker.heard)
 
     station = Station(identity, connections, listener, membership, executor, settler, queues)
     proof_seconds = proof_timeout(settings).total_seconds()
     return Wired(
         station,
-        Reactions(station, tasks, change_feed, observers.on_settled, proof_seconds),
+        Reactions(station, tasks, change_feed, observers.on_settled, proof_seconds, waker.on_turn),
         progress,
+        saves,
+        waker,
+        callbacks,
+        row_beats,
+    )
+
+
+def _on_sources(
+    upkeep: UpkeepLoop, ask_for_heartbeat: Paced
+) -> Callable[[SourcesMessage, int], None]:
+    """What a worker does when it hears of attached tables and their rows."""
+    look = Paced(upkeep.ring_for_rows, Allowance(at_once=5, per_second=10))
+
+    def heard(message: SourcesMessage, _sender: int) -> None:
+        match message:
+            case RowsChanged():
+                look()
+            case SourcesChanged():
+                ask_for_heartbeat()
+            case _:
+                assert_never(message)
+
+    return heard
+
+
+def _wire_settlers(
+    settings: Settings, connections: Connections, tracing: Tracing, registry: Registry, slots: int
+) -> Settlers:
+    gathering = Gathering(
+        seconds=settings.tuning.settle_batch_pause.total_seconds(),
+        from_rate=settings.tuning.doorbell_rate,
+        enough=max(1, min(slots // 4, _MANY_OUTCOMES)),
+    )
+    outcomes = Outcomes(connections.settles, tracing, registry.on_ends)
+    row_outcomes = RowOutcomes(connections.row_settles, tracing, registry.on_ends)
+    return Settlers(
+        Settler(outcomes, most=2 * slots, gathering=gathering),
+        Settler(row_outcomes, most=2 * slots, gathering=gathering),
     )

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Self
 
+from hybrid_runner.handlers.counted_fields import counted_fields
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import Keep
 from hybrid_runner.settings import Settings
@@ -46,6 +47,9 @@ class Worker:
         self._identity = Identity(worker_id, settings.work.lease)
         self._tasks = Tasks(lambda: self.id)
         counters = Counters(queues, [(kind.queue, kind.name) for kind in registry], spans_dropped)
+        for kind in registry:
+            if kind.memory is not None:
+                counters.waiting.start_series(kind.name, counted_fields(kind.memory.adapter))
         self._reports = Reports(JobCounts(), counters, JobLog(show_first=is_watched()))
         self._stopping = False
 
@@ -57,7 +61,7 @@ class Worker:
     async def start(self) -> None:
         """Open the queues, register, and start all loops; raises when Postgres refuses."""
         settings, registry = self._settings, self._registry
-        self._station, self._reactions, progress = wire(
+        self._station, self._reactions, progress, self._saves, waker, callbacks, row_beats = wire(
             self._dsn, settings, registry, self._slots, self._identity, self._tasks, self._reports
         )
         usual = Keep(
@@ -68,16 +72,22 @@ class Worker:
         try:
             with instrumentation_suppressed():
                 await self._station.register(
-                    settings.polling.hybrid_poll_cap, registry.keeps(usual)
+                    settings.polling.hybrid_poll_cap,
+                    registry.keeps(usual),
+                    registry.declared(),
                 )
+                await callbacks.learn(self._station.connections.settles)
         except BaseException:
             await self._station.retract()
             raise
         station, reactions, start_loop = self._station, self._reactions, self._tasks.loop
-        start_loop(
-            "settler", partial(station.settler.run, reactions.on_batch_settled, reactions.on_room)
-        )
+        told = reactions.on_batch_settled, reactions.on_room
+        start_loop("settler", partial(station.settler.usual.run, *told))
+        start_loop("row settler", partial(station.settler.of_rows.run, *told))
         start_loop("progress", progress.run)
+        start_loop("saves", self._saves.run)
+        start_loop("waker", waker.run)
+        start_loop("row heartbeats", row_beats.run)
         start_loop("job log", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
         for name, queue in station.queues.items():
@@ -102,6 +112,7 @@ class Worker:
         )
         with instrumentation_suppressed():
             await Shutdown(self._station, self._tasks, self._reports.job_log, budget).run()
+        self._saves.close()  # threads that go on may wait for it
         log.info("worker %s has stopped", self.id, extra=log_event("worker.stopped"))
 
     async def __aenter__(self) -> Self:

@@ -18,12 +18,12 @@ async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     await database.clear()
     async with database.worker(slots=most) as worker:
         await pickups(database, worker, 1)  # whatever is loaded at the first job
-        held = {0: _memory_of(worker.pid)}
+        held = {0: memory_of(worker.pid)}
         for number, jobs in enumerate(sorted(sizes.memory_jobs)):
             tell(number / len(sizes.memory_jobs), f"{jobs:,} running jobs")
             await database.fill("wait", jobs - max(held))
             await worker.ask(f"expect wait {jobs}")
-            held[jobs] = _memory_of(worker.pid)
+            held[jobs] = memory_of(worker.pid)
         worker.tell("release")
         await database.must_be_empty(worker.name)
     figures = [
@@ -34,7 +34,8 @@ async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
     return Result(tuple(figures), {"mib": {str(jobs): held[jobs] for jobs in held}})
 
 
-def _memory_of(pid: int) -> float:
+def memory_of(pid: int) -> float:
+    """MiB that a process holds in memory; BenchError where that cannot be known."""
     if (held := processor.memory_of(pid)) is None:
         raise BenchError("memory can be measured only where there is a /proc")
     return held / _MIB

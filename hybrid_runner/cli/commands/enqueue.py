@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import logging
 import sys
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from hybrid_runner.cli.commands.queues import queue_name
+from hybrid_runner.cli.json_arguments import payload_of, read_json
+from hybrid_runner.cli.names import kind_name, queue_name
 from hybrid_runner.cli.output import as_text, print_json
 from hybrid_runner.cli.parsing import (
     Parser,
@@ -22,9 +23,9 @@ from hybrid_runner.cli.parsing import (
 from hybrid_runner.cli.session import opened, run
 from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
-from hybrid_runner.client.options import EnqueueOptions, option_texts
+from hybrid_runner.client.kind_names import LOGGER
 from hybrid_runner.errors import KeyTaken, RunnerError
-from hybrid_runner.handlers.kind import NAME
+from hybrid_runner.handlers.options import EnqueueOptions, option_texts
 from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.runner import Runner
 
@@ -33,7 +34,7 @@ _FOR_PROGRAMS = "connection"
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("kind", metavar="KIND", type=_kind, help="which handler runs it")
+    parser.add_argument("kind", metavar="KIND", type=kind_name, help="which handler runs it")
     parser.add_argument(
         "payload",
         metavar="JSON",
@@ -65,6 +66,9 @@ def _add_options(parser: Parser) -> None:
         "max_attempts": {"type": whole(1, 1000), "metavar": "N"},
         "timeout": {"type": positive_duration, "metavar": "DURATION"},
         "finish_by": {"type": moment, "metavar": "TIME"},
+        "max_snoozes": {"type": whole(0, 2**31 - 1), "metavar": "N"},
+        "max_duration": {"type": positive_duration, "metavar": "DURATION"},
+        "finish_within": {"type": positive_duration, "metavar": "DURATION"},
         "data": {"type": _data, "metavar": "JSON"},
     }
     when = parser.add_mutually_exclusive_group()
@@ -79,16 +83,13 @@ def _flag(name: str) -> str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    try:
-        text = sys.stdin.read() if arguments.payload == "-" else arguments.payload
-        payload = _read(text, "the payload")
-    except (ValueError, RecursionError) as error:
-        arguments.parser.error(str(error))
-    return run(_enqueue(arguments, payload))
+    return run(_enqueue(arguments, payload_of(arguments)))
 
 
 async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
     async with opened(arguments) as app:
+        if arguments.log_level is None and not app.settings.is_given("log_level"):
+            logging.getLogger(LOGGER).setLevel(logging.WARNING)
         handle = await _put_in(app, arguments, payload)
         said: dict[str, Any] = {"id": handle.id, "enqueued": handle.enqueued}
         waits = arguments.wait or arguments.wait_timeout is not None
@@ -149,33 +150,6 @@ def _enqueued(handle: JobHandle[Any], key: str | None) -> str:
     )
 
 
-def _read(text: str, what: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except _Constant as error:
-        raise ValueError(f"{what} is not JSON: JSON has no {error}") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise ValueError(f"{what} is not JSON: {error.msg} at {where}") from None
-    except RecursionError:
-        raise ValueError(f"{what} is nested too deeply") from None
-
-
-class _Constant(Exception):
-    """NaN or Infinity."""
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _Constant(name)
-
-
 @checked
 def _data(text: str) -> Any:
-    return _read(text, "the data")
-
-
-@checked
-def _kind(text: str) -> str:
-    if not NAME.fullmatch(text):
-        raise ValueError(f"{text[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -")
-    return text
+    return read_json(text, "the data")

@@ -6,8 +6,8 @@ import argparse
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from hybrid_runner.cli.commands.queues import queue_name
 from hybrid_runner.cli.jobviews import print_job, print_jobs
+from hybrid_runner.cli.names import queue_name
 from hybrid_runner.cli.output import print_json
 from hybrid_runner.cli.parsing import Parser, add_common, job_id, whole
 from hybrid_runner.cli.session import opened, run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from hybrid_runner.cli.names import queue_name
 from hybrid_runner.cli.output import print_json
-from hybrid_runner.cli.parsing import Parser, add_common, checked
+from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import opened, run
-from hybrid_runner.handlers.kind import check_queue
 
 
 def configure(parser: Parser) -> None:
@@ -22,12 +22,6 @@ def configure(parser: Parser) -> None:
         )
         add_common(command)
         command.run_by(lambda arguments, name=name: run(_switch(arguments, name)))  # type: ignore[misc]  # binds the loop's name
-
-
-@checked
-def queue_name(text: str) -> str:
-    check_queue(text)
-    return text
 
 
 async def _switch(arguments: argparse.Namespace, what: str) -> int:

@@ -44,6 +44,31 @@ def for_claims(*, flushed: bool) -> dict[str, str]:
 FOR_SETTLING = {"lock_timeout": "1s"}
 """Settings of the session that settles: a row that is locked must not hold up the others."""
 
+
+FOR_SETTLING_ROWS = FOR_SETTLING | {"statement_timeout": "10s"}
+"""Settings of the session that settles jobs about rows of attached tables: where such a table takes
+longer, its rows are written later.
+"""
+
+
+def for_rows(*, flushed: bool) -> dict[str, str]:
+    """Settings of the sessions that show in rows of attached tables that their jobs run; `flushed`
+    as of claims: what a crash loses of the one, it may lose of the other.
+
+    A table whose own triggers take longer is left alone for a while.
+    """
+    return (
+        FOR_SETTLING
+        # What is asked there has one good plan whatever the tables hold: by the keys of jobs.
+        | {
+            "statement_timeout": "10s",
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+        }
+        | ({} if flushed else {"synchronous_commit": "off"})
+    )
+
+
 FOR_UPKEEP = FOR_SETTLING
 """Settings of the session that does upkeep."""
 

@@ -27,6 +27,8 @@ def shorten(text: str) -> str:
 def job_fields(claim: Claim, name: LogEvent) -> dict[str, object]:
     """For `extra` in log lines about a job from outside its handler."""
     fields = log_event(name, job=claim.id, queue=claim.queue, kind=claim.kind)
+    if claim.source is not None:
+        fields |= {"source": claim.source, "row": claim.row_key}
     if (trace_id := trace_id_of(claim)) is not None:
         fields["trace_id"] = trace_id
     return fields

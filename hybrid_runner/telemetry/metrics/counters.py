@@ -8,12 +8,16 @@ from typing import assert_never, get_args
 
 from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import RequeueReason, Settlement, word_of
+from hybrid_runner.model.settlements import Finished, RequeueReason, Settlement, word_of
 from hybrid_runner.telemetry.metrics import instruments as table
+from hybrid_runner.telemetry.metrics import row_instruments
+from hybrid_runner.telemetry.metrics.instrument import Instrument
 from hybrid_runner.telemetry.metrics.series import Counter, Histogram
-from hybrid_runner.telemetry.metrics.values import Labels, MetricValues
+from hybrid_runner.telemetry.metrics.values import Labels, MetricValues, merged
+from hybrid_runner.telemetry.metrics.waiting_counters import WaitingCounters
 
-_RESCUED = ("retry", State.FAILED.value, State.CANCELLED.value)
+_FAILED = State.FAILED.value
+_RESCUED = ("retry", _FAILED, State.CANCELLED.value)
 
 
 class Counters(Observer):
@@ -42,10 +46,13 @@ class Counters(Observer):
         self._settle_duration = Histogram(table.SETTLE_DURATION)
         self._settle_batch = Histogram(table.SETTLE_BATCH)
         self._stale = Counter(table.STALE_SETTLES)
+        self._rows_shown = Counter(row_instruments.ROWS_SHOWN)
         self._loop_lag = Histogram(table.LOOP_LAG)
+        self.waiting = WaitingCounters()
+        self._rescued = WaitingCounters()
         self._all: tuple[Counter | Histogram, ...] = tuple(
             one
-            for one in (*vars(self).values(), *self._requeued.values())
+            for one in (*vars(self).values(), *self._requeued.values(), *self.waiting.all)
             if isinstance(one, (Counter, Histogram))
         )
         self._start_series(queues, kinds)
@@ -98,21 +105,34 @@ class Counters(Observer):
             if claim.ended:  # else it was released before it began
                 runs[claim.kind, outcome].append(claim.ended - claim.began)
                 lags[claim.queue].append(ended - claim.ended)
-            if outcome in self._requeued:
+            if claim.signals is not None and claim.signals.woke is not None:
+                self.waiting.count_wake(claim.kind, claim.signals.woke)
+            if claim.uses:
+                self.waiting.count_uses(settlement, claim.uses)
+            if outcome == _FAILED and isinstance(settlement, Finished):
+                self.waiting.count_failure(settlement)
+            elif outcome in self._requeued:
                 self._requeued[outcome].add((claim.queue, claim.kind))
         for labels, seconds in runs.items():
             self._runs.series(labels).add_all(seconds)
         for queue, seconds in lags.items():
             self._settle_lag.series((queue,)).add_all(seconds)
+        self._count_rows(settled)
         for settlement in batch.stale:
             self._stale.add((settlement.claim.queue,))
 
+    def _count_rows(self, settled: Sequence[Settlement]) -> None:
+        for shown in [s.claim.shown for s in settled if s.claim.shown is not None]:
+            self._rows_shown.add((shown.table, shown.outcome))
+
     def on_rescued(self, settled: Sequence[Settlement]) -> None:
         """Count jobs whose workers died. Called in the heartbeat's thread, the only one that writes
-        this counter.
+        these counters.
         """
         for settlement in settled:
             self._rescues.add((settlement.claim.queue, word_of(settlement)))
+            if isinstance(settlement, Finished):
+                self._rescued.count_failure(settlement)
 
     def on_missed_rings(self, queue: str, count: int) -> None:
         """Count jobs that a fallback poll found although a ring was due."""
@@ -126,12 +146,14 @@ class Counters(Observer):
 
     def metric_values(self) -> MetricValues:
         """A copy of all values; from any thread."""
-        return {each.instrument.name: each.read() for each in self._all} | {
-            table.SPANS_DROPPED.name: {(): self._spans_dropped()}
+        values: MetricValues = {
+            **{each.instrument.name: each.read() for each in self._all},
+            table.SPANS_DROPPED.name: {(): self._spans_dropped()},
         }
+        return merged([values, self._rescued.metric_values()])
 
 
-def _instrument(why: RequeueReason) -> table.Instrument:
+def _instrument(why: RequeueReason) -> Instrument:
     """The counter of jobs that are put back for this reason."""
     match why:
         case "retry":

@@ -6,7 +6,8 @@ import math
 from functools import lru_cache
 from itertools import accumulate
 
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED, Kind
+from hybrid_runner.telemetry.metrics.instrument import Kind
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED
 from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels, MetricValues, Value
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -8,109 +8,24 @@ ours. Beyond MOST_SERIES combinations of one instrument, new ones are counted to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-MOST_SERIES: Final = 1000
-OTHER: Final = "(other)"
-"""The value of every label for combinations beyond MOST_SERIES."""
-
-
-class Kind(Enum):
-    """The type of a metric, by its name in Prometheus."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Merge(Enum):
-    """How the values of several processes become one."""
-
-    SUM = "sum"
-    HIGHEST = "highest"
-    LOWEST = "lowest"
-
-
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """The declaration of one metric."""
-
-    name: str
-    kind: Kind
-    unit: str
-    """UCUM, as OTLP wants it: s, or a {thing}. Without a unit "", not 1: collectors add `_ratio` to
-    the name then.
-    """
-    labels: tuple[str, ...]
-    help: str
-    requirement: str
-    bounds: tuple[float, ...] = ()
-    merge: Merge = Merge.SUM
-
-
-FAST: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Bounds in seconds for what usually takes milliseconds."""
-LONG: Final = (
-    0.001,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-    1800.0,
+from hybrid_runner.telemetry.metrics import row_instruments
+from hybrid_runner.telemetry.metrics.instrument import (
+    FAST,
+    LONG,
+    SIZES,
+    Instrument,
+    Merge,
+    counter,
+    gauge,
+    histogram,
 )
-"""Bounds in seconds for handlers, and for jobs that wait."""
-SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
-"""Bounds for the number of jobs in a batch."""
-
-
-def _counter(
-    name: str, unit: str, labels: tuple[str, ...], text: str, requirement: str
-) -> Instrument:
-    return Instrument(f"hybrid_runner_{name}_total", Kind.COUNTER, unit, labels, text, requirement)
-
-
-def _gauge(
-    name: str,
-    unit: str,
-    labels: tuple[str, ...],
-    text: str,
-    requirement: str,
-    merge: Merge = Merge.SUM,
-) -> Instrument:
-    return Instrument(
-        f"hybrid_runner_{name}", Kind.GAUGE, unit, labels, text, requirement, merge=merge
-    )
-
-
-def _histogram(
-    name: str,
-    unit: str,
-    labels: tuple[str, ...],
-    text: str,
-    requirement: str,
-    bounds: tuple[float, ...],
-) -> Instrument:
-    return Instrument(
-        f"hybrid_runner_{name}", Kind.HISTOGRAM, unit, labels, text, requirement, bounds
-    )
-
 
 # --- looking for jobs
 
-POLLS = _counter("polls", "{poll}", ("queue",), "Fallback polls.", "A10")
-LOOKS = _counter(
+POLLS = counter("polls", "{poll}", ("queue",), "Fallback polls.", "A10")
+LOOKS = counter(
     "looks",
     "{look}",
     ("queue", "way", "outcome"),
@@ -118,14 +33,14 @@ LOOKS = _counter(
     " empty).",
     "A10",
 )
-LOOK_ERRORS = _counter(
+LOOK_ERRORS = counter(
     "look_errors",
     "{look}",
     ("queue",),
     "Looks that failed: Postgres was away, or refused them.",
     "A10",
 )
-CONSECUTIVE_ERRORS = _gauge(
+CONSECUTIVE_ERRORS = gauge(
     "consecutive_errors",
     "{look}",
     ("queue",),
@@ -133,7 +48,7 @@ CONSECUTIVE_ERRORS = _gauge(
     "A10",
     Merge.HIGHEST,
 )
-CONSECUTIVE_EMPTY_POLLS = _gauge(
+CONSECUTIVE_EMPTY_POLLS = gauge(
     "consecutive_empty_polls",
     "{poll}",
     ("queue",),
@@ -141,7 +56,7 @@ CONSECUTIVE_EMPTY_POLLS = _gauge(
     "A10",
     Merge.HIGHEST,
 )
-CLAIM_DURATION = _histogram(
+CLAIM_DURATION = histogram(
     "claim_duration_seconds",
     "s",
     ("queue",),
@@ -149,10 +64,10 @@ CLAIM_DURATION = _histogram(
     "A10",
     FAST,
 )
-CLAIM_BATCH = _histogram(
+CLAIM_BATCH = histogram(
     "claim_batch_jobs", "{job}", ("queue",), "Jobs that one look found.", "A10", SIZES
 )
-SWEEP_DURATION = _histogram(
+SWEEP_DURATION = histogram(
     "sweep_duration_seconds",
     "s",
     ("queue",),
@@ -160,7 +75,7 @@ SWEEP_DURATION = _histogram(
     "A3",
     FAST,
 )
-PICKUP = _histogram(
+PICKUP = histogram(
     "pickup_seconds",
     "s",
     ("queue", "way"),
@@ -168,27 +83,27 @@ PICKUP = _histogram(
     "A1",
     LONG,
 )
-MISSED_RINGS = _counter(
+MISSED_RINGS = counter(
     "missed_rings", "{job}", ("queue",), "Jobs that a sweep found although a ring was due.", "A3"
 )
 
 # --- rings
 
-RINGS = _counter(
+RINGS = counter(
     "rings",
     "{ring}",
     ("queue",),
     "Rings that were heard on the queue's channel, whatever they asked for.",
     "A1",
 )
-DOORBELL_MODE = _gauge(
+DOORBELL_MODE = gauge(
     "doorbell_mode",
     "{worker}",
     ("queue", "mode"),
     "Worker processes in this mode of the doorbell: deaf, falling, asleep, awake or full.",
     "A3",
 )
-HEARING = _gauge(
+HEARING = gauge(
     "hearing",
     "",
     (),
@@ -196,15 +111,15 @@ HEARING = _gauge(
     "A3",
     Merge.LOWEST,
 )
-LISTENER_RECONNECTS = _counter(
+LISTENER_RECONNECTS = counter(
     "listener_reconnects", "{connection}", (), "Connections that listened and were lost.", "A3"
 )
 
 # --- running
 
-SLOTS = _gauge("slots", "{job}", ("queue",), "Jobs that may run at a time.", "A13")
-RUNNING = _gauge("running", "{job}", ("queue",), "Jobs that run now.", "A13")
-RUN_DURATION = _histogram(
+SLOTS = gauge("slots", "{job}", ("queue",), "Jobs that may run at a time.", "A13")
+RUNNING = gauge("running", "{job}", ("queue",), "Jobs that run now.", "A13")
+RUN_DURATION = histogram(
     "run_duration_seconds",
     "s",
     ("kind", "outcome"),
@@ -213,18 +128,18 @@ RUN_DURATION = _histogram(
     "A10",
     LONG,
 )
-RETRIES = _counter(
+RETRIES = counter(
     "retries", "{job}", ("queue", "kind"), "Jobs that were put back to be tried again.", "D8"
 )
-SNOOZES = _counter("snoozes", "{job}", ("queue", "kind"), "Jobs that delayed themselves.", "B4")
-RELEASES = _counter(
+SNOOZES = counter("snoozes", "{job}", ("queue", "kind"), "Jobs that delayed themselves.", "B4")
+RELEASES = counter(
     "releases",
     "{job}",
     ("queue", "kind"),
     "Jobs that were put back because their worker stopped.",
     "D6",
 )
-RESCUES = _counter(
+RESCUES = counter(
     "rescues",
     "{job}",
     ("queue", "outcome"),
@@ -232,9 +147,79 @@ RESCUES = _counter(
     "D5",
 )
 
+EXPIRED_JOBS = counter(
+    "expired_jobs",
+    "{job}",
+    ("queue",),
+    "Jobs that were ended because their time was over and no live worker knew their kind.",
+    "B5",
+)
+
+# --- waiting: what values in a job's memory did, by kind and the name of the field
+
+GATES_OPENED = counter(
+    "gates_opened",
+    "{look}",
+    ("kind", "field"),
+    "Looks at which a `Gate` of the memory opened: probes, fallback checks.",
+    "B14",
+)
+GATE_ENDINGS = counter(
+    "gate_endings",
+    "{job}",
+    ("kind", "field"),
+    "Jobs that completed at a look at which this `Gate` was the last to open: by a probe, or by the"
+    " check behind it.",
+    "B14",
+)
+CONFIRMATIONS = counter(
+    "confirmations",
+    "{look}",
+    ("kind", "field", "outcome"),
+    "What `Confirmations` of the memory took: seen, one more of those that are needed; confirmed,"
+    " that was the last of them.",
+    "B14",
+)
+TRIES = counter(
+    "tries",
+    "{look}",
+    ("kind", "field", "outcome"),
+    "What became of `Tries` of the memory: again, or used_up, none was left.",
+    "B14",
+)
+BUDGETS_USED_UP = counter(
+    "budgets_used_up",
+    "{job}",
+    ("kind", "budget"),
+    "Jobs that failed because they had gone on for too long: max_snoozes, max_duration or"
+    " finish_by.",
+    "B14",
+)
+WAKES = counter(
+    "wakes",
+    "{attempt}",
+    ("kind", "outcome"),
+    "Attempts of jobs that had waited for a signal, by what woke them: signal or timeout.",
+    "B14",
+)
+SIGNALS_DROPPED = counter(
+    "signals_dropped",
+    "{signal}",
+    (),
+    "Signals that no job was given in the seven days for which they are kept.",
+    "B14",
+)
+RECONCILER_REPAIRS = counter(
+    "reconciler_repairs",
+    "{job}",
+    ("reconciler",),
+    "Jobs that a reconciler found missing and stored.",
+    "B12",
+)
+
 # --- settling
 
-SETTLE_LAG = _histogram(
+SETTLE_LAG = histogram(
     "settle_lag_seconds",
     "s",
     ("queue",),
@@ -242,7 +227,7 @@ SETTLE_LAG = _histogram(
     "A10",
     FAST,
 )
-SETTLE_DURATION = _histogram(
+SETTLE_DURATION = histogram(
     "settle_duration_seconds",
     "s",
     (),
@@ -250,11 +235,11 @@ SETTLE_DURATION = _histogram(
     "A10",
     FAST,
 )
-SETTLE_BATCH = _histogram("settle_batch_jobs", "{job}", (), "Outcomes of one batch.", "A10", SIZES)
-PENDING_SETTLEMENTS = _gauge(
+SETTLE_BATCH = histogram("settle_batch_jobs", "{job}", (), "Outcomes of one batch.", "A10", SIZES)
+PENDING_SETTLEMENTS = gauge(
     "pending_settlements", "{job}", (), "Outcomes that Postgres does not have yet.", "A10"
 )
-STALE_SETTLES = _counter(
+STALE_SETTLES = counter(
     "stale_settles",
     "{job}",
     ("queue",),
@@ -264,17 +249,17 @@ STALE_SETTLES = _counter(
 
 # --- the process
 
-WORKERS = _gauge(
+WORKERS = gauge(
     "workers", "{worker}", (), "Worker processes behind this page that have started.", "F6"
 )
-PROCESS_RESTARTS = _counter(
+PROCESS_RESTARTS = counter(
     "process_restarts",
     "{process}",
     (),
     "Worker processes that died and were started again (`worker --processes`).",
     "F6",
 )
-LOOP_LAG = _histogram(
+LOOP_LAG = histogram(
     "loop_lag_seconds",
     "s",
     (),
@@ -282,27 +267,27 @@ LOOP_LAG = _histogram(
     "A13",
     FAST,
 )
-STALLS = _counter(
+STALLS = counter(
     "stalls",
     "{stall}",
     (),
     "How often a handler held up the event loop for longer than `stall_after`.",
     "A13",
 )
-STALLED = _gauge(
+STALLED = gauge(
     "stalled", "{worker}", (), "Worker processes whose event loop is held up now.", "A13"
 )
-SPANS_DROPPED = _counter(
+SPANS_DROPPED = counter(
     "spans_dropped", "{span}", (), "Spans that were never delivered to a collector.", "F4"
 )
-INFO = _gauge(
+INFO = gauge(
     "info", "", ("version",), "Always 1; the version is in the label.", "F6", Merge.HIGHEST
 )
 
 # --- the queues as Postgres has them: exported by one worker of the fleet at a time, so read them
 # with max by (queue, …)
 
-QUEUE_JOBS = _gauge(
+QUEUE_JOBS = gauge(
     "queue_jobs",
     "{job}",
     ("queue", "state"),
@@ -311,7 +296,7 @@ QUEUE_JOBS = _gauge(
     "D8",
     Merge.HIGHEST,
 )
-QUEUE_OLDEST_DUE = _gauge(
+QUEUE_OLDEST_DUE = gauge(
     "queue_oldest_due_seconds",
     "s",
     ("queue",),
@@ -319,7 +304,7 @@ QUEUE_OLDEST_DUE = _gauge(
     "D8",
     Merge.HIGHEST,
 )
-QUEUE_WORKERS = _gauge(
+QUEUE_WORKERS = gauge(
     "queue_workers",
     "{worker}",
     ("queue",),
@@ -327,10 +312,19 @@ QUEUE_WORKERS = _gauge(
     "D8",
     Merge.HIGHEST,
 )
-QUEUE_PAUSED = _gauge(
+QUEUE_PAUSED = gauge(
     "queue_paused", "", ("queue",), "1 while nobody may claim from the queue.", "D8", Merge.HIGHEST
 )
-HORIZON_AGE = _gauge(
+UNKNOWN_KIND_JOBS = gauge(
+    "unknown_kind_jobs",
+    "{job}",
+    ("queue", "kind"),
+    "Jobs that have been due for a minute and that no live worker of their queue knows; where jobs"
+    " are many, there may be more. No series: none were found.",
+    "B17",
+    Merge.HIGHEST,
+)
+HORIZON_AGE = gauge(
     "horizon_age_seconds",
     "s",
     (),
@@ -339,7 +333,7 @@ HORIZON_AGE = _gauge(
     "D8",
     Merge.HIGHEST,
 )
-NOTIFY_QUEUE_USED = _gauge(
+NOTIFY_QUEUE_USED = gauge(
     "notify_queue_used_ratio",
     "",
     (),
@@ -348,8 +342,9 @@ NOTIFY_QUEUE_USED = _gauge(
     Merge.HIGHEST,
 )
 
-INSTRUMENTS: Final = tuple(
-    value for value in tuple(globals().values()) if isinstance(value, Instrument)
+INSTRUMENTS: Final = (
+    *(value for value in tuple(globals().values()) if isinstance(value, Instrument)),
+    *row_instruments.INSTRUMENTS,
 )
 """All instruments, in this order."""
 

@@ -20,7 +20,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, Instrument, Kind
+from hybrid_runner.telemetry.metrics.instrument import Instrument, Kind
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels, MetricValues, Value
 from hybrid_runner.version import VERSION
 

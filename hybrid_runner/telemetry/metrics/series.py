@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from hybrid_runner.telemetry.metrics.instruments import MOST_SERIES, OTHER, Instrument
+from hybrid_runner.telemetry.metrics.instrument import MOST_SERIES, OTHER, Instrument
 from hybrid_runner.telemetry.metrics.values import HistogramValue, Labels
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED, Instrument, Kind, Merge
+from hybrid_runner.telemetry.metrics.instrument import Instrument, Kind, Merge
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, NAMED
 
 Labels = tuple[str, ...]
 """Label values, in the order of the instrument's labels."""

@@ -5,6 +5,7 @@ sampling.py      which jobs are traced
 publish_span.py  the span around enqueueing
 tracing.py       `Tracing`, the interface for the worker, as it is without a tracer provider
 span_tracing.py  `SpanTracing`, its implementation with one: records the spans of sampled jobs
+job_spans.py     the spans that say what has happened to a job: all of it, and its delays
 spans.py         spans of our own, cheaper than the SDK's
 current.py       the current trace while a handler of an unsampled job runs
 span_queue.py    `SpanQueue`: spans wait here for the thread that sends them

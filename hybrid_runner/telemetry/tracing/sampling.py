@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind
 
 from hybrid_runner.model.claims import Claim
@@ -71,6 +72,12 @@ class Sampling:
     def is_sampled(self, claim: Claim) -> bool:
         return bool(self.sampled((claim,)))
 
+    def is_run_sampled(self, claim: Claim, trace_id: int) -> bool:
+        """Whether a run of the job that has a trace of its own is traced."""
+        if self._bound is not None:
+            return trace_id & _ALL - 1 < self._bound
+        return self._ask_for(claim, None, trace_id)
+
     def _continues(self, claim: Claim, bound: int) -> bool:
         if self._follows and is_unsampled(claim.traceparent):
             return False
@@ -91,12 +98,15 @@ class Sampling:
             if context is None
             else trace.set_span_in_context(trace.NonRecordingSpan(span_context(context)))
         )
+        return self._ask_for(claim, parent, own.trace_id)
+
+    def _ask_for(self, claim: Claim, parent: Context | None, trace_id: int) -> bool:
         attributes = {
             "messaging.system": "hybrid_runner",
             "messaging.destination.name": claim.queue,
         }
         result = self._sampler.should_sample(
-            parent, own.trace_id, f"job {claim.kind}", SpanKind.INTERNAL, attributes
+            parent, trace_id, f"job {claim.kind}", SpanKind.INTERNAL, attributes
         )
         return result.decision.name == "RECORD_AND_SAMPLE"
 

@@ -8,14 +8,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, assert_never
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hybrid_runner.jsontext import decode, printable
 from hybrid_runner.model.claims import CancelledInQueue, Claim, JobTrace
 from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.jobs import State
@@ -23,18 +21,26 @@ from hybrid_runner.model.outcomes import (
     Cancel,
     Completed,
     Fail,
-    Finished,
     Outcome,
     Raised,
     Refused,
-    Requeued,
+    Repeat,
     Retry,
-    Settlement,
+    RowUnread,
     Snooze,
     Stopped,
-    word_of,
 )
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.observers import harmless
+from hybrid_runner.telemetry.tracing.job_spans import (
+    delay_span,
+    due,
+    nanoseconds,
+    next_run_span,
+    of_job,
+    root_span,
+    wall,
+)
 from hybrid_runner.telemetry.tracing.sampling import Sampling
 from hybrid_runner.telemetry.tracing.span_queue import Provider
 from hybrid_runner.telemetry.tracing.spans import (
@@ -47,14 +53,13 @@ from hybrid_runner.telemetry.tracing.spans import (
     new_trace_id,
     readable,
 )
-from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, job_trace
+from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, job_trace, next_run
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, Tracer
 
 _QUEUE = attrgetter("claim.queue")
-_LONGEST_TEXT = 1024
 _SPANS_OF_AN_END = 2
 """Of a job that was cancelled while it waited: its wait, and the whole job."""
 
@@ -103,7 +108,7 @@ class SpanTracing(Tracing):
         self._followed -= len(sampled) + sum(s.claim.trace is not None for s in batch.stale)
         if not sampled:
             return
-        began, ended = _wall(batch.began), _wall(batch.ended)
+        began, ended = wall(batch.began), wall(batch.ended)
         for settlement in sampled:  # the database counts a delay from between the two
             self._send_settlement(settlement, began, ended)
         queues = Counter(map(_QUEUE, batch.settled))
@@ -143,6 +148,19 @@ class SpanTracing(Tracing):
             for r in batch
         ]
 
+    def _next_traceparent(self, claim: Claim) -> str | None:
+        own = next_run(claim, claim.server_time(claim.ended))
+        sampled = self._sampling.is_run_sampled(claim, own.trace_id)
+        claim.next_trace = own if sampled else None
+        return str(TraceContext(own.trace_id, own.root_id, sampled))
+
+    @harmless
+    def traceparents_after(self, batch: Sequence[Finished | Repeated]) -> list[str | None] | None:
+        """What to write into the rows of the jobs that follow these: their traces, below the span
+        of the whole job.
+        """
+        return [self._own_traceparent(s.claim) for s in batch]
+
     def _own_traceparent(self, claim: Claim) -> str:
         own = claim.trace or job_trace(claim)
         # For a job that ran here this is decided: a sampler may answer differently a second time.
@@ -155,14 +173,18 @@ class SpanTracing(Tracing):
     def start_run(self, claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         assert claim.trace is not None  # noqa: S101  # the caller looks
-        attributes = _of_job(claim)
+        attributes = of_job(claim)
         attributes["messaging.system"] = "hybrid_runner"
         attributes["messaging.operation.name"], attributes["messaging.operation.type"] = (
             "run",
             "process",
         )
         attributes["hybrid_runner.attempt"] = claim.attempt
-        return RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
+        span = RunSpan(f"run {claim.kind}", claim.trace.trace_id, claim.trace.root_id, attributes)
+        if claim.shown is not None:
+            about: dict[str, Value] = {"hybrid_runner.table": claim.shown.table}
+            span.add_event("row late" if claim.shown.is_late else "row written", about)
+        return span
 
     @harmless
     def end_run(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
@@ -180,9 +202,11 @@ class SpanTracing(Tracing):
                     },
                 )
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
-            case Fail(reason) | Retry(_, reason) | Refused(_, reason):
+            case Fail(reason) | Retry(_, reason) | Refused(_, reason) | RowUnread(reason):
                 span.set_status(StatusCode.ERROR, str(reason))
-            case Completed() | Snooze() | Cancel() | Stopped():
+            case Snooze(reason=str(reason)):
+                span.add_event("snoozed", {"reason": reason})
+            case Completed() | Snooze() | Repeat() | Cancel() | Stopped():
                 pass
             case _:
                 assert_never(outcome)
@@ -204,8 +228,8 @@ class SpanTracing(Tracing):
         claim = job.claim
         if not self._sampling.is_sampled(claim):
             return True
-        own, until = job_trace(claim), _nanoseconds(job.finished_at)
-        root = _root(claim, own, until, job.state, job.error)
+        own, until = job_trace(claim), nanoseconds(job.finished_at)
+        root = root_span(claim, own, until, job.state, job.error)
         # With a claim, its worker died: the wait was over before.
         if claim.number or claim.run_at >= job.finished_at:
             return self._send(root)
@@ -215,16 +239,16 @@ class SpanTracing(Tracing):
             own.trace_id,
             new_span_id(),
             own.root_id,
-            _due(claim),
+            due(claim),
             until,
-            _of_job(claim),
+            of_job(claim),
         )
         return self._send(wait) and self._send(root)
 
     # --- spans
 
     def _wait(self, claim: Claim, own: JobTrace, way: str, batch: tuple[int, int]) -> RecordedSpan:
-        until = _nanoseconds(claim.started_at)
+        until = nanoseconds(claim.started_at)
         about_claim: dict[str, Value] = {
             "hybrid_runner.worker.id": self._worker_id(),
             "hybrid_runner.way": way,
@@ -236,9 +260,9 @@ class SpanTracing(Tracing):
             own.trace_id,
             new_span_id(),
             own.root_id,
-            min(until, _due(claim)),
+            min(until, due(claim)),
             until,
-            _of_job(claim),
+            of_job(claim),
             (SpanEvent("claimed", until, about_claim),),
             (batch,),
         )
@@ -273,8 +297,8 @@ class SpanTracing(Tracing):
                 SpanKind.CLIENT,
                 *ids,
                 None,
-                _wall(began),
-                _wall(ended),
+                wall(began),
+                wall(ended),
                 attributes | (more or {}),
                 (),
                 links,
@@ -289,9 +313,13 @@ class SpanTracing(Tracing):
         assert own is not None  # noqa: S101  # the callers look
         match settlement:
             case Finished(state=state, error=error):
-                self._send(_root(claim, own, ended, state, error, rescued=rescued))
+                self._send(root_span(claim, own, ended, state, error, rescued=rescued))
             case Requeued():
-                self._send(_delay(settlement, own, began, rescued=rescued))
+                self._send(delay_span(settlement, own, began, rescued=rescued))
+            case Repeated(delay=delay):
+                self._send(root_span(claim, own, ended, State.COMPLETED, None, rescued=rescued))
+                if claim.next_trace is not None:
+                    self._send(next_run_span(claim, own, claim.next_trace, began, delay))
             case _:
                 assert_never(settlement)
 
@@ -312,99 +340,3 @@ def sender(tracer: Tracer) -> tuple[Callable[[RecordedSpan], bool], Callable[[],
         return True
 
     return send, lambda: sys.maxsize
-
-
-def _root(
-    claim: Claim,
-    own: JobTrace,
-    until: int,
-    state: State,
-    error: str | None,
-    *,
-    rescued: bool = False,
-) -> RecordedSpan:
-    """The span of the whole job, from its creation to its end; the final state is an event on it
-    and its status.
-    """
-    began = until if claim.created_at is None else _nanoseconds(claim.created_at)
-    why = _reason(error)
-    terminal: dict[str, Value] = {"hybrid_runner.state": state.value}
-    if why:
-        terminal["hybrid_runner.reason"] = why
-    if rescued:
-        terminal["hybrid_runner.rescued"] = True
-    attributes = _of_job(claim) | terminal
-    attributes["hybrid_runner.attempt"] = claim.attempt
-    status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(
-        state, StatusCode.UNSET
-    )
-    return RecordedSpan(
-        f"job {claim.kind}",
-        SpanKind.INTERNAL,
-        own.trace_id,
-        own.root_id,
-        own.parent_id,
-        began,
-        until,
-        attributes,
-        (SpanEvent("terminal", until, terminal),),
-        (),
-        status,
-        why if state is State.FAILED else None,
-    )
-
-
-def _delay(settlement: Requeued, own: JobTrace, now: int, *, rescued: bool) -> RecordedSpan:
-    """A delay from now until the job is due again, as decided: it may end earlier."""
-    claim, until = (
-        settlement.claim,
-        now + round(settlement.delay / timedelta(microseconds=1)) * 1000,
-    )
-    attributes = _of_job(claim) | {
-        "hybrid_runner.delay.why": "rescue" if rescued else settlement.why,
-        "hybrid_runner.delay.until": datetime.fromtimestamp(until / 1e9, UTC).isoformat(),
-        "hybrid_runner.attempt": claim.attempt,
-        "hybrid_runner.charged": settlement.charged,
-    }
-    if why := _reason(settlement.error):
-        attributes["hybrid_runner.reason"] = why
-    return RecordedSpan(
-        f"delay {claim.kind}",
-        SpanKind.INTERNAL,
-        own.trace_id,
-        new_span_id(),
-        own.root_id,
-        now,
-        until,
-        attributes,
-    )
-
-
-def _of_job(claim: Claim) -> dict[str, Value]:
-    return {  # few: each costs something in every span
-        "messaging.destination.name": claim.queue,
-        "messaging.message.id": str(claim.id),
-        "hybrid_runner.kind": claim.kind,
-    }
-
-
-def _due(claim: Claim) -> int:
-    """When the wait of a job began: a job that is inserted overdue waits from the insert on."""
-    return _nanoseconds(
-        claim.run_at if claim.created_at is None else max(claim.run_at, claim.created_at)
-    )
-
-
-def _reason(error: str | None) -> str:
-    if error is None:
-        return ""
-    entry = decode(error)
-    return printable(f"{entry.get('type')}: {entry.get('message')}", _LONGEST_TEXT)
-
-
-def _wall(monotonic: float) -> int:
-    return time.time_ns() - round((time.monotonic() - monotonic) * 1e9)
-
-
-def _nanoseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1e6) * 1000

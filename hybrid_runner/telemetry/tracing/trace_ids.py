@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -73,6 +74,30 @@ def own_trace_id(claim: Claim) -> int:
     return (_hash(_PAIR.pack(round(created.timestamp() * 1e6), claim.id)) or 1) << 64 | low_half(
         claim.id
     )
+
+
+def next_run(claim: Claim, ended_at: datetime) -> JobTrace:
+    """The trace of the run that follows this one of a job that repeats. The high half of its id
+    says when it began, in microseconds since 1970: no column does.
+    """
+    began = max(1, round(ended_at.timestamp() * 1e6))
+    before = job_trace(claim).trace_id.to_bytes(16)
+    trace_id = began << 64 | _hash(before + _PAIR.pack(claim.id, claim.number))
+    return JobTrace(trace_id, root_span_id(trace_id, claim.id), None)
+
+
+def run_began(claim: Claim, own: JobTrace) -> datetime | None:
+    """When this run began, of a job that was repeated; None: it is the first one, or its row says
+    something else.
+    """
+    if claim.traceparent is None or own.parent_id is not None or claim.created_at is None:
+        return None
+    earliest, latest = (at.timestamp() for at in (claim.created_at, claim.started_at))
+    began = (own.trace_id >> 64) / 1e6
+    # A worker knows the server's time to some milliseconds.
+    if not earliest < began < latest + 1 or own.trace_id == own_trace_id(claim):
+        return None
+    return datetime.fromtimestamp(min(began, latest), UTC)
 
 
 def low_half(job_id: int) -> int:

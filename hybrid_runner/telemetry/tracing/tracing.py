@@ -11,10 +11,13 @@ from opentelemetry import trace
 
 from hybrid_runner.model.claims import CancelledInQueue, Claim
 from hybrid_runner.model.events import Observer
-from hybrid_runner.model.outcomes import Outcome, Requeued, Settlement
+from hybrid_runner.model.outcomes import Outcome
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement
+from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.telemetry.tracing.current import context_for_jobs
 from hybrid_runner.telemetry.tracing.publish_span import has_tracer_provider
 from hybrid_runner.telemetry.tracing.spans import RunSpan
+from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, next_run, parse
 
 
 class Tracing(Observer):
@@ -46,12 +49,36 @@ class Tracing(Observer):
         """
         return None
 
+    @harmless
+    def traceparents_of_next_runs(self, batch: Sequence[Repeated]) -> list[str | None] | None:
+        """What to write into the rows of jobs that are repeated: each run has a trace of its own,
+        sampled as the one before; None: nobody traces them.
+        """
+        return _unless_none([self._next_traceparent(repeated.claim) for repeated in batch])
+
+    def _next_traceparent(self, claim: Claim) -> str | None:
+        before = parse(claim.traceparent)
+        if before is None:
+            return None
+        own = next_run(claim, claim.server_time(claim.ended))
+        return str(TraceContext(own.trace_id, own.root_id, before.sampled))
+
+    def traceparents_after(self, _batch: Sequence[Finished | Repeated]) -> list[str | None] | None:
+        """What to write into the rows of the jobs that follow these, so that they are in the same
+        trace; None: what stands in the row of the job that they follow.
+        """
+        return None
+
     def start_run(self, _claim: Claim) -> RunSpan | None:
         """The span of one attempt of a sampled job, current while its handler runs."""
         return None
 
     def end_run(self, span: RunSpan, outcome: Outcome, settlement: Settlement) -> None:
         """End the span of an attempt with its outcome."""
+
+
+def _unless_none(traceparents: list[str | None]) -> list[str | None] | None:
+    return traceparents if any(traceparents) else None
 
 
 def make_tracing(worker_id: Callable[[], str]) -> Tracing:

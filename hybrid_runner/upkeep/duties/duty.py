@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import ClassVar
 
 from hybrid_runner.storage.connections.connection import STATEMENT_TIMEOUT
 from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
 from hybrid_runner.storage.connections.statements import Fetches
+from hybrid_runner.upkeep.constant_work import Step
 
 
 class Duty(ABC):
@@ -22,9 +23,9 @@ class Duty(ABC):
     workers may do the duty at the same time.
     """
 
-    name: ClassVar[str]
+    name: str
     """The name of its row in hybrid_runner.duties."""
-    every: ClassVar[timedelta]
+    every: timedelta
     """How often it is given out. For a held duty: how long after the holder's last renewal another
     worker is given it.
     """
@@ -35,6 +36,10 @@ class Duty(ABC):
     patience: ClassVar[timedelta] = timedelta(seconds=STATEMENT_TIMEOUT)
     """How long one statement may take."""
 
+    steps: Sequence[Step] = ()
+    """What the holder of a held duty does between its turns, each in a loop and on a connection of
+    its own.
+    """
     held_until: float = -math.inf
     """Before this time no other worker is given a held duty, by the monotonic clock; in the past
     while this worker does not hold it. Written by `HeldDuty`.

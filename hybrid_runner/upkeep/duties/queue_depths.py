@@ -11,7 +11,7 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.instruments import OTHER
+from hybrid_runner.telemetry.metrics.instrument import OTHER
 from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 

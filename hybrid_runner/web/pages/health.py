@@ -30,6 +30,11 @@ DEAF_FROM = 15.0
 LAG_FROM = 1.0
 """Seconds of event-loop lag from which there is a warning; from `stall_after` on it is a stall."""
 
+MOST_KINDS = 5
+"""So many unknown kinds are named."""
+MOST_SOURCES = 5
+"""So much that is wrong with attached tables is named."""
+
 HARMLESS = frozenset({"listener"})
 """Checks that may fail while jobs are taken: then by polling alone."""
 
@@ -204,6 +209,20 @@ def _horizon(status: WorkerStatus) -> Check:
     return Check("horizon", "ok", "this worker knows of nobody who keeps vacuum from cleaning up")
 
 
+def _kinds(status: WorkerStatus) -> Check:
+    if unknown := status.vitals.unknown_kinds:
+        more = f"; and {len(unknown) - MOST_KINDS} more" if len(unknown) > MOST_KINDS else ""
+        return Check("kinds", "warning", "; ".join(unknown[:MOST_KINDS]) + more)
+    return Check("kinds", "ok", "this worker knows of no due job that nobody can run")
+
+
+def _sources(status: WorkerStatus) -> Check:
+    if found := status.vitals.sources:
+        more = f"; and {len(found) - MOST_SOURCES} more" if len(found) > MOST_SOURCES else ""
+        return Check("sources", "warning", "; ".join(found[:MOST_SOURCES]) + more)
+    return Check("sources", "ok", "this worker knows of no attached table that is in disorder")
+
+
 def _postgres(status: WorkerStatus) -> Check:
     away, complaint = status.vitals.away, status.vitals.complaint
     if away is None:
@@ -222,5 +241,7 @@ CHECKS: tuple[Callable[[WorkerStatus], Check], ...] = (
     _missed_rings,
     _settling,
     _horizon,
+    _kinds,
+    _sources,
     _postgres,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,9 +20,19 @@ from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.status import as_json
 
-HIDDEN = ("payload", "data", "key", "enqueued_by", "result", "errors")
+HIDDEN = (
+    "payload",
+    "data",
+    "key",
+    "enqueued_by",
+    "waits_for",
+    "result",
+    "errors",
+    "row_key",
+    "table_name",
+)
 """Columns that only the token reveals: they may hold anything that an application knows."""
-_ANYTHING = ("payload", "data", "result", "errors", "progress")
+_ANYTHING = ("payload", "data", "result", "errors", "progress", "history")
 """Columns in which SQL may have put what JSON can hold and Python cannot."""
 _AS_WE_SHOW_THEM = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 _STATUSES: dict[CancelAnswer | RetryAnswer, int] = {
@@ -94,13 +105,16 @@ class JobPages:
         return await client_calls.get_public_job(self._connection, job_id)
 
     async def snapshot(self, job_id: int) -> JobSnapshot:
-        try:
-            found = await stream_calls.job_snapshots(self._connection, [job_id])
-        except RunnerError as error:
-            raise unavailable(error) from None
+        found = await self.snapshots([job_id])
         if not found:
             raise unknown(job_id)
         return found[0]
+
+    async def snapshots(self, ids: Sequence[int]) -> list[JobSnapshot]:
+        try:
+            return await stream_calls.job_snapshots(self._connection, ids)
+        except RunnerError as error:
+            raise unavailable(error) from None
 
 
 def job_id_of(request: web.Request) -> int:

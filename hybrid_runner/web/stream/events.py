@@ -7,18 +7,20 @@ import contextlib
 import logging
 import re
 import socket
+from collections.abc import Sequence
 from functools import partial
 
 from aiohttp import web
 
 from hybrid_runner.handlers.kind import NAME, QUEUE
+from hybrid_runner.model.jobs import JobSnapshot
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.connections import lasts
 from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
 from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.job_stream import STOPPING, JobStream
-from hybrid_runner.web.stream.reader import Reader, Subscription, event
+from hybrid_runner.web.stream.reader import MOST_FOLLOWED, EventReader, Subscription, event
 
 KEEP_ALIVE = 15.0
 """Seconds without an event until a comment is sent: proxies close silent connections, often after
@@ -54,19 +56,21 @@ class EventPages:
         return [web.get("/jobs/{id}/events", self.job_events), web.get("/events", self.all_events)]
 
     async def job_events(self, request: web.Request) -> web.StreamResponse:
-        """The state of a job now, then its changes until it has ended; 204 if the client has seen
-        the end.
+        """The state of a job now, then its changes until it has ended; with `follow_ups` those of
+        the jobs that its end has stored, too. 204 if the client has seen the end.
         """
         job_id, seen = job_id_of(request), _seen_by(request)
+        subscription = Subscription(job_id, follow_ups=_follows(request))
         if request.method == "HEAD":
             await self._jobs.snapshot(job_id)
             return _head()
-        reader = self._admit(request, Subscription(job_id), seen)
+        reader = self._admit(request, subscription, seen)
         try:
-            snapshot = await self._jobs.snapshot(job_id)
-            if snapshot.state.final and snapshot.version == seen:
+            jobs = await self._jobs_of(subscription, await self._jobs.snapshot(job_id))
+            if _has_seen_all(subscription, seen, jobs):
                 return web.Response(status=204)
-            self._stream.put_first(reader, snapshot)
+            for job in jobs:
+                self._stream.put_first(reader, job)
             return await self._send(request, reader)
         finally:
             self._stream.leave(reader)
@@ -92,7 +96,23 @@ class EventPages:
         finally:
             self._stream.leave(reader)
 
-    def _admit(self, request: web.Request, subscription: Subscription, seen: int | None) -> Reader:
+    async def _jobs_of(self, subscription: Subscription, first: JobSnapshot) -> list[JobSnapshot]:
+        """The job, and those that are followed from it: where they stand at this time."""
+        jobs, fresh, known = [first], [first], {first.id}
+        while subscription.follow_ups and len(known) <= MOST_FOLLOWED:
+            stored = {each for job in fresh for each in job.followed_by or ()} - known
+            if not stored:
+                break
+            # One more than are followed says that they are too many.
+            wanted = sorted(stored)[: MOST_FOLLOWED + 1 - len(known)]
+            known.update(wanted)
+            fresh = await self._jobs.snapshots(wanted)
+            jobs += fresh
+        return jobs
+
+    def _admit(
+        self, request: web.Request, subscription: Subscription, seen: int | None
+    ) -> EventReader:
         if self._stream.stopping:
             raise web.HTTPServiceUnavailable(reason=STOPPING)
         if not self._stream.has_started:
@@ -106,12 +126,12 @@ class EventPages:
                 ),
                 headers={"Retry-After": "5"},
             )
-        reader = Reader(subscription, seen, lambda: _is_there(request), granted=granted)
+        reader = EventReader(subscription, seen, lambda: _is_there(request), granted=granted)
         self._stream.join(reader)
         lasts(request)
         return reader
 
-    async def _send(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+    async def _send(self, request: web.Request, reader: EventReader) -> web.StreamResponse:
         response = web.StreamResponse(headers=_HEADERS)
         try:
             await response.prepare(request)
@@ -141,7 +161,7 @@ class EventPages:
         return response
 
 
-async def _pass_on(reader: Reader, response: web.StreamResponse) -> None:
+async def _pass_on(reader: EventReader, response: web.StreamResponse) -> None:
     """Write the reader's events until it ends; a write that hangs for too long ends it."""
     while (text := await reader.next(KEEP_ALIVE)) is not None:
         try:
@@ -185,6 +205,28 @@ def _seen_by(request: web.Request) -> int | None:
             reason="Last-Event-ID is the id of an event that was sent here: a number"
         )
     return int(text) if text else None
+
+
+def _has_seen_all(
+    subscription: Subscription, seen: int | None, jobs: Sequence[JobSnapshot]
+) -> bool:
+    """Whether a client that comes back need not do so again."""
+    if not subscription.follow_ups:
+        return jobs[0].state.final and jobs[0].version == seen
+    if len(jobs) > MOST_FOLLOWED:  # it was told that these are too many
+        return seen is not None
+    return seen == len(jobs) and all(job.state.final for job in jobs)
+
+
+def _follows(request: web.Request) -> bool:
+    if unknown := set(request.query) - {"follow_ups"}:
+        raise web.HTTPBadRequest(
+            reason=f"there is no {min(unknown)[:60]!r} here: say follow_ups=true, or nothing"
+        )
+    said = request.query.get("follow_ups", "false")
+    if said not in ("true", "false"):
+        raise web.HTTPBadRequest(reason="follow_ups: use true or false")
+    return said == "true"
 
 
 def _name_in(request: web.Request, name: str, pattern: re.Pattern[str]) -> str | None:

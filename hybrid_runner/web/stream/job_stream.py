@@ -7,16 +7,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
-import orjson
-
-from hybrid_runner.display import moment_text
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import DatabaseError, DatabaseUnavailable, RunnerError
+from hybrid_runner.model.job_events import JobEvent
 from hybrid_runner.model.jobs import JobSnapshot
 from hybrid_runner.model.messages import JobsChanged
 from hybrid_runner.storage import stream_calls
@@ -27,7 +27,7 @@ from hybrid_runner.web.database import PageDatabase
 from hybrid_runner.web.stream.changes import ChangeListener
 from hybrid_runner.web.stream.event_names import event_name
 from hybrid_runner.web.stream.new_jobs import NewJobs
-from hybrid_runner.web.stream.reader import Reader, event
+from hybrid_runner.web.stream.reader import Reader
 from hybrid_runner.worker.loops import Outage
 
 PAUSE = 0.04
@@ -36,6 +36,8 @@ a change to its event.
 """
 POLL = 0.1
 """Seconds between two reads of all watched jobs while changes are not heard."""
+POLL_ALONE = 0.5
+"""The same for a login that may read jobs, and not hear of changes."""
 RECHECK = 2.0
 """Seconds between two reads of all watched jobs while changes are heard: for those that nobody
 published, such as an UPDATE by hand.
@@ -53,12 +55,11 @@ _SHARE = 4
 """The pause is so many times as long as the round took, so that a slow database is read less often.
 """
 _LONGEST_OUTAGE_PAUSE = 2.0
+_ID = attrgetter("id")
 
 STOPPING = "this worker stops: connect again, to another one"
 _BROKEN = "something went wrong here; it is in the worker's log"
 _DISPLACED = "as many read here as may, and somebody with the token came"
-_AWAY = event("away", {"reason": "the database does not answer; this stream goes on once it does"})
-_BACK = event("back", {})
 
 log = logging.getLogger("hybrid_runner.web")
 
@@ -67,7 +68,10 @@ class JobStream:
     """Runs from the first reader until a while after the last one."""
 
     def __init__(
-        self, database: PageDatabase, most_readers: int, stopping: Callable[[], bool]
+        self,
+        database: PageDatabase,
+        most_readers: float = math.inf,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database = database
         self._most_readers = most_readers
@@ -82,6 +86,9 @@ class JobStream:
         self._left_at = 0.0
         self._wake = asyncio.Event()
         self._due: set[int] = set()
+        self._followed: set[int] = set()
+        """Jobs that readers follow since the last round."""
+        self._poll = POLL
         self._known: OrderedDict[int, JobSnapshot] = OrderedDict()
         """The last snapshot of each job, whoever it was read for."""
         self._shown: dict[int, JobSnapshot] = {}
@@ -120,7 +127,7 @@ class JobStream:
         self._readers.add(reader)
         self._admitted[reader] = None
         if self._away:
-            reader.put(_AWAY)
+            reader.away()
         self._recheck_at = 0.0
         self._wake.set()
         if not self._running:
@@ -140,7 +147,7 @@ class JobStream:
 
     def put_first(self, reader: Reader, snapshot: JobSnapshot) -> None:
         """Send the reader of one job its state at the time of the request."""
-        reader.offer(snapshot, _text(event_name(None, snapshot, datetime.now(UTC)), snapshot))
+        self._offer(reader, _first(snapshot, datetime.now(UTC)))
         self._known.setdefault(snapshot.id, snapshot)
 
     async def close(self) -> None:
@@ -157,7 +164,10 @@ class JobStream:
             settings.database.listen_dsn or dsn, self._on_change, self._on_hearing_changed
         )
         outage = Outage("job stream", longest=_LONGEST_OUTAGE_PAUSE)
-        beside = [self._start(changes.run()), self._start(self._watch_readers())]
+        beside = [
+            self._start(self._listen(connection, changes)),
+            self._start(self._watch_readers()),
+        ]
         try:
             while self._readers or time.monotonic() < self._left_at + LINGER:
                 if self._readers:
@@ -182,7 +192,7 @@ class JobStream:
     async def _wait(self, changes: ChangeListener) -> None:
         """Wait until a change is heard, or it is time to read again."""
         if not changes.complete:
-            self._recheck_at = min(self._recheck_at, self._checked_at + POLL)
+            self._recheck_at = min(self._recheck_at, self._checked_at + self._poll)
         pause = LINGER
         if self._readers:
             pause = (
@@ -196,6 +206,22 @@ class JobStream:
             async with asyncio.timeout(pause):
                 await self._wake.wait()
         self._wake.clear()
+
+    async def _listen(self, connection: LazyConnection, changes: ChangeListener) -> None:
+        """Hear of changes, if this login may: else what is watched is polled."""
+        self._poll = POLL
+        with contextlib.suppress(DatabaseUnavailable):
+            try:
+                await stream_calls.stream_readers(connection)
+            except DatabaseError as error:
+                self._poll = POLL_ALONE
+                log.info(
+                    "changes of jobs are polled, since this login may not hear of them: %s",
+                    error,
+                    extra=log_event("web.stream_polls"),
+                )
+                return
+        await changes.run()
 
     async def _watch_readers(self) -> None:
         """End readers that have hung up, and all when the worker stops. A task of its own, so that
@@ -213,7 +239,7 @@ class JobStream:
             reader.end(reason)
 
     def _forget(self) -> None:
-        self._due = set()
+        self._due, self._followed = set(), set()
         self._known.clear()
         self._shown.clear()
         self._new_jobs = NewJobs()
@@ -235,11 +261,13 @@ class JobStream:
         ]
         watched = self._watched()
         changed, self._due = self._due, set()
-        ids, now = set(changed), time.monotonic()
+        ids, now = changed | self._followed, time.monotonic()
+        self._followed = set()
         whole = now >= self._recheck_at
         if whole:
             ids |= watched | self._live()
-            self._checked_at, self._recheck_at = now, now + (RECHECK if changes.complete else POLL)
+            pause = RECHECK if changes.complete else self._poll
+            self._checked_at, self._recheck_at = now, now + pause
         try:
             fresh = await self._new_jobs.find(connection) if self._new_jobs.wanted else set()
             wanted = list(ids | fresh)
@@ -260,16 +288,12 @@ class JobStream:
                 if reader.subscription.job_id is None:
                     reader.skip(left_out)
         if whole:
-            self._end_readers_of(watched - {snapshot.id for snapshot in seen})
+            self._tell_gone(watched - {snapshot.id for snapshot in seen})
             for reader in self._readers:
                 reader.put_skipped()
 
     def _watched(self) -> set[int]:
-        return {
-            reader.subscription.job_id
-            for reader in self._readers
-            if reader.subscription.job_id is not None
-        }
+        return set[int]().union(*(reader.jobs for reader in self._readers))
 
     def _live(self) -> set[int]:
         """Jobs that were seen last and have not ended; for readers of many jobs."""
@@ -283,33 +307,38 @@ class JobStream:
         if it was reported as changed or inserted.
         """
         at = datetime.now(UTC)
-        for now in sorted(seen):
+        for now in sorted(seen, key=_ID):
             before, shown = self._known.get(now.id), self._shown.get(now.id)
-            text = _text(event_name(before, now, at), now)
+            change = JobEvent(event_name(before, now, at), now)
             if shown != now and (
                 shown is not None or now.id in changed or before not in (None, now)
             ):
-                self._show(now, text if shown == before else _text(event_name(shown, now, at), now))
+                self._show(change if shown == before else JobEvent(event_name(shown, now, at), now))
             for reader in self._readers:
-                if reader.subscription.job_id == now.id:
-                    reader.offer(now, text)
+                if now.id in reader.jobs:
+                    known = reader.knows(now.id)
+                    self._offer(reader, change if known else _first(now, at))
             self._known[now.id] = now
             self._known.move_to_end(now.id)
         while len(self._known) > _MOST_REMEMBERED:
             forgotten, _ = self._known.popitem(last=False)
             self._shown.pop(forgotten, None)
 
-    def _show(self, now: JobSnapshot, text: bytes) -> None:
-        self._shown[now.id] = now
-        for reader in self._readers:
-            if reader.subscription.covers(now.queue, now.kind):
-                reader.offer(now, text)
+    def _offer(self, reader: Reader, change: JobEvent) -> None:
+        if followed := reader.offer(change):
+            self._followed.update(followed)
+            self._wake.set()
 
-    def _end_readers_of(self, gone: set[int]) -> None:
+    def _show(self, change: JobEvent) -> None:
+        self._shown[change.job.id] = change.job
         for reader in self._readers:
-            if reader.subscription.job_id in gone:
-                reader.put(event("gone", {"id": reader.subscription.job_id}))
-                reader.end(None)
+            if reader.subscription.covers(change.job.queue, change.job.kind):
+                reader.offer(change)
+
+    def _tell_gone(self, gone: set[int]) -> None:
+        for reader in self._readers:
+            for job_id in reader.jobs & gone:
+                reader.gone(job_id)
 
     # --- what is heard
 
@@ -327,7 +356,7 @@ class JobStream:
             for reader in many:
                 reader.skip(left_out)
         if change.more and watched:  # a watched job may be among those that had no room
-            self._recheck_at = min(self._recheck_at, self._checked_at + POLL)
+            self._recheck_at = min(self._recheck_at, self._checked_at + self._poll)
         if self._due or change.more:
             self._wake.set()
 
@@ -343,7 +372,7 @@ class JobStream:
         if not self._away:
             self._away = True
             for reader in self._readers:
-                reader.put(_AWAY)
+                reader.away()
 
     def _on_database_back(self) -> None:
         if self._away:
@@ -352,19 +381,15 @@ class JobStream:
             self._shown.clear()
             for reader in self._readers:
                 reader.forget()
-                reader.put(_BACK)
+                reader.back()
                 if reader.subscription.job_id is None:  # changes meanwhile were missed
                     reader.skip(0)
                     reader.put_skipped()
 
 
-def _text(name: str, snapshot: JobSnapshot) -> bytes:
-    shown = snapshot._asdict() | {"run_at": moment_text(snapshot.run_at)}
-    if (
-        snapshot.progress is not None
-    ):  # as it is: SQL may have put in what no encoder here can write
-        shown["progress"] = orjson.Fragment(snapshot.progress)
-    return event(name, shown, str(snapshot.version))
+def _first(snapshot: JobSnapshot, at: datetime) -> JobEvent:
+    """Where a job stands, for somebody who was not told of it before."""
+    return JobEvent(event_name(None, snapshot, at), snapshot)
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:

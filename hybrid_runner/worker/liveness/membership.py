@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from hybrid_runner.jsontext import encode
 from hybrid_runner.settings import Settings
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls, worker_calls
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.version import VERSION
 from hybrid_runner.worker.connections import Connections
@@ -30,7 +30,7 @@ class Offer(NamedTuple):
 
     slots: Mapping[str, int]
     """How many jobs it runs at a time, by queue."""
-    kinds: worker_calls.Kinds
+    kinds: claim_calls.Kinds
 
 
 class Membership:

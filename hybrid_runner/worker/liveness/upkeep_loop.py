@@ -5,6 +5,7 @@ thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,8 +21,8 @@ from hybrid_runner.model.news import (
     UpkeepNews,
     WorkerDied,
 )
-from hybrid_runner.model.outcomes import Settlement
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.model.settlements import Settlement
+from hybrid_runner.storage import claim_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
 from hybrid_runner.telemetry.tracing.tracing import Tracing
@@ -49,18 +50,23 @@ class UpkeepLoop:
         tracing: Tracing,
         on_rescued: Callable[[Sequence[Settlement]], None],
         worker_loop: WorkerLoop,
+        row_check: timedelta,
     ) -> None:
         self._executor = executor
         self._timeout_grace = timeout_grace
         self._worker_loop = worker_loop
         self._connection = LazyConnection(dsn, named("upkeep", FOR_UPKEEP))
-        self._rescuer = Rescuer(registry, on_rescued, tracing.traceparents_of)
+        self._rescuer = Rescuer(
+            registry, on_rescued, tracing.traceparents_of, tracing.traceparents_after
+        )
         self._end_reporter = EndReporter(
             tracing.on_cancelled if tracing.on else None, tracing.room_for_ends
         )
-        self.duties = Duties(self._rescuer)
+        self.duties = Duties(self._rescuer, registry, row_check)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """That of the heartbeat's thread, once it runs."""
         self.rescue_first = False
         """Written at the registration: an earlier worker with this id left jobs behind."""
 
@@ -86,12 +92,20 @@ class UpkeepLoop:
         if self._news.empty():  # else the news before are still being dealt with
             self._news.put_nowait((name.worker_id, news))
 
+    def ring_for_rows(self) -> None:
+        """Rows of attached tables were changed, or are late. May be called from any thread."""
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(self._duty_runner.ring, self.duties.sources.name)
+
     async def close(self) -> None:
         """Close the connections, and give held duties to other workers."""
         await self._connection.close()
         await self._duty_runner.close()
 
     async def _act_on_news(self) -> None:
+        self._loop = asyncio.get_running_loop()
         outages = {step: Outage(f"upkeep ({step.value})") for step in _Step}
         while True:
             await self._connection.close()  # there may be nothing to do for days
@@ -131,7 +145,7 @@ class UpkeepLoop:
         running = {*self._executor.claims}
         if gone := [claim for claim in gone if claim in running]:  # most have just been settled
             # Jobs that their handlers completed themselves: those may go on.
-            completed = await worker_calls.completed_claims(self._connection, gone)
+            completed = await claim_calls.completed_claims(self._connection, gone)
             self._worker_loop.call(self._executor.stop_without_rows, {*gone} - completed)
 
     async def _end_hung(self, hung: list[int], worker_id: str) -> None:

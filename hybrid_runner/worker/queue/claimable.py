@@ -11,7 +11,7 @@ from typing import Any
 
 from hybrid_runner.handlers.kind import Executor, JobKind
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.storage.worker_calls import KindLimits, Kinds
+from hybrid_runner.storage.claim_calls import KindLimits, Kinds
 from hybrid_runner.worker.run.places import Places
 
 Executors = frozenset[Executor]

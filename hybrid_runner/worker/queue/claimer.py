@@ -299,6 +299,7 @@ class Claimer:
             await self.claims.reconcile()
             if timer:
                 # Before the look: a job that becomes due between the two would be found by neither.
+                self._reasons.timer.ask()
                 self._reasons.timer.set(await self.claims.next_due())
             return await self._claim_free(sweep=sweep)
         except Exception as error:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim, ClaimResult
-from hybrid_runner.model.outcomes import Requeued, Settlement
+from hybrid_runner.model.settlements import Requeued, Settlement
 from hybrid_runner.policy.reach import Reach
 from hybrid_runner.policy.refused_rows import Fault, fault_of
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls
+from hybrid_runner.storage.claim_calls import WHOLE_LANES, Lanes
 from hybrid_runner.storage.connections.lazy import LazyConnection
-from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.queue.claimable import Claimable, Executors
@@ -110,7 +110,7 @@ class Claims:
 
     async def next_due(self) -> timedelta | None:
         """How long until the next job of the queue is due; None if no job waits for its time."""
-        return await worker_calls.next_due(self._connection, self._queue)
+        return await claim_calls.next_due(self._connection, self._queue)
 
     async def reconcile(self) -> None:
         """Release jobs that Postgres shows as running here and that do not.
@@ -141,16 +141,16 @@ class Claims:
     async def _release_lost(self) -> dict[int, bool]:
         asked = self._connection, self._queue, self._identity.id, self._in_hand.claims()
         try:
-            return await worker_calls.release_lost(*asked)
+            return await claim_calls.release_lost(*asked)
         except RunnerError as error:
             if fault_of(error) is Fault.OUTAGE:
                 raise
-            released = dict.fromkeys(await worker_calls.find_unanswered(*asked), False)
+            released = dict.fromkeys(await claim_calls.find_unanswered(*asked), False)
             if not released:
                 raise
         for job_id in released:
             try:
-                released |= await worker_calls.release_lost(*asked, [job_id])
+                released |= await claim_calls.release_lost(*asked, [job_id])
             except RunnerError as error:
                 if fault_of(error) is Fault.OUTAGE:
                     raise

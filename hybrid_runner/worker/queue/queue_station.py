@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any, assert_never
 
@@ -67,6 +68,7 @@ class QueueStation:
             Reason.LATER: self._paced(Reason.LATER, Allowance(at_once=200, per_second=200)),
             Reason.HELP: self._paced(Reason.HELP, Allowance(at_once=5, per_second=5)),
         }
+        self._alarms = Allowance(at_once=200, per_second=200)
         self._late_looks: dict[Reason, asyncio.TimerHandle] = {}
         self._examined = Allowance(at_once=500, per_second=500)
         self._passes = Allowance(at_once=100, per_second=50)
@@ -83,8 +85,8 @@ class QueueStation:
         match message:
             case JobDue():
                 self._on_ring(Reason.RING, sender)
-            case JobLater():
-                self._on_ring(Reason.LATER, sender)
+            case JobLater(milliseconds):
+                self._on_ring(Reason.LATER, sender, milliseconds)
             case RingPassedOn(later, ringer, place):
                 self._on_passed_on(Reason.LATER if later else Reason.RING, ringer, place)
             case HelpWanted() | QueueResumed():
@@ -140,14 +142,17 @@ class QueueStation:
             # Jobs whose rings this worker's mute suppressed may be for others.
             self._soon(unmute(self._bell, self.queue))
 
-    def _on_ring(self, reason: Reason, ringer: int) -> None:
+    def _on_ring(self, reason: Reason, ringer: int, due_in: int | None = None) -> None:
+        """`due_in` so many milliseconds, if the ring says that."""
         self.missed.heard(insert=True)
         if not (self.members.share_rings and self._examined.take(time.monotonic())):
-            self._looks[reason]()  # beyond the allowance, which all exceed, so do all
+            self._look(reason, due_in)  # beyond the allowance, which all exceed, so do all
             return
         match self.members.part(ringer):
             case Part.LOOK:
-                self._look_or_pass_on(reason, ringer)
+                self._look_or_pass_on(reason, ringer, due_in)
+            case Part.LOOK_LATER if due_in is not None:
+                self._look(reason, due_in + round(_LOOK_LATER * 1000))
             case Part.LOOK_LATER:
                 self._look_later(reason)
             case Part.NOTHING:
@@ -160,6 +165,13 @@ class QueueStation:
         elif self.members.place(ringer) == place:
             self._look_or_pass_on(reason, ringer)
 
+    def _look(self, reason: Reason, due_in: int | None = None) -> None:
+        """Now, or when the job is due that a ring told of."""
+        if due_in is None or not self._alarms.take(time.monotonic()):
+            self._looks[reason]()
+        else:
+            self.timer.advance(timedelta(milliseconds=due_in))
+
     def _look_later(self, reason: Reason) -> None:
         if reason not in self._late_looks:
             self._late_looks[reason] = asyncio.get_running_loop().call_later(
@@ -170,13 +182,13 @@ class QueueStation:
         del self._late_looks[reason]
         self.wake.up(reason)
 
-    def _look_or_pass_on(self, reason: Reason, ringer: int) -> None:
+    def _look_or_pass_on(self, reason: Reason, ringer: int, due_in: int | None = None) -> None:
         """Look; a full worker passes the ring on to the next in order instead, if one is left that
         does not act on it anyway.
         """
         is_full, is_shared = self.claimer.mode is Mode.FULL, self.members.share_rings
         if not (is_full and is_shared):
-            self._looks[reason]()
+            self._look(reason, due_in)
         if not (is_shared and (is_full or self.slots.is_short())):
             return
         if (place := self.members.next_place(ringer)) is None:

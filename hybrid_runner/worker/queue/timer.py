@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import timedelta
 
 from hybrid_runner.policy.doorbell import Reason
@@ -19,28 +20,46 @@ class Timer:
         self._wake = wake
         self._furthest = furthest.total_seconds()
         self._alarm: asyncio.TimerHandle | None = None
+        self._told_at = math.inf
+
+    def ask(self) -> None:
+        """Postgres is asked when the next job is due: what is told meanwhile may be news to it."""
+        self._told_at = math.inf
 
     def set(self, delay: timedelta | None) -> None:
-        """Set the alarm anew; None: no job is known to come. A delay that is longer than the pause
-        of the fallback poll needs no alarm.
-        """
-        self.clear()
-        if delay is not None and (seconds := max(0.0, delay.total_seconds())) <= self._furthest:
-            self._alarm = asyncio.get_running_loop().call_later(seconds + MARGIN, self._go_off)
+        """Set the alarm as the answer says; None: no job is known to come."""
+        self._set_at(min(math.inf if delay is None else self._after(delay), self._told_at))
 
     def advance(self, delay: timedelta) -> None:
         """Set the alarm to this delay, unless it goes off sooner."""
-        goes_off_at = asyncio.get_running_loop().time() + delay.total_seconds() + MARGIN
+        goes_off_at = self._after(delay)
+        self._told_at = min(self._told_at, goes_off_at)
         # An alarm that is late because the loop was busy has yet to go off: it is sooner, too.
         if self._alarm is None or self._alarm.when() > goes_off_at:
-            self.set(delay)
+            self._set_at(goes_off_at)
+
+    def _after(self, delay: timedelta) -> float:
+        return asyncio.get_running_loop().time() + max(0.0, delay.total_seconds()) + MARGIN
 
     def clear(self) -> None:
         """Set no alarm."""
+        self._told_at = math.inf
+        self._cancel()
+
+    def _cancel(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
+    def _set_at(self, goes_off_at: float) -> None:
+        """A delay that is longer than the pause of the fallback poll needs no alarm."""
+        self._cancel()
+        loop = asyncio.get_running_loop()
+        if goes_off_at - loop.time() <= self._furthest + MARGIN:
+            self._alarm = loop.call_at(goes_off_at, self._go_off)
+
     def _go_off(self) -> None:
         self._alarm = None
+        if self._told_at <= asyncio.get_running_loop().time():
+            self._told_at = math.inf
         self._wake.up(Reason.TIMER)

@@ -19,12 +19,12 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.model.settlements import Finished
 from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.policy.settlement import error_text
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls
+from hybrid_runner.storage.claim_calls import Kinds, Lanes
 from hybrid_runner.storage.connections.lazy import LazyConnection
-from hybrid_runner.storage.worker_calls import Kinds, Lanes
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.worker.run.payloads import Payloads
@@ -87,10 +87,11 @@ class Unclaimable:
         """Claim all but what is left out."""
         if self._jobs or self._kinds:
             asked = self._narrowed(asked)
-        asked_at = time.monotonic()
-        result = await worker_calls.claim_jobs(
+        result = await claim_calls.claim_jobs(
             self._connection, *asked, [*self._jobs], Payloads.most_bytes(asked.slots)
         )
+        # Not from before the call: it may have waited for its turn, or for a new connection.
+        asked_at = time.monotonic() - self._connection.took
         for claim in result.claims:
             claim.asked_at = asked_at
         return result
@@ -132,9 +133,9 @@ class Unclaimable:
         asked, began = self._narrowed(asked), time.monotonic()
         claims, refused = list[Claim](), list[tuple[Claim, RunnerError]]()
         for one in await self._due(asked, error):
-            one.number, asked_at = asked.number, time.monotonic()
+            one.number = asked.number
             try:
-                claim = await worker_calls.claim_job(
+                claim = await claim_calls.claim_job(
                     self._connection, one, asked.kinds, asked.worker_id, asked.number
                 )
             except RunnerError as failure:
@@ -148,7 +149,7 @@ class Unclaimable:
                     raise
             else:
                 if claim is not None:
-                    claim.asked_at = asked_at
+                    claim.asked_at = time.monotonic() - self._connection.took
                     claims.append(claim)
         left = [each for each in refused if not await self._end(*each)]
         if left:
@@ -160,8 +161,8 @@ class Unclaimable:
     async def _due(self, asked: Question, error: RunnerError) -> list[Claim]:
         try:
             # Of no job at all: if that is refused too, none is to blame.
-            await worker_calls.claim_jobs(self._connection, *asked._replace(slots=0))
-            due = await worker_calls.find_due(
+            await claim_calls.claim_jobs(self._connection, *asked._replace(slots=0))
+            due = await claim_calls.find_due(
                 self._connection, asked.queue, asked.kinds, asked.slots, asked.lanes, [*self._jobs]
             )
         except RunnerError:
@@ -179,7 +180,7 @@ class Unclaimable:
         error = error_text(job, datetime.now(UTC), "PayloadUnreadable", reason)
         began = time.monotonic()
         try:
-            moved = await worker_calls.refuse_job(
+            moved = await claim_calls.refuse_job(
                 self._connection, job, error, unreadable=fault is Fault.UNREADABLE_ROW
             )
         except RunnerError:

@@ -16,7 +16,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled, LookMade, Observer
 from hybrid_runner.model.messages import Channel, JobsChanged, JobsRead
-from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.model.settlements import Settlement
 from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage import stream_calls
 from hybrid_runner.storage.connections.statements import Fetches

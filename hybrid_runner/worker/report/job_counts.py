@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from hybrid_runner.model.events import BatchSettled, Observer
-from hybrid_runner.model.outcomes import word_of
+from hybrid_runner.model.settlements import word_of
 
 
 class JobCounts(Observer):

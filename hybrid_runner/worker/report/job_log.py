@@ -15,11 +15,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, assert_never
 
+from hybrid_runner.display import one_line
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.events import BatchSettled, Observer
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, word_of
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement, word_of
 from hybrid_runner.telemetry.log_events import LogEvent, log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 
@@ -176,7 +177,7 @@ def _log(settlement: Settlement, line: _Line) -> None:
         "%s %s%s",
         claim.kind,
         line.text,
-        _reason(settlement.error),
+        "" if isinstance(settlement, Repeated) else _reason(settlement.error),
         exc_info=exception,
         extra=job_fields(claim, line.event),
     )
@@ -195,6 +196,8 @@ def _line(settlement: Settlement) -> _Line:
                     return _Line("job.failed", logging.ERROR, f"failed for good, {attempt}")
                 case State.CANCELLED:
                     return _Line("job.cancelled", logging.WARNING, f"was cancelled, {attempt}")
+        case Repeated():
+            return _Line("job.repeated", logging.DEBUG, "completed a run of many")
         case Requeued():
             seconds = f"{settlement.delay.total_seconds():.1f} s"
             match settlement.why:
@@ -203,12 +206,20 @@ def _line(settlement: Settlement) -> _Line:
                         "job.retried", logging.WARNING, f"failed, {attempt}; again in {seconds}"
                     )
                 case "snooze":
-                    return _Line("job.snoozed", logging.INFO, f"is snoozed for {seconds}")
+                    return _snoozed(settlement, seconds)
                 case "release":
                     return _Line(
                         "job.released", logging.INFO, "is released, the attempt is not charged"
                     )
     assert_never(settlement)
+
+
+def _snoozed(requeued: Requeued, seconds: str) -> _Line:
+    level = logging.INFO if requeued.error is None else logging.WARNING
+    if requeued.wake_on is None:
+        return _Line("job.snoozed", level, f"is snoozed for {seconds}")
+    key = one_line(requeued.wake_on[:100])
+    return _Line("job.snoozed", level, f"waits for signal {key}, for {seconds} at most")
 
 
 def _run_times(runs: Sequence[float]) -> tuple[str, dict[str, float]]:

@@ -26,7 +26,7 @@ def snapshot(
         station.executor,
         station.settler,
     )
-    depths = membership.upkeep.duties.queue_depths
+    duties = membership.upkeep.duties
     heartbeat = () if membership.alive or stopping else ("heartbeat",)
     return WorkerStatus(
         id=station.identity.id,
@@ -45,7 +45,7 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        metric_values={**metric_values, **depths.metric_values()},
+        metric_values={**metric_values, **duties.metric_values()},
     )
 
 
@@ -66,4 +66,6 @@ def _vitals(station: Station) -> Vitals:
         loop_lag=membership.watchdog.lag,
         refusal=station.settler.refusal(),
         pinned=membership.upkeep.duties.growth.pinned,
+        sources=membership.upkeep.duties.sources.complaints,
+        unknown_kinds=tuple(map(str, membership.upkeep.duties.unknown_kinds.found)),
     )

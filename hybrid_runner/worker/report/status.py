@@ -72,6 +72,10 @@ class Vitals:
     """What keeps vacuum, or prune(), from cleaning up, if this worker was the last to look for
     that.
     """
+    unknown_kinds: tuple[str, ...] = ()
+    """Due jobs that no live worker of their queue knows, if this worker looks for them."""
+    sources: tuple[str, ...] = ()
+    """What is wrong with attached tables, if this worker looks after their rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import math
 from datetime import timedelta
+from typing import Any
 
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.handlers.kind import JobKind
+from hybrid_runner.handlers.notes import Notes
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Stopped
+from hybrid_runner.model.outcomes import Left, Stopped
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.telemetry.tracing.spans import RunSpan
@@ -37,7 +39,9 @@ class Attempt:
         "expired",
         "job",
         "kind",
+        "left",
         "limited",
+        "notes",
         "slots",
         "span",
         "stop",
@@ -46,11 +50,19 @@ class Attempt:
     )
 
     def __init__(
-        self, claim: Claim, kind: JobKind[object, object], job: Job | None, slots: Slots
+        self,
+        claim: Claim,
+        kind: JobKind[object, object],
+        slots: Slots,
+        job: Job | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self.claim = claim
         self.kind = kind
         self.job = job
+        self.notes = notes
+        self.left: Left | None = None
+        """What a process says that the attempt leaves."""
         self.slots = slots
         self.stop: Stopped | None = None
         self.entered = self.limited = self.expired = self.ended = False
@@ -99,3 +111,9 @@ class Attempt:
             )
         self.task.cancel()
         self._remind_later()
+
+
+def uncancel(task: asyncio.Task[Any] | None) -> None:
+    """Take back what asked it to stop: what stopped it is known."""
+    while task is not None and task.cancelling():
+        task.uncancel()

@@ -12,34 +12,32 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pydantic import ValidationError
-
-from hybrid_runner.handlers.job import Job, Report
-from hybrid_runner.handlers.json_type import explain
+from hybrid_runner.handlers.job import Job, JobPort
+from hybrid_runner.handlers.notes import Notes
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import (
-    Finished,
-    Outcome,
-    Raised,
-    Refused,
-    Settlement,
-    Stopped,
-    outcome_of_exception,
-)
-from hybrid_runner.policy.settlement import decide, error_text
+from hybrid_runner.model.outcomes import Completed, Outcome, Raised, Stopped, outcome_of_exception
+from hybrid_runner.model.settlements import Finished, Settlement
+from hybrid_runner.policy.settlement import completed, decide, error_text
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 from hybrid_runner.telemetry.tracing.current import current_claim
 from hybrid_runner.telemetry.tracing.tracing import Tracing
 from hybrid_runner.worker.liveness.watchdog import Stall
 from hybrid_runner.worker.queue.slots import Slots
-from hybrid_runner.worker.run.attempt import Attempt
+from hybrid_runner.worker.run.attempt import Attempt, uncancel
 from hybrid_runner.worker.run.deadlines import Deadlines
+from hybrid_runner.worker.run.late import out_of_time, too_late
+from hybrid_runner.worker.run.leaving import leave
+from hybrid_runner.worker.run.needs import Needs
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.places import NoPlace
 from hybrid_runner.worker.run.pools import HandlerPools
+from hybrid_runner.worker.run.reading import read_payload
+from hybrid_runner.worker.run.rows import Rows
+from hybrid_runner.worker.waits.taker import SignalTaker
+from hybrid_runner.worker.waits.unwound import unwound
 
 log = logging.getLogger("hybrid_runner.worker")
 
@@ -52,16 +50,19 @@ class Executor:
         registry: Registry,
         pools: HandlerPools,
         settle: Callable[[Settlement], None],
-        report: Report,
+        port: JobPort,
         tracing: Tracing,
         payloads: Payloads,
+        rows: Rows,
+        signals: SignalTaker,
     ) -> None:
         self._registry = registry
         self._pools = pools
         self._settle = settle
-        self._report = report
+        self._port = port
         self._tracing = tracing
         self._payloads = payloads
+        self._needs = Needs(payloads, rows, signals)
         self._context = tracing.context()
         self._deadlines = Deadlines()
         # By job and claim: an old attempt of the same job may still go on.
@@ -92,23 +93,32 @@ class Executor:
         """Job id and claim number of each attempt that runs now. May be called from any thread."""
         return list(self._running)
 
+    def shown(self) -> list[Claim]:
+        """The claims whose rows show that their jobs run."""
+        return [each.claim for each in self._running.values() if each.claim.shown is not None]
+
     def start(self, claims: list[Claim], slots: Slots) -> None:
         loop, started = asyncio.get_running_loop(), list[Attempt]()
         try:
             for claim in claims:
-                kind = self._registry[claim.kind]
-                job = Job(claim, self._report, kind.encode_result) if kind.wants_job else None
-                attempt = Attempt(claim, kind, job, slots)
+                attempt = self._new_attempt(claim, slots)
                 # All before its task: a loop with eager tasks runs that here, perhaps to its end.
                 started.append(attempt)
                 self._idle.clear()
                 self._running[claim.id, claim.number] = attempt
-                if kind.executor != "async":
-                    self._pools.places[kind.executor].claimed += 1
+                if attempt.kind.executor != "async":
+                    self._pools.places[attempt.kind.executor].claimed += 1
                 attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
         finally:
             slots.take(len(started))
             loop.call_soon(self._release_unbegun, started)  # once each has taken its first step
+
+    def _new_attempt(self, claim: Claim, slots: Slots) -> Attempt:
+        kind = self._registry[claim.kind]
+        if not kind.wants_job:
+            return Attempt(claim, kind, slots)
+        notes = Notes(claim, kind)
+        return Attempt(claim, kind, slots, Job(claim, kind, self._port, notes), notes)
 
     def stop(self, job_id: int, why: Stopped) -> bool:
         """Stop all attempts of a job; False if there is none."""
@@ -191,10 +201,15 @@ class Executor:
         current_claim.set(claim)
         claim.began = time.monotonic()
         try:
-            outcome = await self._attempt(attempt)
+            outcome, left = leave(attempt, await self._attempt(attempt), self._port.find)
             claim.ended = time.monotonic()
-            now = claim.server_time(claim.ended)
-            settlement = decide(claim, outcome, attempt.kind.retry, now=now, chance=random.random())
+            settlement: Settlement
+            if isinstance(outcome, Completed):
+                settlement = completed(claim, outcome, left)
+            else:
+                now, chance = claim.server_time(claim.ended), random.random()
+                rules = attempt.kind.rules
+                settlement = decide(claim, outcome, rules, now=now, chance=chance, left=left)
             if attempt.span is not None:
                 self._tracing.end_run(attempt.span, outcome, settlement)
             self._settle(settlement)
@@ -226,7 +241,7 @@ class Executor:
                 continue
             claim, outcome = attempt.claim, attempt.stop or Stopped.SHUTDOWN
             now = claim.server_time(time.monotonic())
-            self._settle(decide(claim, outcome, attempt.kind.retry, now=now, chance=0.0))
+            self._settle(decide(claim, outcome, attempt.kind.rules, now=now, chance=0.0))
             self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
@@ -243,7 +258,7 @@ class Executor:
                 "the attempt has ended, its thread goes on: the slot stays taken until it returns",
                 extra=log_event("job.thread_goes_on"),
             )
-            self._count_lost_thread(surviving_thread)
+            self._pools.places["thread"].outlived_by(surviving_thread)
             surviving_thread.add_done_callback(lambda _: self._free_place(attempt))
         if not self._running:
             self._idle.set()
@@ -253,56 +268,18 @@ class Executor:
             self._pools.places[attempt.kind.executor].leave()
         attempt.slots.release()
 
-    def _count_lost_thread(self, thread: asyncio.Future[Any]) -> None:
-        threads = self._pools.places["thread"]
-        threads.surviving += 1
-
-        def returned(_: object) -> None:
-            threads.surviving -= 1
-
-        thread.add_done_callback(returned)
-        if threads.surviving == threads.total:
-            log.warning(
-                "all %d threads are held by sync handlers that went on after their attempts had"
-                " ended: sync jobs are left to other workers until one returns; start this worker"
-                " anew if none does",
-                threads.total,
-                extra=log_event("worker.threads_lost", threads=threads.total),
-            )
-
     async def _attempt(self, attempt: Attempt) -> Outcome:
         claim, kind = attempt.claim, attempt.kind
-        if attempt.stop is not None:
-            return attempt.stop
-        if (late := _too_late(claim)) is not None:
-            return late
-        if not self._payloads.is_small(claim):
-            if (ended := await self._hold_payload(attempt)) is not None:
-                return ended
-            if (late := _too_late(claim)) is not None:
-                return late
-        try:
-            payload = kind.decode(claim.payload or "")
-        except ValidationError as error:
-            reason = f"the payload does not fit {kind.name}: {explain(error)}"
-            return Refused("PayloadRefused", reason)
-        except BaseException as error:  # a validator of the user's may raise anything
-            reason = f"the payload of {kind.name} cannot be read: {error}"
-            return Refused("PayloadRefused", reason)
+        needs = self._needs
+        if needs.any(attempt) and (ended := await needs.meet(attempt)) is not None:
+            return ended
+        payload, unreadable = read_payload(attempt)
+        if unreadable is not None:
+            return unreadable
         if log.isEnabledFor(logging.DEBUG):
             log.debug("%s starts", kind.name, extra=log_event("job.started", job=claim.id))
-        return await self._call(attempt, payload)
-
-    async def _hold_payload(self, attempt: Attempt) -> Outcome | None:
-        """Wait for room for a large payload; the attempt's time has not begun."""
-        attempt.waits = attempt.entered = True
-        try:
-            return await self._payloads.hold(attempt.claim)
-        except asyncio.CancelledError:
-            _uncancel(asyncio.current_task())
-            return attempt.stop or Stopped.SHUTDOWN
-        finally:
-            attempt.waits = attempt.entered = False
+        outcome = await self._call(attempt, payload)
+        return outcome if claim.signals is None else unwound(claim, outcome)
 
     async def _call(self, attempt: Attempt, payload: object) -> Outcome:
         kind = attempt.kind
@@ -313,11 +290,11 @@ class Executor:
             return await self._call_outside_the_loop(attempt, payload)
         except asyncio.CancelledError as error:
             if attempt.stop is not None or attempt.expired:
-                _uncancel(attempt.task)
-                return attempt.stop or _out_of_time(attempt.claim)
+                uncancel(attempt.task)
+                return attempt.stop or out_of_time(attempt.claim)
             # The handler cancelled itself, another one cancelled it, or the loop ends: then nobody
             # reads the outcome.
-            _uncancel(asyncio.current_task())
+            uncancel(asyncio.current_task())
             return Stopped.NO_PLACE if attempt.waits else _outcome_of(error)
         except BaseException as error:  # SystemExit from a handler must not end the worker
             outcome = _outcome_of(error)
@@ -335,13 +312,16 @@ class Executor:
             async with self._pools.reserve(kind, claim):
                 attempt.waits = False
                 claim.began = time.monotonic()
-                if (late := _too_late(claim)) is not None:
+                if (late := too_late(claim)) is not None:
                     return late
                 answer = await self._call_in_time(attempt, payload)
         except NoPlace:
             claim.began = 0.0
             return attempt.stop or Stopped.NO_PLACE
-        outcome: Outcome = answer if kind.executor == "process" else kind.as_outcome(answer)
+        if kind.executor != "process":
+            return kind.as_outcome(answer)
+        outcome: Outcome
+        outcome, attempt.left = answer
         return outcome
 
     async def _call_in_time(self, attempt: Attempt, payload: object) -> Any:
@@ -364,27 +344,6 @@ def _stop(attempts: Iterable[Attempt], why: Stopped) -> None:
     for attempt in attempts:
         attempt.stop = attempt.stop or why
         attempt.wind_down()
-
-
-def _uncancel(task: asyncio.Task[Any] | None) -> None:
-    while task is not None and task.cancelling():
-        task.uncancel()
-
-
-def _too_late(claim: Claim) -> Refused | None:
-    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
-        reason = f"finish_by ({claim.finish_by.isoformat()}) passed before it could run"
-        return Refused("FinishByPassed", reason)
-    return None
-
-
-def _out_of_time(claim: Claim) -> Raised | Refused:
-    if claim.finish_by is not None and claim.finish_by <= claim.server_time(time.monotonic()):
-        reason = f"finish_by ({claim.finish_by.isoformat()}) passed while it ran"
-        return Refused("FinishByPassed", reason)
-    return Raised(
-        "TimeoutError", f"ran longer than its time-out of {claim.timeout_seconds or 0:g} s"
-    )
 
 
 def _outcome_of(error: BaseException) -> Outcome:

@@ -12,10 +12,11 @@ import socket
 from multiprocessing.context import SpawnProcess
 from typing import Any, assert_never
 
-from hybrid_runner.handlers.job import Report
+from hybrid_runner.errors import RunnerError, StaleClaim
+from hybrid_runner.handlers.job import JobPort
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Outcome, Raised
+from hybrid_runner.model.outcomes import NOTHING_LEFT, Left, Outcome, Raised
 from hybrid_runner.telemetry.logs.setup import configured_logs
 from hybrid_runner.telemetry.tracing.publish_span import current_traceparent
 from hybrid_runner.worker.run.process_group import kill_group
@@ -28,6 +29,7 @@ from hybrid_runner.worker.run.process_messages import (
     Message,
     Progress,
     Ready,
+    Save,
     framed,
     read,
 )
@@ -115,26 +117,36 @@ class HandlerProcess:
                 f"a process for handlers {await self._how_it_ended()} as it started"
             ) from None
 
-    async def run(self, kind: JobKind[Any, Any], claim: Claim, report: Report) -> Outcome:
-        """Run one attempt. If it is cancelled, the process is of no use any more."""
+    async def run(
+        self, kind: JobKind[Any, Any], claim: Claim, port: JobPort
+    ) -> tuple[Outcome, Left]:
+        """Run one attempt; its outcome, and what it leaves beside it. If it is cancelled, the
+        process is of no use any more.
+        """
         function = kind.function
-        request = (function.__module__, function.__qualname__, claim, current_traceparent())
+        request = (
+            *(function.__module__, function.__qualname__, claim, current_traceparent()),
+            port.callbacks(claim.id),
+        )
         try:
             with contextlib.suppress(ConnectionError):  # read on: it may say how it ended
                 await self._loop.sock_sendall(self._pipe, framed(pickle.dumps(request)))
             while True:
                 match message := await self._receive():
                     # A thread that outlived its attempt may still speak of that.
-                    case Progress() | Ended() if (message.job, message.claim) != (
+                    case Progress() | Save() | Ended() if (message.job, message.claim) != (
                         claim.id,
                         claim.number,
                     ):
                         continue
                     case Progress():
-                        report(claim, message.report)
+                        port.report(claim, message.report)
+                    case Save():
+                        await self._save(claim, message.data, port)
                     case Ended():
                         claim.completed_by_handler = message.completed_by_handler
-                        return message.outcome
+                        claim.uses = message.uses
+                        return message.outcome, message.left
                     case Ready():
                         continue
                     case _:
@@ -144,7 +156,17 @@ class HandlerProcess:
         except BadMessage as error:
             self.end()
             reason = f"the process of this attempt sent what is no message of ours: {error}"
-        return Raised("ProcessDied", reason)
+        return Raised("ProcessDied", reason), NOTHING_LEFT
+
+    async def _save(self, claim: Claim, data: str, port: JobPort) -> None:
+        """Save its memory, and tell it what became of that: it waits."""
+        try:
+            await port.save(claim, data)
+            answer = None
+        except RunnerError as error:
+            answer = str(error), isinstance(error, StaleClaim)
+        with contextlib.suppress(ConnectionError):
+            await self._loop.sock_sendall(self._pipe, framed(pickle.dumps(answer)))
 
     def end(self) -> None:
         """Kill it, and what it has started."""

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import LARGEST_JOB
-from hybrid_runner.model.outcomes import Raised, Refused, Stopped
+from hybrid_runner.model.outcomes import Outcome, Raised, Refused, Stopped
 from hybrid_runner.policy.refused_rows import Fault, fault_of
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.worker.loops import Outage
 
@@ -70,8 +70,10 @@ class Payloads:
             payload is not None and len(payload) <= _SMALL and (data is None or len(data) <= _SMALL)
         )
 
-    async def hold(self, claim: Claim) -> Raised | Refused | Stopped | None:
-        """Wait for room, and read the payload if it did not come with its claim; an outcome when
+    async def hold(
+        self, claim: Claim, read: Callable[[Claim], Awaitable[Outcome | None]] | None = None
+    ) -> Outcome | None:
+        """Wait for room, and `read` the payload if it did not come with its claim; an outcome when
         that cannot be done.
         """
         self._in_line[claim.queue] += 1
@@ -79,7 +81,7 @@ class Payloads:
             async with self._line:  # one at a time: what it takes is known once it was read
                 if claim.payload is None:
                     await self._take(claim, _UNREAD)
-                    if (ended := await self._read(claim)) is not None:
+                    if (ended := await (read or self._read)(claim)) is not None:
                         return ended
                 await self._take(claim, _weight(claim))
         finally:
@@ -120,7 +122,7 @@ class Payloads:
         outage = Outage("reading a payload")
         while True:
             try:
-                found = await worker_calls.read_payload(self._connection, claim)
+                found = await claim_calls.read_payload(self._connection, claim)
             except RunnerError as error:
                 if (fault := fault_of(error)) not in (Fault.OUTAGE, Fault.STATEMENT):
                     return await self._unreadable(claim, error, fault)
@@ -136,7 +138,7 @@ class Payloads:
         reason = f"what the job carries cannot be read: {error}"
         match fault:
             case Fault.UNREADABLE_ROW:
-                await _quietly(worker_calls.forget_payload, self._connection, claim)
+                await _quietly(claim_calls.forget_payload, self._connection, claim)
             case Fault.UNFIT_ROW:
                 pass
             case _:
@@ -155,7 +157,7 @@ async def _quietly(
 
 
 def _weight(claim: Claim) -> int:
-    """Bytes that payload and data take as texts, and the object that is made of the payload."""
+    """Bytes that payload and data take as texts, and the objects that are made of them."""
     payload, data = claim.payload or "", claim.data or ""
-    values = payload.count(",") + payload.count("[") + payload.count("{")
+    values = sum(text.count(sign) for text in (payload, data) for sign in ",[{")
     return 2 * sys.getsizeof(payload) + sys.getsizeof(data) + _VALUE * values

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
+from typing import Any
+
+from hybrid_runner.telemetry.log_events import log_event
+
+log = logging.getLogger("hybrid_runner.worker")
 
 PATIENCE = 1.0
 """Seconds that a claimed job waits for a thread or a process before it goes back to its queue."""
@@ -23,7 +29,7 @@ class Places:
         on after their attempts.
         """
         self.surviving = 0
-        """Written by the executor: threads that go on after their attempts."""
+        """Threads that go on after their attempts."""
         self.is_closing = False
         """Written by the executor: the worker stops, so nobody may begin to wait."""
         self._free = asyncio.Semaphore(total)
@@ -55,6 +61,22 @@ class Places:
     def give_back(self) -> None:
         """The handler has returned: the place is free."""
         self._free.release()
+
+    def outlived_by(self, thread: asyncio.Future[Any]) -> None:
+        """The attempt has ended, and its thread goes on until then."""
+        self.surviving += 1
+        thread.add_done_callback(self._returned)
+        if self.surviving == self.total:
+            log.warning(
+                "all %d threads are held by sync handlers that went on after their attempts had"
+                " ended: sync jobs are left to other workers until one returns; start this worker"
+                " anew if none does",
+                self.total,
+                extra=log_event("worker.threads_lost", threads=self.total),
+            )
+
+    def _returned(self, _: object) -> None:
+        self.surviving -= 1
 
     def leave(self) -> None:
         """An attempt has ended, and its thread."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from types import CoroutineType
 from typing import Any
 
-from hybrid_runner.handlers.job import Job, Report
+from hybrid_runner.handlers.job import Job, JobPort
 from hybrid_runner.handlers.kind import Executor, JobKind
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.worker.run.places import Places
@@ -21,9 +21,9 @@ from hybrid_runner.worker.run.processes import ProcessPool
 class HandlerPools:
     """The thread pool and the process pool. Each starts with its first job."""
 
-    def __init__(self, *, threads: int, processes: int, report: Report) -> None:
+    def __init__(self, *, threads: int, processes: int, port: JobPort) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hybrid-runner")
-        self._processes = ProcessPool(report)
+        self._processes = ProcessPool(port)
         self.places: dict[Executor, Places] = {
             "thread": Places(threads),
             "process": Places(processes),
@@ -51,7 +51,9 @@ class HandlerPools:
     async def call(
         self, kind: JobKind[Any, Any], payload: Any, job: Job | None, claim: Claim
     ) -> Any:
-        """Call the handler; returns its return value, or from a process its Outcome."""
+        """Call the handler; returns its return value, or from a process its outcome and what it
+        leaves.
+        """
         arguments = (payload,) if job is None else (payload, job)
         match kind.executor:
             case "async":

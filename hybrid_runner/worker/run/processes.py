@@ -8,10 +8,10 @@ import asyncio
 import contextlib
 from typing import Any
 
-from hybrid_runner.handlers.job import Report
+from hybrid_runner.handlers.job import JobPort
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Outcome
+from hybrid_runner.model.outcomes import Left, Outcome
 from hybrid_runner.worker.run.handler_process import HandlerProcess
 
 _LAST_DEATHS = 1.0
@@ -21,8 +21,8 @@ _LAST_DEATHS = 1.0
 class ProcessPool:
     """Processes for handlers, started when needed and kept."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, port: JobPort) -> None:
+        self._port = port
         self._free: list[HandlerProcess] = []
         self._all: set[HandlerProcess] = set()
 
@@ -40,11 +40,11 @@ class ProcessPool:
                 raise
             self._free.append(process)
 
-    async def run(self, kind: JobKind[Any, Any], claim: Claim) -> Outcome:
+    async def run(self, kind: JobKind[Any, Any], claim: Claim) -> tuple[Outcome, Left]:
         """Run one attempt in a process, right after `prepare`. Cancelling it kills the process."""
         process = self._free.pop()
         try:
-            outcome = await process.run(kind, claim, self._report)
+            ended = await process.run(kind, claim, self._port)
         except BaseException:
             self._end(process)
             raise
@@ -52,7 +52,7 @@ class ProcessPool:
             self._free.append(process)
         else:
             self._end(process)
-        return outcome
+        return ended
 
     async def close(self) -> None:
         """Kill all processes."""

@@ -5,32 +5,54 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import KeyHeld, RunnerError
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, split
+from hybrid_runner.model.settlements import (
+    Finished,
+    Repeated,
+    Requeued,
+    Settlement,
+    by_follow_ups,
+    split,
+)
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import job_fields
 
 log = logging.getLogger("hybrid_runner.worker")
-S = TypeVar("S", Finished, Requeued)
+S = TypeVar("S", Finished, Requeued, Repeated)
 
+_CANCELLED: Final = State.CANCELLED
 _MOST_LINES = 10
 """So many dropped outcomes of one batch get a log line of their own."""
+_MOST_HELD = 5
+"""Once the keys of so many follow-ups of a batch are held, its rest is for a later try: each
+costs other outcomes a moment.
+"""
 
 
 class OutcomePort(Protocol):
     """What is asked of the database."""
 
     async def finish(self, batch: Sequence[Finished], /) -> set[int]:
-        """Archive ended jobs; returns the ids of those whose claims were still valid."""
+        """Archive ended jobs and store their follow-ups; returns the ids of those whose claims were
+        still valid. KeyHeld, and nothing is written, when the key of a follow-up is held.
+        """
 
     async def requeue(self, batch: Sequence[Requeued], /) -> set[int]:
         """Put jobs back; returns the ids of those whose claims were still valid and that nobody had
         asked to cancel.
         """
+
+    async def repeat(self, batch: Sequence[Repeated], /) -> set[int]:
+        """Put jobs back for their next runs and store the follow-ups of those that ended; returns
+        the same ids as `requeue`. KeyHeld as of `finish`.
+        """
+
+    async def wake_waiting(self, ids: Sequence[int], /) -> None:
+        """Make those due that wait for a signal which is there already."""
 
     async def archived_before(self, batch: Sequence[Finished], /) -> set[int]:
         """Which of these an earlier write has archived, whose answer was lost."""
@@ -54,17 +76,52 @@ class BatchWriter:
     async def write(self, batch: list[Settlement], *, again: bool) -> None:
         """Write it; `again`: a part of it may have been written before, whose answer was lost.
 
-        What has been put back is taken out of the batch, so that it is not written twice if the
-        rest fails.
+        What is written is taken out of the batch, so that it is not written twice if the rest
+        fails. KeyHeld: what is left in it has follow-ups whose keys are held.
         """
-        began = time.monotonic()
-        requeues, finishes = split(batch)
+        for part in by_follow_ups(batch):
+            try:
+                await self._write_part(part, batch, again=again)
+            except KeyHeld:
+                await self._write_one_by_one(batch, again=again)
+
+    async def _write_one_by_one(self, batch: list[Settlement], *, again: bool) -> None:
+        """Write those whose follow-ups' keys nobody holds."""
+        held = list[KeyHeld]()
+        for settlement in [*batch]:
+            try:
+                await self._write_part([settlement], batch, again=again)
+            except KeyHeld as error:
+                held.append(error)
+                if len(held) == _MOST_HELD:
+                    break
+        if held:
+            raise held[0]
+
+    async def _write_part(
+        self, part: Sequence[Settlement], batch: list[Settlement], *, again: bool
+    ) -> None:
+        requeues, repeats, finishes = split(part)
         if requeues:
+            began = time.monotonic()
             put_back, left = _partition(requeues, await self._outcomes.requeue(requeues))
             self._tell(put_back, [], began)
-            # Not put back: stale, or somebody asked to cancel it.
-            finishes += [Finished(s.claim, State.CANCELLED, error=s.error) for s in left]
-            batch[:] = finishes
+            # Not put back: stale, or somebody asked to cancel it, and has said why.
+            cancelled = [
+                Finished(s.claim, State.CANCELLED, error=None if s.why == "snooze" else s.error)
+                for s in left
+            ]
+            _replace(batch, requeues, cancelled)
+            finishes += cancelled
+            if waiting := [s.claim.id for s in put_back if s.wake_on is not None]:
+                await self._look_for_signals(waiting)
+        if repeats:
+            began = time.monotonic()
+            repeated, over = _partition(repeats, await self._outcomes.repeat(repeats))
+            self._tell(repeated, [], began)
+            cancelled = [Finished(s.claim, State.CANCELLED) for s in over]
+            _replace(batch, repeats, cancelled)
+            finishes += cancelled
         if finishes:
             began = time.monotonic()
             moved = await self._outcomes.finish(finishes)
@@ -74,10 +131,23 @@ class BatchWriter:
                 )
             ended, stale = _partition(finishes, moved)
             self._tell(await self._explained(ended), stale, began)
+            _replace(batch, finishes, [])
+
+    async def _look_for_signals(self, ids: list[int]) -> None:
+        """Only now, after the commit: a signal that came meanwhile found nobody waiting."""
+        try:
+            await self._outcomes.wake_waiting(ids)
+        except RunnerError as error:  # the duty `signals` looks for them
+            log.info(
+                "for %d jobs that wait it could not be asked whether their signals are there: %s",
+                len(ids),
+                error,
+                extra=log_event("signals.unasked"),
+            )
 
     async def _explained(self, ended: list[Finished]) -> list[Finished]:
         """Add why a job was cancelled while it ran: the reason is in its row only."""
-        unexplained = [s.claim.id for s in ended if s.state is State.CANCELLED and s.error is None]
+        unexplained = [s.claim.id for s in ended if s.state is _CANCELLED and s.error is None]
         if not unexplained:
             return ended
         try:
@@ -140,6 +210,14 @@ def _partition(settlements: list[S], moved: set[int]) -> tuple[list[S], list[S]]
     return [s for s in settlements if id(s) in counts], [
         s for s in settlements if id(s) not in counts
     ]
+
+
+def _replace(batch: list[Settlement], old: Sequence[Settlement], new: Sequence[Settlement]) -> None:
+    if len(old) == len(batch):
+        batch[:] = new
+    else:
+        gone = set(map(id, old))
+        batch[:] = [*(s for s in batch if id(s) not in gone), *new]
 
 
 def _ignore(*_: object) -> None:

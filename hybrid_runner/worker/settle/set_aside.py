@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
-from hybrid_runner.model.outcomes import Settlement
+from hybrid_runner.model.settlements import Settlement
 from hybrid_runner.policy.intervals import GrowingPause
 
 LOCKED_PAUSE = 1.0

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
-from hybrid_runner.errors import EnqueueError, RowLocked, RunnerError, ValueRefused
+from hybrid_runner.errors import EnqueueError, KeyHeld, RowLocked, RunnerError, ValueRefused
 from hybrid_runner.model.events import BatchSettled
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement
 from hybrid_runner.policy.look_rate import DecayingRate
 from hybrid_runner.policy.refused_outcome import reduced
 from hybrid_runner.policy.refused_rows import Fault, fault_of
@@ -31,6 +31,8 @@ MOST_TEXT = 8 * 1024 * 1024
 """Bytes of results in one batch: jsonb can be six times as large, and a statement has a
 time-out.
 """
+_ROW = 1024
+"""So many of them as a row of its own takes the time of."""
 _MOST_ABORTS = 2
 """So often a batch is tried that Postgres gives up before it is written in parts."""
 _MOST_REFUSALS = 20
@@ -243,7 +245,7 @@ class Settler:
                     aborts = _MOST_ABORTS
             else:
                 self._outage.over()
-                self._taken_now += len(batch)
+                self._taken_now += len(whole)
                 self._note_taken(whole)
                 return
             aborts += 1
@@ -264,6 +266,11 @@ class Settler:
 
     async def _free(self, batch: list[Settlement], error: RowLocked) -> list[Settlement]:
         """Set those aside whose rows are locked, for a later try; returns the others."""
+        if isinstance(error, KeyHeld):  # all others are written
+            for settlement in batch:
+                self._set_aside(settlement, error)
+            self._leave_flight(batch)
+            return []
         try:
             locked = await self._outcomes.locked([settlement.claim.id for settlement in batch])
         except RunnerError as failure:
@@ -348,8 +355,14 @@ def _length(settlement: Settlement) -> int:
     """How many characters a handler's text in it has."""
     match settlement:
         case Finished():
-            return len(settlement.result or "")
+            return len(settlement.result or "") + _length_of_follow_ups(settlement)
         case Requeued():
             return len(settlement.data or "")
+        case Repeated():
+            return len(settlement.data or "") + _length_of_follow_ups(settlement)
         case _:
             assert_never(settlement)
+
+
+def _length_of_follow_ups(settlement: Finished | Repeated) -> int:
+    return sum(_ROW + len(job.payload) + len(job.data or "") for job in settlement.follow_ups)

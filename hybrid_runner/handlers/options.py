@@ -15,13 +15,13 @@ from hybrid_runner.model.jobs import OnConflict
 from hybrid_runner.storage.connections.statements import Fetches
 
 
-class EnqueueManyOptions(TypedDict, total=False):
-    """Options of `enqueue_many`; None counts as not given."""
+class JobOptions(TypedDict, total=False):
+    """Options of any new job; None counts as not given."""
 
     queue: Annotated[
         str | None,
-        "the queue it waits in (default: that of the kind's handler where its code is at hand, else"
-        " `default`)",
+        "the queue it waits in (default: that of the kind's handler; `default` for a kind that no"
+        " worker has declared)",
     ]
     priority: Annotated[int | None, "0 (first) to 9 (default: 5)"]
     run_at: Annotated[
@@ -38,10 +38,28 @@ class EnqueueManyOptions(TypedDict, total=False):
     ]
     finish_by: Annotated[
         datetime | None,
-        "an attempt that runs then is stopped, none starts after it, and no retry or snooze goes"
-        " past it: the job fails",
+        "an attempt that runs then is stopped, none starts after it; no retry goes past it, and"
+        " the last look of a snooze is a second before it: then the job fails",
+    ]
+    max_snoozes: Annotated[
+        int | None, "how often it may delay itself; then it fails (default: as its handler says)"
+    ]
+    max_duration: Annotated[
+        Duration | None,
+        "how long it may go on from the start of its first attempt, waits included: the last look"
+        " is at the deadline, then it fails (default: as its handler says)",
+    ]
+    finish_within: Annotated[
+        Duration | None,
+        "`finish_by`, so long after it is first due, unless that is given (default: as its handler"
+        " says)",
     ]
     data: Annotated[Any, "its first memory, `job.data`: whatever JSON can hold"]
+
+
+class EnqueueManyOptions(JobOptions, total=False):
+    """Options of `enqueue_many`; None counts as not given."""
+
     connection: Annotated[Fetches | None, "an asyncpg connection: the job joins its transaction"]
     on_conflict: Annotated[
         OnConflict | None,
@@ -55,19 +73,31 @@ class EnqueueOptions(EnqueueManyOptions, total=False):
     key: Annotated[str | None, "a name that at most one live job has, of 1 to 512 bytes"]
 
 
+class NewJobOptions(JobOptions, total=False):
+    """Options of a job that is stored with the end of another one; None counts as not given."""
+
+    key: Annotated[str | None, "a name that at most one live job has, of 1 to 512 bytes"]
+
+
 def option_texts() -> dict[str, str]:
     """Each option of `enqueue`, and what it does."""
     hints = get_type_hints(EnqueueOptions, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
 
-_NAMES = EnqueueOptions.__optional_keys__
+NAMES = EnqueueOptions.__optional_keys__
+NEW_JOB_NAMES = NewJobOptions.__optional_keys__
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not None; ConfigurationError for a name that is no option."""
-    for name in options.keys() - _NAMES:
-        near = difflib.get_close_matches(name, _NAMES, n=1)
+def given(options: Mapping[str, Any], names: frozenset[str] = NAMES) -> dict[str, Any]:
+    """The options that are not None; ConfigurationError for a name that is none of these."""
+    for name in options.keys() - names:
+        if name in NAMES:
+            raise ConfigurationError(
+                f"a job that is stored with the end of another one has no option {name!r}: it"
+                " joins the transaction of that end, and leaves a key to the live job that has it"
+            )
+        near = difflib.get_close_matches(name, names, n=1)
         guess = f"did you mean {near[0]!r}?" if near else "see docs/enqueue.md"
         raise ConfigurationError(f"enqueue has no option {name!r}: {guess}")
     return {name: value for name, value in options.items() if value is not None}

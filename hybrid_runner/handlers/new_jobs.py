@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
-import orjson
-
-from hybrid_runner.durations import parse_duration
+from hybrid_runner.durations import parse_duration, parse_positive
 from hybrid_runner.errors import ConfigurationError, EnqueueError, KeyTaken, RunnerError
-from hybrid_runner.handlers.kind import NAME, JobKind, check_queue
+from hybrid_runner.handlers.kind import JobKind
+from hybrid_runner.handlers.new_job_checks import (
+    bytes_of,
+    bytes_of_job,
+    check_fields,
+    check_has_data,
+    check_key,
+    check_kind,
+    check_limits,
+    check_may_follow,
+    check_ranges,
+    not_storable,
+)
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.jsontext import NotStorable, check, encode
+from hybrid_runner.jsontext import NotStorable, encode
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.storage.alike import Alike, alike
 
@@ -27,20 +35,57 @@ MOST_BYTES_AT_ONCE = 1_000_000_000
 """Bytes of their payloads: on a message of a gibibyte Postgres ends the connection."""
 
 KeyOf = Callable[[Any], str | None]
+Find = Callable[[str], JobKind[Any, Any] | None]
+"""Gives the kind of a name, if its code is at hand."""
 
 _DEFAULTS = {field.name: field.default for field in fields_of(NewJob)}
 _WHEN = {"run_at": "delay", "delay": "run_at"}
 
 
 def new_job(
-    registry: Registry, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
+    find: Find, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
 ) -> NewJob:
     """Make one job; ConfigurationError says what is wrong."""
-    known, name = _known(registry, kind)
+    known, name = _known(find, kind)
     fields = _as_stored(known, name, options)
+    check_has_data(known, fields.get("data"))
     [text] = _texts(known, name, [payload])
     job = NewJob(name, text, **fields)
-    _check(job)
+    check_fields(job)
+    return job
+
+
+def new_follow_up(
+    find: Find, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
+) -> NewJob:
+    """Make a job that is stored with the end of another one."""
+    job = new_job(find, kind, payload, options)
+    check_ranges(job)
+    return job
+
+
+def follow_ups(find: Find, jobs: Iterable[NewJob]) -> tuple[NewJob, ...]:
+    """Jobs that a handler made itself, or in another process: checked, each with its kind's
+    queue.
+    """
+    checked = tuple(_follow_up(find, job) for job in jobs)
+    check_may_follow(len(checked), sum(map(bytes_of_job, checked)))
+    return checked
+
+
+def _follow_up(find: Find, job: NewJob) -> NewJob:
+    known = find(job.kind)
+    if job.queue is None and known:
+        job = replace(job, queue=known.queue)
+    check_fields(job)
+    _check_texts([job.payload], 0)
+    for text, what in ((job.payload, "the payload"), (job.data or "null", "the data")):
+        if said := not_storable(text, what):
+            raise ConfigurationError(f"{job.kind}: {said}")
+    check_ranges(job)
+    if known:
+        check_limits(known, job.max_attempts, job.timeout)
+        check_has_data(known, job.data)
     return job
 
 
@@ -61,10 +106,10 @@ def new_jobs(
         raise ConfigurationError(
             "enqueue_many takes as `key` a function that makes one of a payload"
         )
-    known, name = _known(registry, kind)
+    known, name = _known(registry.get, kind)
     fields = _as_stored(known, name, options)
     pattern = NewJob(name, **fields)
-    _check(pattern)
+    check_fields(pattern)
     groups: list[Alike] = []
     start = 0
     for ready, together in groupby(given, _is_ready):
@@ -77,6 +122,7 @@ def new_jobs(
             )
             groups += _completed(registry, known, items, asked, start)
         else:
+            check_has_data(known, pattern.data)
             texts = _located_texts(known, name, items, start)
             groups.append(Alike(pattern, texts, key and _keys(key, items, start)))
         start += len(items)
@@ -90,7 +136,7 @@ def located(error: RunnerError, groups: Sequence[Alike]) -> RunnerError:
         items = [where for where, _, key in _items(groups) if key and _quoted(key) in str(error)]
         return KeyTaken(f"{', '.join(items)}: {error}") if items else error
     for where, payload, _ in _items(groups):
-        if said := _not_storable(payload):
+        if said := not_storable(payload):
             return type(error)(f"{where}: {said}")
     return error
 
@@ -99,50 +145,37 @@ def _is_ready(item: Any) -> bool:
     return isinstance(item, NewJob)
 
 
-def _known(registry: Registry, kind: object) -> tuple[JobKind[Any, Any] | None, str]:
+def _known(find: Find, kind: object) -> tuple[JobKind[Any, Any] | None, str]:
     if isinstance(kind, JobKind):
         return kind, kind.name
     if not isinstance(kind, str):
         raise ConfigurationError(
             f"enqueue takes a kind's name or a handler of @app.job(…), not {type(kind).__name__}"
         )
-    _check_kind(kind)
-    return registry.get(kind), kind
+    check_kind(kind)
+    return find(kind), kind
 
 
 def _as_stored(
     known: JobKind[Any, Any] | None, name: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options as fields of a NewJob; its queue is the handler's unless another one is given."""
-    stored = {"queue": known.queue if known else "default", **options}
+    stored = {"queue": known.queue if known else None, **options}
     for what in ("delay", "timeout"):
         if what in stored:
             stored[what] = parse_duration(stored[what])
+    for what in ("max_duration", "finish_within"):
+        if what in stored:
+            stored[what] = parse_positive(what, stored[what])
     if "data" in stored:
+        write = known.write_memory if known else encode
         try:
-            stored["data"] = encode(stored["data"], "the data")
+            stored["data"] = write(stored["data"], "the data")
         except NotStorable as error:
             raise ConfigurationError(f"{name}: {error}") from None
     if known:
-        _check_limits(known, stored.get("max_attempts"), stored.get("timeout"))
+        check_limits(known, stored.get("max_attempts"), stored.get("timeout"))
     return stored
-
-
-def _check_limits(
-    known: JobKind[Any, Any], max_attempts: int | None, timeout: timedelta | None
-) -> None:
-    """A worker would cut them down without a word."""
-    if known.limits == "default":
-        return
-    for what, asked, most in (
-        ("max_attempts", max_attempts, known.max_attempts),
-        ("timeout", timeout, known.timeout),
-    ):
-        if asked is not None and most is not None and asked > most:  # type: ignore[operator]
-            raise ConfigurationError(
-                f"kind {known.name!r} allows a {what} of {most} at most, not {asked}: raise it in"
-                f' @app.job(…), or write limits="default" there'
-            )
 
 
 def _completed(
@@ -159,10 +192,11 @@ def _completed(
             job = _with_options(pattern, options) if options else pattern
             if job.queue is None:
                 theirs = known if known and known.name == job.kind else registry.get(job.kind)
-                job = replace(job, queue=theirs.queue if theirs else "default")
-            _check(job)
+                job = replace(job, queue=theirs.queue if theirs else None)
+            check_fields(job)
             if theirs := registry.get(job.kind):
-                _check_limits(theirs, job.max_attempts, job.timeout)
+                check_limits(theirs, job.max_attempts, job.timeout)
+                check_has_data(theirs, job.data)
         except ConfigurationError as error:
             raise ConfigurationError(f"{_where(start, pattern.key)}: {error}") from None
         if keys:
@@ -199,7 +233,7 @@ def _keys(key: KeyOf, payloads: Sequence[Any], start: int) -> list[str | None]:
 def _check_keys(keys: Sequence[str | None], start: int) -> None:
     for position, key in enumerate(keys, start):
         try:
-            _check_key(key)
+            check_key(key)
         except ConfigurationError as error:
             raise ConfigurationError(f"{_where(position, None)}: {error}") from None
 
@@ -254,79 +288,12 @@ def _quoted(key: str) -> str:
     return f"key '{doubled}' "
 
 
-def _not_storable(payload: str) -> str | None:
-    try:
-        check(payload.encode(), "the payload")
-        orjson.loads(payload)
-    except (NotStorable, ValueError) as error:
-        return str(error) if isinstance(error, NotStorable) else f"the payload is not JSON: {error}"
-    return None
-
-
 def _check_size(groups: Sequence[Alike]) -> None:
     size = sum(
-        sum(map(_bytes, group.payloads)) + _bytes(group.pattern.data or "") for group in groups
+        sum(map(bytes_of, group.payloads)) + bytes_of(group.pattern.data or "") for group in groups
     )
     if size > MOST_BYTES_AT_ONCE:
         raise EnqueueError(
             f"{size:,} bytes of payloads at once are too many: send at most {MOST_BYTES_AT_ONCE:,}"
             " a call"
-        )
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="replace"))
-
-
-def _check(job: NewJob) -> None:
-    """Check all fields but the payload."""
-    _check_names(job.kind, job.queue or "default")
-    _check_key(job.key)
-    _check_number("priority", job.priority, 0, 9)
-    _check_number("max_attempts", job.max_attempts, 1, 1000)
-    _check_type("delay", job.delay, timedelta)
-    _check_type("timeout", job.timeout, timedelta)
-    _check_type("data", job.data, str)
-    if job.timeout is not None and job.timeout <= timedelta(0):
-        raise ConfigurationError("timeout must be more than zero")
-    _check_moment("run_at", job.run_at)
-    _check_moment("finish_by", job.finish_by)
-    if job.run_at is not None and job.delay is not None:
-        raise ConfigurationError("give run_at or delay, not both")
-
-
-@lru_cache(maxsize=1024)
-def _check_names(kind: str, queue: str) -> None:
-    _check_kind(kind)
-    check_queue(queue)
-
-
-def _check_kind(kind: str) -> None:
-    if not NAME.fullmatch(kind):
-        raise ConfigurationError(
-            f"{kind[:60]!r} is not a kind: use 1 to 128 letters, digits and . _ : / -"
-        )
-
-
-def _check_key(key: object) -> None:
-    if key is not None and not (isinstance(key, str) and 1 <= len(key.encode()) <= 512):
-        raise ConfigurationError("key must be a text of 1 to 512 bytes")
-
-
-def _check_number(what: str, number: object, low: int, high: int) -> None:
-    if number is not None and not (isinstance(number, int) and low <= number <= high):
-        raise ConfigurationError(f"{what} must be {low} to {high}, not {number!r}")
-
-
-def _check_type(what: str, value: object, wanted: type) -> None:
-    if value is not None and not isinstance(value, wanted):
-        raise ConfigurationError(
-            f"{what} of a NewJob is a {wanted.__name__}, not {type(value).__name__}"
-        )
-
-
-def _check_moment(what: str, moment: object) -> None:
-    if moment is not None and not (isinstance(moment, datetime) and moment.tzinfo is not None):
-        raise ConfigurationError(
-            f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()"
         )

@@ -1,0 +1,1 @@
+"""Existing tables of an application as sources of jobs."""

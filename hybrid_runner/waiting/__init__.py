@@ -1,0 +1,1 @@
+"""Decisions about waiting, as functions of values: time and chance are arguments."""
