@@ -7,10 +7,10 @@ SECONDS ?= 600
 # Tests wait more than they compute: two processes for each core, each with a Postgres of its own.
 JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 4 ? 8 : 2 * cores)))
 .DEFAULT_GOAL := help
-.PHONY: help install demo test pytest coverage check format schema tools bench bench-peers chaos clean
+.PHONY: help install demo example-query-runner example-execution-jobs example-audits test pytest coverage check format schema tools bench bench-peers chaos clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-22s %s\n", $$1, $$2}'
 
 define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -37,6 +37,15 @@ $(DEMO): pyproject.toml requirements/dev.txt tools/wheel_hook.py
 
 demo: $(DEMO) ## see it work: a worker, and jobs that arrive by plain SQL
 	@$(BIN)/hybrid-runner demo
+
+example-query-runner: $(DEMO) ## a page that starts long queries and shows them live: examples/query_runner
+	@$(BIN)/python -m examples.query_runner
+
+example-execution-jobs: $(DEMO) ## a page whose own table became work: examples/execution_jobs
+	@$(BIN)/python -m examples.execution_jobs
+
+example-audits: $(DEMO) ## rows with the status `pending`, and what becomes of them: examples/audits
+	@$(BIN)/python -m examples.audits
 
 test: check pytest ## everything: check, then the tests on a real Postgres, several at once (JOBS=1: one by one)
 
