@@ -21,7 +21,11 @@ from hybrid_runner.storage.migrations import migrate
 from tests.support import faketime, pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server
 
-pytest_plugins = ["tests.support.outside_fixtures", "tests.support.parallel"]
+pytest_plugins = [
+    "tests.support.login_fixtures",
+    "tests.support.outside_fixtures",
+    "tests.support.parallel",
+]
 CHOICE = pytest.StashKey[Choice]()
 KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITHOUT_NAMESPACES")
 """Variables that say how to test; all others of ours would change what is tested."""

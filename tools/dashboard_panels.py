@@ -252,6 +252,110 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
         ),
     ),
+    "Waiting for other systems": (
+        Panel(
+            "Gates and fast endings",
+            "Looks at which a gate of the memory opened, and jobs that completed at such a look, in"
+            " five minutes.",
+            {
+                "{{kind}} {{field}}": (
+                    "sum by (kind, field) (increase(hybrid_runner_gates_opened_total[5m]))"
+                ),
+                "{{kind}} ended by {{field}}": (
+                    "sum by (kind, field) (increase(hybrid_runner_gate_endings_total[5m]))"
+                ),
+            },
+        ),
+        Panel(
+            "Confirmations and tries",
+            "What confirmations and tries of the memory came to, in five minutes.",
+            {
+                "{{kind}} {{field}} {{outcome}}": (
+                    "sum by (kind, field, outcome)"
+                    " (increase(hybrid_runner_confirmations_total[5m]))"
+                ),
+                "{{kind}} {{field}} tries {{outcome}}": (
+                    "sum by (kind, field, outcome) (increase(hybrid_runner_tries_total[5m]))"
+                ),
+            },
+        ),
+        Panel(
+            "Budgets used up, jobs restored",
+            "Jobs that had gone on for too long, and jobs that reconcilers found missing, in five"
+            " minutes.",
+            {
+                "{{kind}} {{budget}}": (
+                    "sum by (kind, budget) (increase(hybrid_runner_budgets_used_up_total[5m]))"
+                ),
+                "{{reconciler}} restored": (
+                    "sum by (reconciler) (increase(hybrid_runner_reconciler_repairs_total[5m]))"
+                ),
+            },
+        ),
+        Panel(
+            "Signals",
+            "Attempts of jobs that had waited for a signal, by what woke them, and signals that no"
+            " job was given in seven days, in five minutes.",
+            {
+                "{{kind}} {{outcome}}": (
+                    "sum by (kind, outcome) (increase(hybrid_runner_wakes_total[5m]))"
+                ),
+                "dropped": "sum(increase(hybrid_runner_signals_dropped_total[5m]))",
+            },
+        ),
+    ),
+    "Kinds that nobody knows": (
+        Panel(
+            "Unknown kinds",
+            "Due jobs that no live worker of their queue can run, and jobs that were ended because"
+            " their time was over meanwhile, in five minutes.",
+            {
+                "{{queue}} {{kind}}": (
+                    f"max by (queue, kind) (hybrid_runner_unknown_kind_jobs{{{OURS}}})"
+                ),
+                "{{queue}} expired": (
+                    f"sum by (queue) (increase(hybrid_runner_expired_jobs_total{{{OURS}}}[5m]))"
+                ),
+            },
+            width=24,
+        ),
+    ),
+    "Attached tables": (
+        Panel(
+            "Rows of jobs that began",
+            "What came of showing in rows that their jobs run; locked and refused ones are written"
+            " later.",
+            {
+                "{{table}} {{outcome}}": rate("rows_shown_total", "table", "outcome", where=""),
+            },
+        ),
+        Panel(
+            "Late rows",
+            "Rows that do not show yet what became of their jobs, for how many seconds the oldest"
+            " of them, and how many Postgres refuses.",
+            {
+                "{{table}} late": "max by (table) (hybrid_runner_late_rows)",
+                "{{table}} oldest, s": ("max by (table) (hybrid_runner_late_rows_oldest_seconds)"),
+                "{{table}} refused": "max by (table) (hybrid_runner_refused_rows)",
+            },
+        ),
+        Panel(
+            "Changes, late writing and repairs",
+            "What rows that were cancelled, deleted or wanted anew meant for their jobs, what"
+            " became of tries to write late rows, and what had to be mended, in five minutes.",
+            {
+                "{{table}} {{outcome}}": (
+                    "sum by (table, outcome) (increase(hybrid_runner_row_changes_total[5m]))"
+                ),
+                "{{table}} late: {{outcome}}": (
+                    "sum by (table, outcome) (increase(hybrid_runner_late_rows_written_total[5m]))"
+                ),
+                "{{table}} mended: {{what}}": (
+                    "sum by (table, what) (increase(hybrid_runner_row_repairs_total[5m]))"
+                ),
+            },
+        ),
+    ),
     "Workers": (
         Panel(
             "Each worker",

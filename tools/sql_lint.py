@@ -32,7 +32,16 @@ _WORD = re.compile(r"(?<![\w.$])[A-Za-z_]+(?!\w)(?!\s*\.)")
 _HEADER_PARAMETER = re.compile(r"\$(\d+) ([a-z0-9]+(?:\[\])?) ([a-z_]+)")
 _WIDEST_COMMENT = 100
 ON_CALLERS_CONNECTIONS = frozenset(
-    {"enqueue_alike", "enqueue_job", "enqueue_many", "enqueue_many_keyed", "finish_jobs"}
+    {
+        "enqueue_alike",
+        "enqueue_job",
+        "enqueue_many",
+        "enqueue_many_keyed",
+        "look_up_kinds",
+        "finish_followed_jobs",
+        "finish_jobs",
+        "send_signal",
+    }
 )
 """Queries that run on connections of callers, whose search path may find a stranger's function
 first.

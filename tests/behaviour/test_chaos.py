@@ -4,6 +4,7 @@ anything.
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +27,16 @@ from tests.behaviour.chaos.faults import BETWEEN_SERVER_FAULTS, SERVER, What, pl
 from tests.behaviour.chaos.full_queue import fill_queue
 from tests.behaviour.chaos.journal import PRODUCER, RUNS, Journal
 from tests.behaviour.chaos.postgres import Postgres, can_fill_queue
-from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Refusal, Run
+from tests.behaviour.chaos.records import (
+    Archived,
+    Fate,
+    Follower,
+    Left,
+    Promise,
+    Records,
+    Refusal,
+    Run,
+)
 from tests.behaviour.chaos.report import troubles
 from tests.cli.running import ROOT, environment
 from tests.support import faketime
@@ -42,8 +52,9 @@ NEWCOMERS = {What.NEWCOMER_IN_LOCK, What.NEWCOMER_AFTER_LOCK, What.NEWCOMER_WITH
 @pytest.mark.alone
 @pytest.mark.timeout(240)
 def test_after_ten_seconds_of_faults_every_promise_was_kept() -> None:
-    """A4, A6, B16, D5, D6: killed, frozen and stopped workers, a killed server, lost connections;
-    each job ends once.
+    """A4, A6, B11, B16, D5, D6: killed, frozen and stopped workers, a killed server, lost
+    connections; each job ends once, 200 signals at random moments are given once, and what follows
+    an end is stored with it.
     """
     ended = subprocess.run(
         [
@@ -69,6 +80,9 @@ def test_after_ten_seconds_of_faults_every_promise_was_kept() -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "nothing was lost" in ended.stdout
+    signals = re.search(r"signals sent +(\d+)", ended.stdout)
+    assert signals is not None
+    assert int(signals[1]) >= 200
 
 
 # --- the plan
@@ -162,6 +176,8 @@ def good() -> Records:
             7: promise(7, key="k"),
             8: replace(promise(8, fate=Fate.DOUBTFUL), id=None),
             9: promise(9, "snooze", times=1),
+            10: promise(10, "start"),
+            11: promise(11, "gather", times=2),
         },
         runs=[
             run(1),
@@ -171,6 +187,9 @@ def good() -> Records:
             *(run(3, claim, attempt=claim, how="raised") for claim in (1, 2, 3)),
             run(9, 7, how="snoozed"),
             run(9, 8),
+            run(10),
+            *(run(11, claim, how="snoozed") for claim in (5, 6)),
+            run(11),
         ],
         archive=[
             archived(1),
@@ -190,9 +209,23 @@ def good() -> Records:
             ),
             archived(7, key="k"),
             archived(9, 8, "snooze", result={"run": "run 9 8", "snoozed": 1}),
+            archived(10, kind="start"),
+            archived(11, kind="gather", result={"run": "run 11 7", "marks": ["0.0", "1.1"]}),
         ],
         left=[],
+        followers=[
+            Follower(203, "clean_up", "completed", 103, named=True, said="failed"),
+            Follower(210, "child", "completed", 110, named=True, claim=7),
+        ],
+        signals={11: {"0.0", "1.0", "1.1"}},
     )
+
+
+def followed(at: int, **values: Any) -> Records:
+    """Good records but for one job that follows another."""
+    records = good()
+    records.followers[at] = replace(records.followers[at], **values)
+    return records
 
 
 def laws(records: Records) -> set[str]:
@@ -296,6 +329,43 @@ def test_a_snooze_that_was_lost_or_counted_twice_is_found() -> None:
     assert laws(changed(9, result={"run": "run 9 8", "snoozed": 2})) == {"settled without its run"}
 
 
+@pytest.mark.parametrize(
+    "marks",
+    [["0.0"], ["0.0", "0.0"], ["0.0", "1.0", "1.1"], ["0.0", "7.0"]],
+    ids=["lost", "twice", "too many", "never sent"],
+)
+def test_a_signal_that_was_lost_or_given_twice_is_found(marks: list[str]) -> None:
+    result = {"run": "run 11 7", "marks": marks}
+    assert laws(changed(11, result=result)) == {"gathered otherwise"}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        followed(0, said="completed"),
+        followed(0, state="failed"),
+        followed(0, of=104),
+        followed(1, claim=6),
+        followed(1, named=False),
+        replace(good(), followers=good().followers[:1]),
+        replace(good(), followers=[*good().followers, good().followers[1]]),
+        changed(10, state="cancelled"),
+    ],
+    ids=[
+        "told otherwise",
+        "failed",
+        "of another",
+        "of a stale claim",
+        "not named",
+        "missing",
+        "twice",
+        "of one that did not complete",
+    ],
+)
+def test_what_follows_an_end_wrongly_is_found(records: Records) -> None:
+    assert "followed otherwise" in laws(records)
+
+
 def test_two_runs_of_one_claim_are_found() -> None:
     assert laws(ran(replace(run(1), name="again"))) == {"run twice"}
 
@@ -362,7 +432,7 @@ def test_journals_are_read_as_what_was_known_when_a_process_died(tmp_path: Path)
     producer.write(what="cancelled", n=0, answer="requested")
     producer.write(what="cancelling", n=0)
     runs.write(what="began", run="a", n=0, id=100, claim=7, attempt=1, pid=1, at=12.5)
-    records = Records.read(tmp_path, [], [])
+    records = Records.read(tmp_path, [], [], [])
     assert [promise.fate for promise in records.promises.values()] == [
         Fate.KEPT,
         Fate.EXISTED,

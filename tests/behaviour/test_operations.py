@@ -14,7 +14,7 @@ import pytest
 
 from tests.behaviour.operations.laws import check
 from tests.behaviour.operations.mix import mix
-from tests.behaviour.operations.records import Ended, Known, Pause, Records, Run
+from tests.behaviour.operations.records import Ended, Follower, Known, Pause, Records, Run, Signal
 
 SECONDS = 20
 
@@ -55,9 +55,11 @@ def ended(job_id: int, kind: str = "returns", **more: Any) -> Ended:
 
 
 def good() -> Records:
-    """Four jobs; nothing is wrong."""
+    """Six jobs; nothing is wrong."""
     rows = [
         ended(1),
+        ended(5, "gathers", snoozes=2, started_at=later(9), result={"marks": [81]}),
+        ended(6, "starts"),
         ended(2, "completes_itself"),
         ended(3, "refuses", state="failed"),
         ended(4, state="cancelled", claim=None, attempt=0, started_at=None),
@@ -75,8 +77,13 @@ def good() -> Records:
         undone={9},
         pauses=[Pause("default", later(20), later(21))],
         ended=rows,
-        runs=[Run(row.id, row.claim, 1, row.id) for row in rows if row.claim is not None],
+        runs=[
+            *(Run(row.id, row.claim, 1, row.id) for row in rows if row.claim is not None),
+            *(Run(5, claim, 1, 5) for claim in (10, 11)),
+        ],
         effects=[(2, 52)],
+        followers=[Follower("clean_up", 3, None, "failed"), Follower("child", 6, 56, None)],
+        signals={81: Signal(5, later(6)), 82: Signal(5, later(9.5)), 83: Signal(7, later(6))},
     )
 
 
@@ -138,7 +145,7 @@ def test_an_attempt_too_many_is_found(values: dict[str, int]) -> None:
 
 
 def test_another_end_than_the_handler_s_is_found() -> None:
-    assert broken(changed(3, state="completed")) == {"ended_otherwise"}
+    assert "ended_otherwise" in broken(changed(3, state="completed"))
 
 
 def test_a_cancelled_job_that_nobody_cancelled_is_found() -> None:
@@ -156,6 +163,32 @@ def test_an_effect_without_its_completion_or_twice_is_found(
     records = good()
     records.effects = effects
     assert broken(records) == {"effects"}
+
+
+@pytest.mark.parametrize(
+    "marks", [[], [81, 81], [81, 83], [81, 99]], ids=["lost", "twice", "of another", "rolled back"]
+)
+def test_a_signal_that_was_lost_or_given_wrongly_is_found(marks: list[int]) -> None:
+    assert broken(changed(5, result={"marks": marks})) == {"gathered_otherwise"}
+
+
+@pytest.mark.parametrize(
+    "followers",
+    [
+        [("child", 6, 56, None)],
+        [("clean_up", 3, None, "completed"), ("child", 6, 56, None)],
+        [("clean_up", 3, None, "failed")] * 2 + [("child", 6, 56, None)],
+        [("clean_up", 3, None, "failed"), ("child", 6, 55, None)],
+        [("clean_up", 3, None, "failed"), ("child", 6, 56, None), ("child", 6, 56, None)],
+        [("clean_up", 3, None, "failed"), ("child", 6, 56, None), ("child", 1, 51, None)],
+        [("clean_up", 3, None, "failed"), ("child", 6, 56, None), ("child", 77, 1, None)],
+    ],
+    ids=["missing", "told otherwise", "twice", "stale", "child twice", "unasked", "of nobody"],
+)
+def test_what_follows_an_end_wrongly_is_found(followers: list[Any]) -> None:
+    records = good()
+    records.followers = [Follower(*each) for each in followers]
+    assert broken(records) == {"followed_otherwise"}
 
 
 def test_a_start_in_a_paused_queue_is_found() -> None:

@@ -19,6 +19,7 @@ from hybrid_runner.storage.connections.pool import Pool, open_pool
 from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS, FOR_SETTLING, for_claims
 from hybrid_runner.storage.migrations import migrate, schema_version
 from hybrid_runner.storage.queries import migrations
+from tests.attach.definitions import AUDITS, COLUMNS, WORDS
 from tests.behaviour.noting_app import RUNS, runs
 from tests.cli.running import ROOT, WorkerProcess, worker
 from tests.support.outside import missing
@@ -311,3 +312,20 @@ async def test_a_direct_connection_is_not_taken_for_a_pooled_one(dsn: str) -> No
     assert not pooler.is_pooled(connection)
     assert await connection.fetchval("SHOW plan_cache_mode") == "force_custom_plan"
     await connection.close()
+
+
+async def test_a_table_is_checked_and_attached_through_the_pooler(
+    dsn: str, pooled_dsn: str
+) -> None:
+    """Sessions change hands: nothing of it may stay in one, and no name may be looked up there."""
+    direct = await connect(dsn)
+    await direct.execute(AUDITS)
+    async with runner(pooled_dsn) as app:
+        for _ in range(2):
+            attached = await app.attach(
+                "audits", kind="audit", words=WORDS, columns=COLUMNS, when="urgency > 3"
+            )
+            assert attached.table == "public.audits"
+    await direct.execute("INSERT INTO public.audits (urgency) VALUES (5), (1)")
+    assert await direct.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 1
+    await direct.close()

@@ -47,6 +47,30 @@ async def test_jobs_that_snooze_and_come_due_one_by_one_need_about_one_look_each
     assert 0 < p50["value"] <= p99["value"]
 
 
+async def test_jobs_that_wait_hold_no_slot_and_need_less_than_a_look_each(empty_dsn: str) -> None:
+    """B1: the runs of a second are looked for together."""
+    sizes = Sizes(waiting_jobs=600, waiting_every=(1.5,), waiting_seconds=1.5)
+    waiting = (await run(["waiting"], sizes, empty_dsn, lambda *_: None))["scenarios"]["waiting"]
+    assert "error" not in waiting
+    looks, _, _, slots, memory, *_ = waiting["figures"]
+    assert looks["ratio"] < 1.2
+    assert slots["value"] < 60  # of 600 that wait
+    assert memory["value"] > 0
+
+
+async def test_an_application_s_rows_are_worked_on_and_its_statements_measured(
+    empty_dsn: str,
+) -> None:
+    sizes = Sizes(rounds=1, attached_rows=100, producer_seconds=0.2)
+    scenarios = (await run(["attached", "triggers"], sizes, empty_dsn, lambda *_: None))[
+        "scenarios"
+    ]
+    for scenario in scenarios.values():
+        assert "error" not in scenario
+        assert len(scenario["figures"]) == 4
+        assert all(figure["ratio"] > 0 for figure in scenario["figures"])
+
+
 async def test_a_heartbeat_beside_a_backlog_stands_beside_one_alone(empty_dsn: str) -> None:
     sizes = Sizes(beat_jobs=2_000, horizon_jobs=2_000, beats=3)
     scenarios = (await run(["beat"], sizes, empty_dsn, lambda *_: None))["scenarios"]

@@ -247,7 +247,7 @@ async def test_enqueuing_is_the_first_line_of_a_jobs_story(dsn: str) -> None:
     job = json.loads(ended.stdout)["id"]
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert [line["message"] for line in lines if line.get("job") == job] == [
-        "enqueued double in default: inserted"
+        "enqueued double: inserted"
     ]
 
 

@@ -8,12 +8,13 @@ import re
 from datetime import timedelta
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished, Requeued
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails, succeeds
 from tests.support.archive import aged, exists, partition
-from tests.support.jobs import ended, enqueue, running
+from tests.support.attached import attach_audits
+from tests.support.jobs import claim, ended, enqueue, running
 
 ERROR = {
     "at": "2026-01-01T00:00:00+00:00",
@@ -34,7 +35,7 @@ async def fails_(*arguments: str) -> str:
 
 async def failed(database: Connection) -> int:
     claim = await running(database)
-    await worker_calls.finish_jobs(
+    await claim_calls.finish_jobs(
         database, [Finished(claim, State.FAILED, error=json.dumps(ERROR))]
     )
     return claim.id
@@ -58,7 +59,7 @@ async def test_list_shows_live_and_archived_jobs_newest_first(
 
 async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:
     taken = await running(database)
-    await worker_calls.requeue_jobs(
+    await claim_calls.requeue_jobs(
         database, [Requeued(taken, timedelta(hours=1), charged=False, why="snooze")]
     )
     assert "0/5, 1 snooze " in (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()[1]
@@ -70,9 +71,22 @@ async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:
     )
     shown = dict(
         line.split(None, 1)
-        for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)).splitlines()
+        for line in (await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn))
+        .split("\n\n")[0]
+        .splitlines()
     )
     assert (shown["attempt"], shown["snoozes"]) == ("0", "1")
+
+
+async def test_list_shows_the_signal_that_a_job_waits_for(dsn: str, database: Connection) -> None:
+    taken = await running(database)
+    wait = Requeued(
+        taken, timedelta(hours=1), charged=False, why="snooze", wake_on="approved:42\x1b"
+    )
+    await claim_calls.requeue_jobs(database, [wait])
+    line = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()[1]
+    assert "waits for approved:42" in line
+    assert "\x1b" not in line
 
 
 async def test_list_is_narrowed_by_state_queue_kind_and_limit(
@@ -108,6 +122,54 @@ async def test_show_tells_everything_and_errors_are_readable(
     document = json.loads(await succeeds_("jobs", "show", str(job), "--dsn", dsn, "--json"))
     assert document["errors"] == [ERROR]
     assert set(document) >= {"id", "payload", "result", "finished_at", "progress", "traceparent"}
+
+
+async def test_show_lists_the_runs_after_which_a_job_was_put_back(
+    dsn: str, database: Connection
+) -> None:
+    """B16: what, which attempt, due, started, how long, by whom; and the run that goes on."""
+    taken = await running(database)
+    await claim_calls.requeue_jobs(
+        database, [Requeued(taken, timedelta(0), charged=False, why="snooze")]
+    )
+    [again] = await claim(database)
+    await claim_calls.requeue_jobs(
+        database, [Requeued(again, timedelta(0), charged=True, why="retry")]
+    )
+    [last] = await claim(database)
+    await claim_calls.finish_jobs(database, [Finished(last, State.COMPLETED)])
+    text = await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn)
+    head, *runs = text.split("\n\n")[1].splitlines()
+    assert head.split() == ["ATTEMPT", "END", "DUE", "STARTED", "TOOK", "WORKER"]
+    assert [run.split()[:2] for run in runs] == [
+        ["1", "snooze"],
+        ["1", "retry"],
+        ["2", "completed"],
+    ]
+    assert all(run.split()[-1] == "worker-1" for run in runs)
+    document = json.loads(await succeeds_("jobs", "show", str(taken.id), "--dsn", dsn, "--json"))
+    assert [run["what"] for run in document["history"]] == ["snooze", "retry"]
+    assert set(document["history"][0]) == {"what", "attempt", "worker", "due", "started", "ended"}
+
+
+async def test_show_lists_no_runs_of_a_job_that_was_never_put_back(
+    dsn: str, database: Connection
+) -> None:
+    job = await ended(database)
+    assert "TOOK" not in await succeeds_("jobs", "show", str(job), "--dsn", dsn)
+
+
+async def test_a_history_that_somebody_wrote_by_sql_is_shown_harmlessly(
+    dsn: str, database: Connection
+) -> None:
+    job = await enqueue(database)
+    for history in (
+        '[7, {"what": "\\u001b[2J", "started": "soon", "due": "0001-01-01T00:00:00+00:00"}]',
+        '"\\u001b[2J"',
+        '{"a": [1]}',
+    ):
+        await database.execute("UPDATE hybrid_runner.jobs SET history = $1::jsonb", history)
+        assert "\x1b" not in await succeeds_("jobs", "show", str(job), "--dsn", dsn)
 
 
 async def test_cancel_and_retry_say_what_became_of_each_job(dsn: str, database: Connection) -> None:
@@ -205,3 +267,19 @@ async def test_prune_beside_another_says_so(dsn: str, database: Connection) -> N
         await worker_calls.prune(database, 1)
         said = await succeeds_("jobs", "prune", "--dsn", dsn)
     assert said == "another is pruning, or somebody retries an ended job: nothing was done\n"
+
+
+async def test_a_job_of_an_attached_table_shows_its_row(dsn: str, database: Connection) -> None:
+    """Also once the table is attached no more."""
+    await attach_audits(database)
+    await enqueue(database)
+    await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs WHERE source IS NOT NULL")
+    lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert lines[0].split()[:5] == ["ID", "STATE", "QUEUE", "KIND", "ROW"]
+    assert lines[1].split()[3:6] == ["audit", "public.audits", "1"]
+    shown = await succeeds_("jobs", "show", str(job), "--dsn", dsn)
+    assert re.search(r"^row_key +1\ntable_name +public.audits$", shown, re.MULTILINE)
+    await database.execute("DELETE FROM hybrid_runner.sources")
+    lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert lines[1].split()[3:7] == ["audit", "source", "1", "1"]

@@ -76,6 +76,7 @@ def test_the_schema_of_an_unreleased_checkout_is_refused_in_one_line(dsn: str) -
         ("jobs", "list"),
         ("jobs", "show", "1"),
         ("queues", "pause", "default"),
+        ("signal", "paid:7"),
         ("demo", "--json"),
     ):
         assert "start anew with DROP SCHEMA hybrid_runner CASCADE" in fails(*command, "--dsn", dsn)

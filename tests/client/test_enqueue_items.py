@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -287,3 +288,20 @@ async def test_a_single_job_refuses_options_that_there_are_not(dsn: str) -> None
             ConfigurationError, match="enqueue has no option 'delya': did you mean 'delay'"
         ):
             await app.enqueue("any", delya="1h")  # type: ignore[call-overload]
+
+
+async def test_a_connection_of_another_driver_is_refused_in_one_line(dsn: str) -> None:
+    app, engine = Runner(dsn), sqlite3.connect(":memory:")
+    foreign: Any = engine
+    for call in (
+        lambda: app.enqueue("any", {}, connection=foreign),
+        lambda: app.enqueue_many("any", [{}], connection=foreign),
+        lambda: app.signal("k", connection=foreign),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            await call()
+        assert str(refused.value) == (
+            "connection must be one of asyncpg, not sqlite3.Connection: with another driver call"
+            " the SQL function, as docs/enqueue.md shows"
+        )
+    engine.close()

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from hybrid_runner import ConfigurationError, Settings
 from hybrid_runner.cli.commands import enqueue
 from hybrid_runner.cli.parsing import Parser
-from hybrid_runner.client.options import EnqueueOptions, option_texts
+from hybrid_runner.handlers.options import EnqueueOptions, option_texts
 from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.settings import SettingOptions
 from tests.docs.blocks import ROOT

@@ -23,6 +23,9 @@ RULES: list[dict[str, Any]] = [
     for rule in group["rules"]
 ]
 RUNS = "hybrid_runner_run_duration_seconds_count"
+UNKNOWN = 'hybrid_runner_unknown_kind_jobs{queue="q",kind="thumbnial"}'
+LATE = "hybrid_runner_late_rows_oldest_seconds"
+MENDED = 'hybrid_runner_row_repairs_total{table="t",what="stored"}'
 LAG = "hybrid_runner_settle_lag_seconds_bucket"
 
 
@@ -129,6 +132,13 @@ CASES = [
     Case("HybridRunnerBacklogOld", 1, "3m", queue(oldest=301)),
     Case("HybridRunnerBacklogOld", 0, "3m", queue(oldest=299)),
     Case("HybridRunnerBacklogOld", 0, "3m", queue(oldest=301, paused=1)),
+    Case("HybridRunnerUnknownKind", 1, "6m", {UNKNOWN: "2x240"}),
+    Case("HybridRunnerUnknownKind", 0, "4m", {UNKNOWN: "2x240"}),
+    Case("HybridRunnerUnknownKind", 0, "6m", {UNKNOWN: "2x8 stale"}),
+    Case("HybridRunnerRowsLate", 1, "4m", held(LATE, 61, table="t")),
+    Case("HybridRunnerRowsLate", 0, "4m", held(LATE, 60, table="t")),
+    Case("HybridRunnerRowsMended", 1, "12m", {MENDED: "0+0x8 1x240"}),
+    Case("HybridRunnerRowsMended", 0, "12m", {MENDED: "0x240"}),
     Case("HybridRunnerQueueWithoutWorker", 1, "3m", queue(due=1, workers=0)),
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=1, workers=1)),
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=0, workers=0)),

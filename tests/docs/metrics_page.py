@@ -7,7 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hybrid_runner.supervisor.reports import LONGEST_SILENCE
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Instrument
+from hybrid_runner.telemetry.metrics.instrument import MOST_SERIES, Instrument
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -72,6 +73,14 @@ sees the sessions that the owner of the schema may see: `GRANT pg_read_all_stats
 
 `hybrid_runner_notify_queue_used_ratio` is near 0 unless a session that listens stays in a transaction: see
 [the alert](alerts.md#hybridrunnernotifyqueuefills).
+
+## Attached tables
+
+One worker of the fleet looks after rows of attached tables, and only that one shows `hybrid_runner_late_rows`,
+`hybrid_runner_late_rows_oldest_seconds` and `hybrid_runner_refused_rows`: read them with `max`. A row is late for moments whenever its
+application writes it at the same time as a worker does: only the oldest says whether something is wrong. In
+`hybrid_runner_late_rows_written_total` each try counts, so that one row which is held for a minute gives a hundred `locked`.
+`hybrid_runner_row_repairs_total` should stay at 0: where it does not, triggers were off, or somebody writes the running word.
 
 ## Several processes
 

@@ -9,13 +9,17 @@ from typing import Any, get_args
 
 from hybrid_runner.model.messages import (
     READERS,
+    SOURCES,
     JobsChanged,
     JobsRead,
     Proof,
     QueueMessage,
+    SignalSent,
+    SourcesMessage,
     changes_channel,
     channel_of,
     proof_channel,
+    signals_channel,
 )
 from tests.docs.blocks import ROOT
 
@@ -25,6 +29,8 @@ MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
     (channel_of("QUEUE").name, get_args(QueueMessage)),
     (READERS.name, (JobsRead,)),
     (changes_channel("hybrid_runner.~changes~…").name, (JobsChanged,)),
+    (signals_channel("hybrid_runner.~signals~…").name, (SignalSent,)),
+    (SOURCES.name, get_args(SourcesMessage)),
     (proof_channel("…").name, (Proof,)),
 )
 

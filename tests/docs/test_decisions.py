@@ -16,6 +16,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/
 EXPLAINED = [page for page in PAGES if page.name != "CHANGELOG.md"]  # that one names the past
 OF_OTHERS = {
     "batch_size",
+    "event_log",
+    "hdb_catalog",
+    "http_request",
+    "pg_net",
+    "supabase_functions",
     "default_pool_size",
     "max_prepared_statements",
     "wal_writer_delay",

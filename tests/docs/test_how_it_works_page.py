@@ -81,8 +81,13 @@ def test_every_mode_has_its_row() -> None:
 
 async def test_every_duty_has_its_row(database: Connection) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d+ \w+) \|", PAGE, re.MULTILINE)
+    await database.execute(
+        "INSERT INTO hybrid_runner.sources"
+        " (relation, relation_name, kind, queue, owner, definition)"
+        " VALUES ('pg_class', 'a', 'b', 'c', 'd', '{}')"
+    )
     there = await database.fetch("SELECT name, every FROM hybrid_runner.duties")
-    units = {"seconds": 1, "minutes": 60, "hour": 3600}
+    units = {"seconds": 1, "minute": 60, "minutes": 60, "hour": 3600}
     assert {name: int(pause.split()[0]) * units[pause.split()[1]] for name, pause in rows} == {
         row["name"]: row["every"].total_seconds() for row in there
     }

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import re
 
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, Kind
+from hybrid_runner.telemetry.metrics.instrument import Kind
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.metrics_page import PAGE, page
 
 SUFFIXES = r"(_bucket|_sum|_count)?"

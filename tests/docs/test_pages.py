@@ -105,4 +105,8 @@ def test_the_handlers_page_is_a_module(tmp_path: Path) -> None:
         "shrink": ("process", True),
         "transfer": ("async", True),
         "remind": ("async", False),
+        "watch": ("async", True),
+        "begin": ("async", True),
+        "ship": ("async", True),
+        "approve": ("async", True),
     }

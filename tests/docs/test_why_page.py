@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hybrid_runner import Runner
+from hybrid_runner import Runner, Snooze
 from hybrid_runner.cli import make_parser
 from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.storage.connections.connection import Connection
@@ -21,7 +21,9 @@ from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT, blocks
 from tests.docs.test_pages import load
 from tests.support.jobs import claim, ended, living, running
+from tests.support.waiting import until
 from tests.support.working import working
+from tests.worker.test_late_rows import inserted
 
 TEXT = (ROOT / "docs" / "why-does-my-job-not-run.md").read_text(encoding="utf-8")
 SECTIONS: dict[str, str] = dict(
@@ -42,6 +44,7 @@ async def asked(
 ) -> list[dict[str, object]]:
     """What the query of a question answers."""
     text = statements_of(title)[0].replace(":job", str(job)).replace(":'key'", f"'{key}'")
+    text = text.replace(":'row'", "'7'")
     return [dict(row) for row in await database.fetch(text)]
 
 
@@ -123,6 +126,19 @@ async def test_a_key_that_a_live_job_has(database: Connection) -> None:
     [holder] = await asked(database, "A live job had its key", second, key="order:7")
     assert (holder["id"], holder["payload"]) == (first, '{"n": 1}')
     assert second == first
+
+
+async def test_a_row_of_an_attached_table(database: Connection) -> None:
+    await inserted(database, 7)
+    title = "It is a row of an attached table"
+    [answer] = await asked(database, title, 0)
+    assert (answer["relation_name"], answer["state"]) == ("public.audits", "queued")
+    await database.execute(
+        "DELETE FROM hybrid_runner.jobs; INSERT INTO hybrid_runner.late_rows (source, row_key, why)"
+        " VALUES (1, '7', 'somebody holds the row')"
+    )
+    [answer] = await asked(database, title, 0)
+    assert (answer["job"], answer["why"]) == (None, "somebody holds the row")
 
 
 async def test_how_long_ended_jobs_are_kept(database: Connection) -> None:
@@ -250,12 +266,47 @@ async def test_a_kind_that_nobody_knows(database: Connection, dsn: str) -> None:
         job = await enqueue(database, kind="thumbnial")
         title, row = await first_answer(database, job)
     assert title == "10. Does anybody know its kind?"
-    assert (row["kind"], row["kinds_that_ran"]) == ("thumbnial", ["thumbnail"])
+    assert (row["kind"], row["seen_at"]) == ("thumbnial", None)
+    assert row["kinds_that_workers_know"] == ["thumbnail"]
+
+
+async def test_a_kind_whose_workers_are_gone(database: Connection, dsn: str) -> None:
+    """B17"""
+    app, other = Runner(dsn), Runner(dsn)
+
+    @app.job("thumbnail")
+    async def thumbnail(_payload: dict[str, int]) -> None: ...
+
+    @other.job("resize")
+    async def resize(_payload: dict[str, int]) -> None: ...
+
+    async with working(other):
+        pass
+    async with working(app):
+        job = await enqueue(database, kind="resize")
+        title, row = await first_answer(database, job)
+    assert title == "10. Does anybody know its kind?"
+    assert row["seen_at"] is not None
+
+
+async def test_a_job_that_waits_for_a_signal(database: Connection, dsn: str) -> None:
+    app = Runner(dsn)
+
+    @app.job("order")
+    async def order(_payload: dict[str, int]) -> Snooze | None:
+        return Snooze("1h", wake_on="paid:7")
+
+    async with working(app) as worker:
+        handle = await app.enqueue(order, {})
+        await until(lambda: worker.status().settled.get("snooze") == 1)
+        title, row = await first_answer(database, handle.id)
+    assert title == "5. Is it due?"
+    assert (row["waits_for"], row["snoozes"], row["what"]) == ("paid:7", 1, "snooze")
 
 
 async def test_others_that_are_more_urgent(database: Connection) -> None:
     await ended(database)
-    await living(database, queues=HEALTHY)
+    await living(database, queues=HEALTHY, kinds=["work"])
     job = await enqueue(database, priority=9)
     for _ in range(3):
         await enqueue(database, priority=0)
@@ -270,7 +321,7 @@ async def test_others_that_are_more_urgent(database: Connection) -> None:
 
 async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None:
     await ended(database)
-    await living(database, queues=HEALTHY)
+    await living(database, queues=HEALTHY, kinds=["work"])
     assert await first_answer(database, await enqueue(database)) == ("", {})
 
 

@@ -28,6 +28,17 @@ def test_first_use_makes_a_database_and_last_close_stops_it_cleanly(empty: Path,
     assert "database system is shut down" in log(postgres.directory).splitlines()[-2]
 
 
+def test_a_table_without_a_schema_is_not_made_among_ours(folder: Path, use: Use) -> None:
+    postgres = use(folder)
+    ask(postgres.dsn, "CREATE SCHEMA IF NOT EXISTS hybrid_runner")
+    ask(postgres.dsn, "CREATE TABLE IF NOT EXISTS of_an_application (id int)")
+    assert ask(postgres.dsn, "SELECT 'of_an_application'::regclass::oid::regclass::text") == (
+        "of_an_application"
+    )
+    where = "SELECT relnamespace::regnamespace FROM pg_class WHERE relname = 'of_an_application'"
+    assert str(ask(postgres.dsn, where)) == "public"
+
+
 def test_psql_line_works_in_a_shell(folder: Path, use: Use) -> None:
     postgres = use(folder)
     answer = subprocess.run(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +12,7 @@ from hybrid_runner.policy.look_rate import (
     FIRST_BLOCK,
     HEALTHY,
     LONGEST_BLOCK,
+    LONGEST_TOGETHER,
     SAME_MOMENT,
     TOGETHER,
     DecayingRate,
@@ -114,11 +116,14 @@ def test_a_worker_whose_share_may_be_everything_never_pauses() -> None:
 @pytest.mark.parametrize(
     ("rate", "unexpected", "pause"),
     [
-        (333, 0, TOGETHER),
-        (333, 49, TOGETHER),  # without the others it would sleep
-        (333, 50, 0),
-        (333, 333, 0),
-        (50, 0, TOGETHER),
+        (10_000, 0, TOGETHER),
+        (600, 0, TOGETHER),
+        (400, 0, 3 / 400),
+        (300, 0, LONGEST_TOGETHER),
+        (300, 49, LONGEST_TOGETHER),  # without the others it would sleep
+        (300, 50, 0),
+        (300, 300, 0),
+        (50, 0, LONGEST_TOGETHER),
         (49, 0, 0),  # it is about to fall asleep
         (0, 0, 0),
     ],
@@ -139,9 +144,14 @@ def test_a_job_that_was_put_in_well_before_it_was_due_is_not_unexpected(
     assert count_unexpected([claim_put_in(before)]) == count
 
 
-def test_in_a_large_find_all_count_as_unexpected_so_that_their_times_need_not_be_compared() -> None:
-    assert count_unexpected([claim_put_in(1)] * 20) == 0
-    assert count_unexpected([claim_put_in(1)] * 21) == 21
+@pytest.mark.parametrize("size", [20, 21, 39, 40, 500])
+def test_of_a_large_find_some_stand_for_all_so_that_few_times_are_compared(size: int) -> None:
+    """Snoozed jobs that come due by the thousand are still expected."""
+    expected, unexpected = claim_put_in(1), claim_put_in(0)
+    assert count_unexpected([expected] * size) == 0
+    assert count_unexpected([unexpected] * size) == size
+    half = random.Random(7).sample([expected, unexpected] * size, 2 * size)
+    assert count_unexpected(half) == pytest.approx(size, rel=0.4)
 
 
 def claim_put_in(seconds_before: float) -> Claim:

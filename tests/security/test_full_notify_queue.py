@@ -110,7 +110,7 @@ async def test_a_worker_that_starts_beside_a_full_queue_polls(small: str) -> Non
     async with clogged(small), working(jobs.app, deaf=True) as worker:
         assert await database.fetchval(INSERT, "note") == await jobs.next()
         assert seen(worker).mode == "deaf"
-        assert "half full" in (worker.status().vitals.disturbance or "")
+        await until(lambda: "half full" in (worker.status().vitals.disturbance or ""))
     await database.close()
 
 

@@ -97,6 +97,32 @@ async def test_pages_on_loopback_answer_no_name_that_was_made_to_point_there(
         assert await status_of(client, "/health") == 200
 
 
+@pytest.mark.parametrize(
+    ("bound", "names", "host", "allowed"),
+    [
+        ("127.0.0.1", None, "jobs.example.org", True),
+        ("127.0.0.1", None, "evil.example", False),
+        ("0.0.0.0", None, "evil.example", True),
+        ("0.0.0.0", "a.example", "jobs.example.org", True),
+        ("0.0.0.0", "a.example", "evil.example", False),
+    ],
+)
+def test_the_name_of_the_address_that_others_are_given_is_ours(
+    bound: str, names: str | None, host: str, allowed: bool
+) -> None:
+    assert HostCheck([bound], names, "https://Jobs.example.org:8443/x").allows(host) is allowed
+
+
+@pytest.mark.parametrize(
+    "url", ["jobs.example.org", "https://a/?x=1", "https://a b", "ftp://a", "//a"]
+)
+def test_what_is_no_address_of_a_site_is_refused_in_one_line(url: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^setting http_url .*: .* is no address of a site"
+    ):
+        Settings.load({"HYBRID_RUNNER_HTTP_URL": url})
+
+
 @pytest.mark.parametrize("names", ["http://x.example", "a.example:80", "a.example,,b", "*.example"])
 def test_what_is_no_name_of_a_host_is_refused_in_one_line(names: str) -> None:
     with pytest.raises(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.telemetry.metrics import instruments as table
-from hybrid_runner.telemetry.metrics.instruments import OTHER
+from hybrid_runner.telemetry.metrics.instrument import OTHER
 from hybrid_runner.upkeep.duties.queue_depths import as_metric_values
 from tests.support.logins import Login, Logins
 

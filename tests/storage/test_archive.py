@@ -27,11 +27,11 @@ async def drop_all(database: Connection) -> None:
         await database.execute(f"DROP TABLE hybrid_runner.{name}")
 
 
-async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_two_more(
+async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_three_more(
     database: Connection,
 ) -> None:
     """The view puts them together by place. (A column that comes after a release stands behind the
-    two: name them then.)
+    three: name them then.)
     """
     columns = (
         "SELECT array_agg(attname || ' ' || format_type(atttypid, atttypmod) ORDER BY attnum) FROM"
@@ -41,7 +41,8 @@ async def test_the_archive_has_the_columns_of_jobs_in_their_order_and_two_more(
         await database.fetchval(columns, f"hybrid_runner.{name}")
         for name in ("jobs", "archive", "all_jobs")
     ]
-    assert ended == both == [*live, "finished_at timestamp with time zone", "result jsonb"]
+    more = ["finished_at timestamp with time zone", "result jsonb", "followed_by bigint[]"]
+    assert ended == both == [*live, *more]
 
 
 async def test_partitions_are_made_ahead(database: Connection) -> None:

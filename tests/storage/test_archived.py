@@ -89,11 +89,11 @@ async def test_a_look_for_one_id_opens_few_partitions_of_many(
     job_id = (PARTITIONS - 2) * 1000 + 5
     await database.execute(ARCHIVED, job_id, now - 2 * HOUR, "completed", now - 2 * HOUR)
     looks: tuple[tuple[int, Callable[[], Awaitable[object]]], ...] = (
-        (20, lambda: client_calls.get_job(database, job_id)),
-        (20, lambda: stream_calls.job_snapshots(database, [job_id])),
-        (20, lambda: database.fetch(query("watch_jobs"), [job_id])),
-        (20, lambda: database.fetchval("SELECT hybrid_runner.cancel($1)", job_id)),
-        (20, lambda: database.fetchval("SELECT hybrid_runner.amend($1, 1)", job_id)),
+        (23, lambda: client_calls.get_job(database, job_id)),
+        (23, lambda: stream_calls.job_snapshots(database, [job_id])),
+        (23, lambda: database.fetch(query("watch_jobs"), [job_id])),
+        (23, lambda: database.fetchval("SELECT hybrid_runner.cancel($1)", job_id)),
+        (23, lambda: database.fetchval("SELECT hybrid_runner.amend($1, 1)", job_id)),
         (40, lambda: database.fetchval("SELECT hybrid_runner.retry($1)", job_id)),
     )
     for most, look in looks:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from hybrid_runner.model.jobs import NewJob, State
-from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Requeued
+from hybrid_runner.storage import claim_calls, client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, enqueue
 
@@ -129,16 +129,16 @@ async def test_a_claim_writes_down_what_the_handler_declares_unless_the_job_says
     """D5: others can then apply it without knowing the kind."""
     plain = await enqueue(database, kind="other")
     special = await enqueue(database, kind="other", max_attempts=9, timeout=timedelta(seconds=8))
-    kinds = worker_calls.Kinds(
+    kinds = claim_calls.Kinds(
         [
-            worker_calls.KindLimits("work", 5, None),
-            worker_calls.KindLimits("other", 3, timedelta(seconds=30), are_ceilings=False),
+            claim_calls.KindLimits("work", 5, None),
+            claim_calls.KindLimits("other", 3, timedelta(seconds=30), are_ceilings=False),
         ]
     )
     taken = {
         c.id: (c.max_attempts, c.timeout_seconds)
         for c in (
-            await worker_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)
+            await claim_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)
         ).claims
     }
     assert taken == {plain: (3, 30.0), special: (9, 8.0)}
@@ -152,13 +152,13 @@ async def test_a_job_is_cut_down_to_its_handler_s_ceilings(database: Connection)
     modest = await enqueue(database, kind="other", max_attempts=2, timeout=timedelta(seconds=8))
     greedy = await enqueue(database, kind="other", max_attempts=1000, timeout=timedelta(days=3000))
     endless = await enqueue(database, kind="work", timeout=timedelta(days=3000))
-    kinds = worker_calls.Kinds(
+    kinds = claim_calls.Kinds(
         [
-            worker_calls.KindLimits("work", 5, None),
-            worker_calls.KindLimits("other", 3, timedelta(seconds=30)),
+            claim_calls.KindLimits("work", 5, None),
+            claim_calls.KindLimits("other", 3, timedelta(seconds=30)),
         ]
     )
-    result = await worker_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)
+    result = await claim_calls.claim_jobs(database, "default", kinds, 10, "worker-1", 1)
     assert {c.id: (c.max_attempts, c.timeout_seconds) for c in result.claims} == {
         modest: (2, 8.0),
         greedy: (3, 30.0),
@@ -179,9 +179,7 @@ async def test_kinds_that_nobody_here_knows_are_left_to_others(database: Connect
 async def test_a_worker_that_knows_nothing_takes_nothing(database: Connection) -> None:
     await enqueue(database)
     assert (
-        await worker_calls.claim_jobs(
-            database, "default", worker_calls.Kinds([]), 10, "worker-1", 1
-        )
+        await claim_calls.claim_jobs(database, "default", claim_calls.Kinds([]), 10, "worker-1", 1)
     ).claims == []
 
 
@@ -195,7 +193,7 @@ async def test_a_claim_number_never_comes_back(database: Connection) -> None:
     """A4: attempts repeat, claims do not."""
     await enqueue(database)
     [first] = await claim(database)
-    await worker_calls.requeue_jobs(database, [Requeued(first, timedelta(0), charged=False)])
+    await claim_calls.requeue_jobs(database, [Requeued(first, timedelta(0), charged=False)])
     [second] = await claim(database)
     assert (first.attempt, second.attempt) == (1, 1)
     assert second.number != first.number
@@ -205,14 +203,14 @@ async def test_the_next_due_time_is_that_of_the_earliest_job_that_waits(
     database: Connection,
 ) -> None:
     """A1"""
-    assert await worker_calls.next_due(database, "default") is None
+    assert await claim_calls.next_due(database, "default") is None
     await enqueue(database)
     assert (
-        await worker_calls.next_due(database, "default") is None
+        await claim_calls.next_due(database, "default") is None
     )  # due already: a claim's business
     await enqueue(database, delay=timedelta(hours=2))
     await enqueue(database, delay=timedelta(hours=1), priority=9)
     await enqueue(database, delay=timedelta(minutes=1), queue="images")
-    delay = await worker_calls.next_due(database, "default")
+    delay = await claim_calls.next_due(database, "default")
     assert delay is not None
     assert timedelta(minutes=59) < delay <= timedelta(hours=1)

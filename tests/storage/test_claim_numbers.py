@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import KINDS, enqueue, living
 
@@ -54,8 +54,8 @@ async def test_the_last_claim_number_of_many_registrations_is_a_bigint(
     )  # registrations: one a second for a year and a half
     number = await living(database, "a") + CLAIMS_OF_A_WORKER - 1
     job = await enqueue(database)
-    taken = await worker_calls.claim_jobs(database, "default", KINDS, 1, "a", number)
+    taken = await claim_calls.claim_jobs(database, "default", KINDS, 1, "a", number)
     assert [(c.id, c.number) for c in taken.claims] == [(job, number)]
-    assert await worker_calls.finish_jobs(
+    assert await claim_calls.finish_jobs(
         database, [Finished(taken.claims[0], State.COMPLETED)]
     ) == {job}

@@ -9,8 +9,8 @@ import pytest
 
 from hybrid_runner.errors import DatabaseError, EnqueueError, KeyTaken
 from hybrid_runner.model.jobs import NewJob, OnConflict, State
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls, client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, ended, enqueue, running
 from tests.support.waiting import until_blocked
@@ -176,7 +176,7 @@ async def test_a_holder_that_ends_meanwhile_leaves_the_key_free(
     finisher, waiter = await another(), await another()
     transaction = finisher.transaction()
     await transaction.start()
-    await worker_calls.finish_jobs(finisher, [Finished(taken, State.COMPLETED)])
+    await claim_calls.finish_jobs(finisher, [Finished(taken, State.COMPLETED)])
     waiting = asyncio.create_task(enqueue_work(waiter, "exists"))
     await until_blocked(database, waiter)
     await transaction.commit()

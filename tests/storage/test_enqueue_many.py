@@ -14,7 +14,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from pydantic import BaseModel
 
 from hybrid_runner import ConfigurationError, EnqueueError, NewJob, Runner
-from hybrid_runner.client import new_jobs
+from hybrid_runner.handlers import new_jobs
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.waiting import until
 from tests.support.working import runner

@@ -20,11 +20,11 @@ import pytest
 
 from hybrid_runner.model.claims import Claim, ClaimResult
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished, Requeued
+from hybrid_runner.storage import claim_calls, client_calls
+from hybrid_runner.storage.claim_calls import Lanes
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
-from hybrid_runner.storage.worker_calls import Lanes
 from hybrid_runner.worker.queue.claims import Frontier
 from tests.support.jobs import KINDS, NUMBERS, enqueue, living
 
@@ -140,7 +140,7 @@ class Machine:
         return taken
 
     async def take(self, claimer: Claimer, slots: int, lanes: Lanes) -> ClaimResult:
-        return await worker_calls.claim_jobs(
+        return await claim_calls.claim_jobs(
             claimer.connection, "default", KINDS, slots, claimer.name, next(NUMBERS), lanes
         )
 
@@ -210,7 +210,7 @@ class Machine:
 
     async def finish(self) -> None:
         claimer, batch = self.some_claims()
-        done = await worker_calls.finish_jobs(
+        done = await claim_calls.finish_jobs(
             claimer.connection, [Finished(c, State.COMPLETED) for c in batch]
         )
         assert done == {c.id for c in batch}
@@ -229,19 +229,19 @@ class Machine:
         ]
         back = await self.changed(self.requeue(claimer.connection, again), put_back=True)
         stopped = [c for c in batch if c.id not in back]  # told to cancel while they ran
-        self.ended += await worker_calls.finish_jobs(
+        self.ended += await claim_calls.finish_jobs(
             claimer.connection, [Finished(c, State.CANCELLED) for c in stopped]
         )
 
     async def requeue(self, connection: Connection, batch: list[Requeued]) -> set[int]:
-        return await worker_calls.requeue_jobs(connection, batch)
+        return await claim_calls.requeue_jobs(connection, batch)
 
     async def release(self) -> None:
         """As after a claim whose answer was lost."""
         claimer, batch = self.some_claims()
         known = [(c.id, c.number) for c in claimer.holds.values()]
         lost = await self.changed(
-            worker_calls.release_lost(claimer.connection, "default", claimer.name, known),
+            claim_calls.release_lost(claimer.connection, "default", claimer.name, known),
             put_back=True,
         )
         assert lost == dict.fromkeys((c.id for c in batch), True)

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls
+from hybrid_runner.storage.claim_calls import WHOLE_LANES, Lanes
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.session_settings import FOR_CLAIMS
 from hybrid_runner.storage.queries import query
-from hybrid_runner.storage.worker_calls import WHOLE_LANES, Lanes
 from hybrid_runner.worker.queue.claims import Frontier
 from tests.storage.test_plans import Plan, nodes
 from tests.support.jobs import KINDS, NUMBERS, enqueue
@@ -86,14 +86,14 @@ async def drain(connection: Connection, frontier: Frontier) -> int:
     done = 0
     while True:
         lanes = frontier.lanes(sweep=False)
-        taken = await worker_calls.claim_jobs(
+        taken = await claim_calls.claim_jobs(
             connection, "default", KINDS, BATCH, "w", next(NUMBERS), lanes
         )
         frontier.moved_by(taken, BATCH)
         if not taken.claims:
             return done
         done += len(
-            await worker_calls.finish_jobs(
+            await claim_calls.finish_jobs(
                 connection, [Finished(c, State.COMPLETED) for c in taken.claims]
             )
         )

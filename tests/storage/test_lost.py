@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 
 import pytest
 
@@ -16,8 +17,8 @@ from hybrid_runner.model.news import (
     LookAgain,
     WorkerDied,
 )
-from hybrid_runner.model.outcomes import Finished, Requeued
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished, Requeued
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep import rescuer as rescuer_module
 from hybrid_runner.upkeep.rescuer import Rescuer
@@ -200,7 +201,7 @@ async def test_a_duty_is_given_to_those_who_know_it(database: Connection) -> Non
 
 async def claimed(database: Connection, worker_id: str, number: int) -> int:
     job = await enqueue(database)
-    await worker_calls.claim_jobs(database, "default", KINDS, 1, worker_id, number)
+    await claim_calls.claim_jobs(database, "default", KINDS, 1, worker_id, number)
     return job
 
 
@@ -232,7 +233,7 @@ async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(
         await claimed(database, "gone", 1),
         await enqueue(database, max_attempts=1),
     )
-    await worker_calls.claim_jobs(database, "default", KINDS, 1, "gone", 2)
+    await claim_calls.claim_jobs(database, "default", KINDS, 1, "gone", 2)
     rescuer = await rescuing(database)
     await rescuer.rescue(database)
     rows = await database.fetch(
@@ -245,6 +246,25 @@ async def test_a_rescue_charges_the_attempt_backs_off_and_ends_the_last_one(
     ]
     assert all('"WorkerLost"' in row["errors"] and "gone" in row["errors"] for row in rows)
     assert rescuer.rescued == 2
+
+
+async def test_the_clock_of_whoever_rescues_uses_up_no_budget(
+    database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B5: time is the database's."""
+
+    class Fast(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Fast:
+            return cls.fromtimestamp(time.time() + 7200, tz)
+
+    monkeypatch.setattr(rescuer_module, "datetime", Fast)
+    await enqueue(database, max_attempts=3, max_duration=timedelta(hours=1))
+    await claim_calls.claim_jobs(database, "default", KINDS, 1, "gone", 1)
+    await (await rescuing(database)).rescue(database)
+    row = await database.fetchrow("SELECT state::text, errors FROM hybrid_runner.all_jobs")
+    assert row is not None
+    assert row["state"] == "queued", row["errors"]
 
 
 async def test_a_job_whose_cancelling_was_asked_for_ends_as_cancelled(database: Connection) -> None:
@@ -305,10 +325,10 @@ async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
-    first = await asyncio.wait_for(worker_calls.release_lost(database, "default", "here", []), 10)
+    first = await asyncio.wait_for(claim_calls.release_lost(database, "default", "here", []), 10)
     assert first == {held: False, free: True}
     await holding.rollback()
-    assert await worker_calls.release_lost(database, "default", "here", []) == {held: True}
+    assert await claim_calls.release_lost(database, "default", "here", []) == {held: True}
 
 
 async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
@@ -316,7 +336,7 @@ async def test_what_was_settled_meanwhile_stays(database: Connection) -> None:
     taken = await running(database)
     await database.execute("UPDATE hybrid_runner.workers SET dead_at = now()")
     lost = await worker_calls.find_lost(database, 10)
-    await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
+    await claim_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
     rescuer = Rescuer(Registry())
     assert (
         await inside.put_back(
@@ -359,9 +379,9 @@ async def test_a_lost_claim_of_a_job_that_still_runs_under_an_older_one_is_put_b
     assert (lost.id, lost.number) != (old.id, old.number)
     known = [(old.id, old.number)]
     assert (
-        await worker_calls.release_lost(
+        await claim_calls.release_lost(
             database, "default", "worker-1", [*known, (lost.id, lost.number)]
         )
         == {}
     )
-    assert await worker_calls.release_lost(database, "default", "worker-1", known) == {old.id: True}
+    assert await claim_calls.release_lost(database, "default", "worker-1", known) == {old.id: True}

@@ -29,6 +29,7 @@ QUEUE = channel_of("default")
     [
         ("", JobDue()),
         ("later", JobLater()),
+        ("later 1500", JobLater(1500)),
         ("help", HelpWanted()),
         ("help resumed", QueueResumed()),
         ("here host-1 a", WorkerCame("host-1 a")),

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from hybrid_runner.model.jobs import NewJob, State
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls, client_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.storage.test_plans import BATCH, CLAIM, LANES, explain, rows_read, scans
 from tests.support.jobs import enqueue, running
@@ -18,12 +18,12 @@ from tests.support.server import Databases
 async def test_only_the_claim_that_archived_a_job_finds_it_archived(database: Connection) -> None:
     """A4: the outcome of a stale claim is not taken for one whose answer was lost."""
     taken = await running(database)
-    await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
-    assert await worker_calls.archived_before(database, [Finished(taken, State.COMPLETED)]) == {
+    await claim_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)])
+    assert await claim_calls.archived_before(database, [Finished(taken, State.COMPLETED)]) == {
         taken.id
     }
     stale = replace(taken, number=taken.number + 1)
-    assert await worker_calls.archived_before(database, [Finished(stale, State.COMPLETED)]) == set()
+    assert await claim_calls.archived_before(database, [Finished(stale, State.COMPLETED)]) == set()
 
 
 async def test_a_replaced_job_rings_for_when_it_is_due_now(dsn: str, database: Connection) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hybrid_runner.errors import EnqueueError
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, JobView, State
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.waiting import until_blocked
@@ -123,7 +123,7 @@ async def test_a_retried_job_is_the_same_job_with_fresh_attempts_and_its_errors(
 ) -> None:
     """D8"""
     taken = await running(database, key="k")
-    await worker_calls.finish_jobs(
+    await claim_calls.finish_jobs(
         database, [Finished(taken, State.FAILED, error='{"message": "first"}')]
     )
     assert await client_calls.retry_job(database, taken.id) == "queued"
@@ -173,7 +173,7 @@ async def test_whoever_cancels_a_job_that_ends_meanwhile_learns_that_it_finished
     worker, person = await another(), await another()
     transaction = worker.transaction()
     await transaction.start()
-    await worker_calls.finish_jobs(worker, [Finished(taken, State.COMPLETED)])
+    await claim_calls.finish_jobs(worker, [Finished(taken, State.COMPLETED)])
     waiting = asyncio.create_task(client_calls.cancel_job(person, taken.id, None))
     await until_blocked(database, person)
     await transaction.commit()
@@ -261,7 +261,7 @@ async def test_every_step_of_a_job_is_a_new_version(database: Connection) -> Non
     versions.append((await view(database, job)).version)
     await client_calls.cancel_job(database, job, None)
     versions.append((await view(database, job)).version)
-    await worker_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)])
+    await claim_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)])
     versions.append((await view(database, job)).version)
     await client_calls.retry_job(database, job)
     versions.append((await view(database, job)).version)
@@ -346,7 +346,7 @@ async def test_a_job_whose_worker_is_dead_can_be_cancelled_and_run_again(
     assert await client_calls.cancel_job(database, first.id, "stranded") == "cancelled"
     assert await client_calls.retry_job(database, second.id) == "queued"
     assert (
-        await worker_calls.finish_jobs(
+        await claim_calls.finish_jobs(
             database, [Finished(first, State.COMPLETED), Finished(second, State.COMPLETED)]
         )
         == set()

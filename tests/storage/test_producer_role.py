@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.storage import claim_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import enqueue
 
@@ -20,6 +20,9 @@ DOCUMENTED = {
     "max_attempts": "2",
     "timeout": "'5s'",
     "finish_by": "now()",
+    "max_snoozes": "120",
+    "max_duration": "'29m'",
+    "finish_within": "'1h'",
     "traceparent": "'00-1-2-01'",
 }
 FORBIDDEN = [
@@ -27,15 +30,20 @@ FORBIDDEN = [
     "state",
     "attempt",
     "snoozes",
+    "began_at",
+    "waits_for",
     "claim",
     "worker_id",
     "started_at",
     "progress",
     "errors",
+    "history",
     "version",
     "cancel_requested_at",
     "created_at",
     "enqueued_by",
+    "source",
+    "row_key",
 ]
 
 
@@ -116,12 +124,19 @@ async def test_a_producer_does_nothing_else(statement: str, producer: Connection
         await producer.execute(statement)
 
 
-async def test_a_producer_may_call_the_two_enqueue_functions_only(producer: Connection) -> None:
+async def test_a_producer_may_enqueue_and_ask_for_the_queue_of_a_kind_only(
+    producer: Connection,
+) -> None:
     callable_ones = await producer.fetch(
         "SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace ="
         " 'hybrid_runner'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1"
     )
-    assert [row[0] for row in callable_ones] == ["enqueue", "enqueue_job"]
+    assert [row[0] for row in callable_ones] == [
+        "enqueue",
+        "enqueue_job",
+        "queue_of",
+        "similar_kind",
+    ]
     first = await producer.fetchval("SELECT hybrid_runner.enqueue('work', key => 'mine')")
     assert await producer.fetchval("SELECT hybrid_runner.enqueue('work', key => 'mine')") == first
 
@@ -160,10 +175,10 @@ async def test_a_worker_runs_what_a_producer_inserted(producer: Connection) -> N
     )
     await producer.execute("SET ROLE hybrid_runner_worker")
     [claim] = (
-        await worker_calls.claim_jobs(
+        await claim_calls.claim_jobs(
             producer,
             "images",
-            worker_calls.Kinds([worker_calls.KindLimits("work", 5, None)]),
+            claim_calls.Kinds([claim_calls.KindLimits("work", 5, None)]),
             10,
             "worker-1",
             1,

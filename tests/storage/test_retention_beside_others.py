@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hybrid_runner.model.jobs import NewJob, State
-from hybrid_runner.model.outcomes import Finished
+from hybrid_runner.model.settlements import Finished
 from hybrid_runner.model.upkeep import Pruned
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.prune import Prune
 from tests.support.archive import aged, exists, keep, known, partition, pruned
@@ -116,7 +116,7 @@ async def test_while_a_reader_is_waited_for_jobs_end_all_the_same(
         await reader.execute("SELECT count(*) FROM hybrid_runner.archive")
         task = asyncio.ensure_future(pruned(database))
         await until_blocked(reader, database)
-        assert await worker_calls.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {
+        assert await claim_calls.finish_jobs(settler, [Finished(taken, State.COMPLETED)]) == {
             taken.id
         }
         await task
@@ -130,7 +130,7 @@ async def test_a_long_transaction_that_archives_does_not_keep_the_past(
     writer = await another()
     taken = await running(writer)
     async with writer.transaction():
-        await worker_calls.finish_jobs(writer, [Finished(taken, State.COMPLETED)])
+        await claim_calls.finish_jobs(writer, [Finished(taken, State.COMPLETED)])
         assert await pruned(database) == [("emptied", part)]
         assert await known(database, jobs) == []
         assert await pruned(database) == []
@@ -169,7 +169,7 @@ async def test_nothing_that_ends_meanwhile_is_lost_or_refused(
             taken = await claim(connection, 5)
             mine += [each.id for each in taken]
             assert len(
-                await worker_calls.finish_jobs(
+                await claim_calls.finish_jobs(
                     connection, [Finished(each, State.COMPLETED) for each in taken]
                 )
             ) == len(taken)

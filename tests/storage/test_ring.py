@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.model.jobs import NewJob
-from hybrid_runner.model.outcomes import Requeued
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import Requeued
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, enqueue, living, running
 from tests.support.rings import listening
@@ -178,13 +178,13 @@ async def test_opening_a_queue_twice_keeps_its_bell(database: Connection) -> Non
 async def test_jobs_put_back_ring_for_when_they_are_due(dsn: str, database: Connection) -> None:
     taken = await running(database)
     async with listening(dsn) as rings:
-        await worker_calls.requeue_jobs(database, [Requeued(taken, timedelta(0), charged=False)])
+        await claim_calls.requeue_jobs(database, [Requeued(taken, timedelta(0), charged=False)])
         assert await rings.so_far() == [""]
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(
+        await claim_calls.requeue_jobs(
             database, [Requeued(taken, timedelta(seconds=30), charged=False)]
         )
-        assert await rings.so_far() == ["later"]
+        assert await rings.so_far() == ["later 30000"]
 
 
 async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> None:

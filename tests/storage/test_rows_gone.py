@@ -11,8 +11,8 @@ import pytest
 
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.news import RowGone
-from hybrid_runner.model.outcomes import Finished
-from hybrid_runner.storage import worker_calls
+from hybrid_runner.model.settlements import Finished
+from hybrid_runner.storage import claim_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.beats import told
 from tests.support.jobs import KINDS, claim, enqueue, living
@@ -62,7 +62,7 @@ class World:
             case "ask":
                 self.gone = await gone(self.database, [*self.read], self.first)
             case "look":
-                completed = await worker_calls.completed_claims(self.database, self.gone)
+                completed = await claim_calls.completed_claims(self.database, self.gone)
                 self.gone = [*{*self.gone} - completed]
             case "hear":
                 self.stopped = {*self.gone} & self.running
@@ -79,7 +79,7 @@ class World:
             case "leave":
                 self.running.discard(self.started)
             case "settle":
-                await worker_calls.finish_jobs(
+                await claim_calls.finish_jobs(
                     self.database, [Finished(self.claimed, State.COMPLETED)]
                 )
             case "requeue":
@@ -92,7 +92,7 @@ class World:
 
     async def claim(self, worker_id: str) -> None:
         self.number += 1
-        taken = await worker_calls.claim_jobs(
+        taken = await claim_calls.claim_jobs(
             self.database, "default", KINDS, 1, worker_id, self.number
         )
         [self.claimed] = taken.claims

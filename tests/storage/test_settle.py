@@ -10,8 +10,8 @@ import pytest
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import JobView, NewJob, State
 from hybrid_runner.model.news import CancelRequested
-from hybrid_runner.model.outcomes import FinalState, Finished, Requeued
-from hybrid_runner.storage import client_calls, stream_calls, worker_calls
+from hybrid_runner.model.settlements import FinalState, Finished, Requeued
+from hybrid_runner.storage import claim_calls, client_calls, stream_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.beats import beat, told
 from tests.support.jobs import claim, enqueue, living, running
@@ -41,13 +41,14 @@ async def test_an_ended_job_moves_to_the_archive_with_everything_it_had(
     [taken] = await claim(database)
     before = await view(database, taken.id)
     ending = Finished(taken, state, result='{"bytes": 3}', error='{"message": "why"}')
-    assert await worker_calls.finish_jobs(database, [ending]) == {taken.id}
+    assert await claim_calls.finish_jobs(database, [ending]) == {taken.id}
     after = await view(database, taken.id)
     assert after.finished_at is not None
     assert after == replace(
         before,
         state=state,
         version=before.version + 1,
+        began_at=before.started_at,
         finished_at=after.finished_at,
         result={"bytes": 3},
         errors=[{"message": "why"}],
@@ -59,9 +60,9 @@ async def test_a_job_settles_once(database: Connection) -> None:
     """A4"""
     taken = await running(database)
     ending = Finished(taken, State.COMPLETED)
-    assert await worker_calls.finish_jobs(database, [ending, ending]) == {taken.id}
-    assert await worker_calls.finish_jobs(database, [ending]) == set()
-    assert await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=True)]) == set()
+    assert await claim_calls.finish_jobs(database, [ending, ending]) == {taken.id}
+    assert await claim_calls.finish_jobs(database, [ending]) == set()
+    assert await claim_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=True)]) == set()
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.all_jobs") == 1
 
 
@@ -72,7 +73,7 @@ async def test_two_who_settle_one_claim_at_once_have_one_winner(
     taken = await running(database)
     connections = [await another() for _ in range(8)]
     won = await asyncio.gather(
-        *(worker_calls.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections)
+        *(claim_calls.finish_jobs(c, [Finished(taken, State.COMPLETED)]) for c in connections)
     )
     assert sorted(map(len, won)) == [0] * 7 + [1]
 
@@ -80,20 +81,18 @@ async def test_two_who_settle_one_claim_at_once_have_one_winner(
 async def test_a_stale_claim_changes_nothing(database: Connection) -> None:
     """A4: the job was taken away and runs elsewhere; the attempt number is the same."""
     stale = await running(database)
-    await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=False)])
+    await claim_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=False)])
     [fresh] = await claim(database, worker_id="worker-2")
     before = await view(database, fresh.id)
     assert stale.attempt == fresh.attempt
-    assert await worker_calls.finish_jobs(database, [Finished(stale, State.FAILED)]) == set()
+    assert await claim_calls.finish_jobs(database, [Finished(stale, State.FAILED)]) == set()
     assert (
-        await worker_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")])
+        await claim_calls.requeue_jobs(database, [Requeued(stale, NOW, charged=True, error="{}")])
         == set()
     )
-    assert await worker_calls.record_progress(database, [(stale.id, stale.number, "1")]) == set()
+    assert await claim_calls.record_progress(database, [(stale.id, stale.number, "1")]) == set()
     assert await view(database, fresh.id) == before
-    assert await worker_calls.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {
-        fresh.id
-    }
+    assert await claim_calls.finish_jobs(database, [Finished(fresh, State.COMPLETED)]) == {fresh.id}
 
 
 async def test_the_claim_of_one_job_does_not_settle_another(database: Connection) -> None:
@@ -102,15 +101,15 @@ async def test_the_claim_of_one_job_does_not_settle_another(database: Connection
     crossed = [replace(first, number=second.number), replace(second, number=first.number)]
     before = [await view(database, first.id), await view(database, second.id)]
     assert (
-        await worker_calls.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed])
+        await claim_calls.finish_jobs(database, [Finished(c, State.FAILED) for c in crossed])
         == set()
     )
     assert (
-        await worker_calls.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed])
+        await claim_calls.requeue_jobs(database, [Requeued(c, NOW, charged=True) for c in crossed])
         == set()
     )
     assert (
-        await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in crossed])
+        await claim_calls.record_progress(database, [(c.id, c.number, "1") for c in crossed])
         == set()
     )
     assert [await view(database, first.id), await view(database, second.id)] == before
@@ -119,10 +118,10 @@ async def test_the_claim_of_one_job_does_not_settle_another(database: Connection
 async def test_one_stale_claim_does_not_spoil_its_batch(database: Connection) -> None:
     first, second = await two_claims(database)
     batch = [replace(first, number=first.number + 1000), second]
-    assert await worker_calls.record_progress(database, [(c.id, c.number, "1") for c in batch]) == {
+    assert await claim_calls.record_progress(database, [(c.id, c.number, "1") for c in batch]) == {
         second.id
     }
-    assert await worker_calls.finish_jobs(
+    assert await claim_calls.finish_jobs(
         database, [Finished(c, State.COMPLETED) for c in batch]
     ) == {second.id}
     assert (await view(database, first.id)).state is State.RUNNING
@@ -130,8 +129,8 @@ async def test_one_stale_claim_does_not_spoil_its_batch(database: Connection) ->
 
 async def test_a_queued_job_cannot_be_settled(database: Connection) -> None:
     taken = await running(database)
-    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
-    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == set()
+    await claim_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
+    assert await claim_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == set()
     assert (await view(database, taken.id)).state is State.QUEUED
 
 
@@ -141,14 +140,14 @@ async def test_a_job_put_back_waits_and_is_charged_or_not(
 ) -> None:
     """B2, D6"""
     taken = await running(database, key="k")
-    assert await worker_calls.requeue_jobs(
+    assert await claim_calls.requeue_jobs(
         database, [Requeued(taken, timedelta(hours=1), charged)]
     ) == {taken.id}
     back = await view(database, taken.id)
     assert (back.state, back.attempt, back.key) == (State.QUEUED, attempt, "k")
     assert (back.claim, back.worker_id, back.started_at) == (None, None, None)
     assert await claim(database) == []
-    delay = await worker_calls.next_due(database, "default")
+    delay = await claim_calls.next_due(database, "default")
     assert delay is not None
     assert timedelta(minutes=59) < delay <= timedelta(hours=1)
 
@@ -163,7 +162,7 @@ async def test_only_what_its_handler_asked_for_counts_as_a_snooze(database: Conn
             Requeued(two, NOW, charged=False, why="release"),
             Requeued(three, NOW, charged=True, why="retry"),
         ]
-        assert await worker_calls.requeue_jobs(database, batch) == {snoozed, released, retried}
+        assert await claim_calls.requeue_jobs(database, batch) == {snoozed, released, retried}
     assert [(c.attempt, c.snoozes) for c in await claim(database)] == [(1, 2), (1, 0), (3, 0)]
 
 
@@ -174,7 +173,7 @@ async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(
     job = await enqueue(database)
     for _ in range(9):
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(
+        await claim_calls.requeue_jobs(
             database, [Requeued(taken, NOW, charged=False, why="snooze")]
         )
     assert await client_calls.cancel_job(database, job, None) == "cancelled"
@@ -187,7 +186,7 @@ async def test_a_job_that_was_snoozed_and_then_cancelled_says_how_often(
 @pytest.mark.parametrize("again", ["retry", "replace"])
 async def test_a_job_that_begins_anew_has_no_snoozes(again: str, database: Connection) -> None:
     taken = await running(database, key="k")
-    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
+    await claim_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False, why="snooze")])
     if again == "retry":
         await client_calls.cancel_job(database, taken.id, None)
         await client_calls.retry_job(database, taken.id)
@@ -203,10 +202,10 @@ async def test_a_job_put_back_keeps_its_memory_unless_it_brings_a_new_one(
     """B3, B16"""
     await enqueue(database, data='{"polls": 1}')
     [taken] = await claim(database)
-    await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
+    await claim_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)])
     [taken] = await claim(database)
     assert taken.data == '{"polls": 1}'
-    await worker_calls.requeue_jobs(
+    await claim_calls.requeue_jobs(
         database, [Requeued(taken, NOW, charged=False, data='{"polls": 2}')]
     )
     [taken] = await claim(database)
@@ -218,7 +217,7 @@ async def test_the_last_twenty_errors_are_kept(database: Connection) -> None:
     await enqueue(database, max_attempts=100)
     for number in range(25):
         [taken] = await claim(database)
-        await worker_calls.requeue_jobs(
+        await claim_calls.requeue_jobs(
             database, [Requeued(taken, NOW, charged=True, error=f'{{"message": "{number}"}}')]
         )
     [taken] = await claim(database)
@@ -232,15 +231,13 @@ async def test_a_job_that_shall_be_cancelled_is_not_put_back(database: Connectio
     """B6"""
     taken = await running(database)
     await client_calls.cancel_job(database, taken.id, None)
-    assert await worker_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
-    assert await worker_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {
-        taken.id
-    }
+    assert await claim_calls.requeue_jobs(database, [Requeued(taken, NOW, charged=False)]) == set()
+    assert await claim_calls.finish_jobs(database, [Finished(taken, State.CANCELLED)]) == {taken.id}
 
 
 async def test_progress_is_seen_by_whoever_waits(database: Connection) -> None:
     taken = await running(database)
-    assert await worker_calls.record_progress(
+    assert await claim_calls.record_progress(
         database, [(taken.id, taken.number, '{"done": 0.5}')]
     ) == {taken.id}
     [status] = await client_calls.watch_jobs(database, [taken.id])
@@ -279,8 +276,6 @@ async def test_work_and_its_completion_commit_together(database: Connection) -> 
     taken = await running(database)
     transaction = database.transaction()
     await transaction.start()
-    assert await worker_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {
-        taken.id
-    }
+    assert await claim_calls.finish_jobs(database, [Finished(taken, State.COMPLETED)]) == {taken.id}
     await transaction.rollback()
     assert (await view(database, taken.id)).state is State.RUNNING

@@ -55,14 +55,19 @@ def test_a_dump_names_no_day_and_no_server() -> None:
 
 
 def test_one_function_alone_ends_jobs() -> None:
-    """What is to happen whenever a job ends has one place; and so has the list of columns that it
-    moves.
-    """
-    moves = re.compile(r"INSERT INTO hybrid_runner\.archive\b|DELETE FROM hybrid_runner\.jobs\b")
-    files = [path for path in sql_folder().rglob("*.sql") if path.name != schema_dump.TARGET.name]
-    assert {path.stem for path in files if moves.search(path.read_text(encoding="utf-8"))} == {
-        "end_jobs"
-    }
+    """What is to happen whenever a job ends has one place; and so has what the archive is given."""
+
+    def files_with(words: str) -> set[str]:
+        return {
+            path.stem
+            for path in sql_folder().rglob("*.sql")
+            if path.name != schema_dump.TARGET.name
+            and re.search(words, path.read_text(encoding="utf-8"))
+        }
+
+    assert files_with(r"INSERT INTO hybrid_runner\.archive\b") == {"end_jobs"}
+    assert files_with(r"DELETE FROM hybrid_runner\.jobs\b") == {"take_ended"}
+    assert files_with(r"FROM hybrid_runner\.take_ended\(") == {"end_jobs"}
 
 
 def test_the_sql_files_have_no_complaints() -> None:
@@ -177,10 +182,11 @@ async def test_only_those_statements_are_sent_on_a_callers_connection(dsn: str) 
     await app.enqueue_many("many", [{}, {}], connection=connection)
     await app.enqueue_many("many", [{}, {}], key=lambda _: "one", connection=connection)
     await client_calls.enqueue_many(connection, [NewJob("one"), NewJob("two")], "exists")
+    await app.signal("one", connection=connection)
     await connection.close()
     await app.close()
-    # and finish_jobs, by job.complete()
-    texts = {query(name) for name in sql_lint.ON_CALLERS_CONNECTIONS - {"finish_jobs"}}
+    by_complete = {"finish_jobs", "finish_followed_jobs"}
+    texts = {query(name) for name in sql_lint.ON_CALLERS_CONNECTIONS - by_complete}
     assert {text for text in sent if "hybrid_runner" in text} == texts
 
 

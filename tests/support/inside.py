@@ -12,7 +12,7 @@ from hybrid_runner import Job, Worker
 from hybrid_runner.client import waiting
 from hybrid_runner.model.messages import Proof, channel_of
 from hybrid_runner.model.news import JobsOverdue
-from hybrid_runner.model.outcomes import Requeued
+from hybrid_runner.model.settlements import Requeued
 from hybrid_runner.policy.doorbell import MarkInFlight, Mode, Reason
 from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.policy.look_rate import Sweeps
@@ -31,6 +31,7 @@ from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run import attempt
 from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
+from hybrid_runner.worker.run.saves import Saves
 from hybrid_runner.worker.settle import set_aside
 from tests.support.waiting import differs_from, until
 
@@ -405,14 +406,20 @@ def has_not_beaten_for(worker: Worker, seconds: float) -> None:
 
 def replace_finish(worker: Worker, wrap: Wrap) -> None:
     """Replace the statement that archives ended jobs."""
-    outcomes: Any = worker._station.settler._outcomes
+    outcomes: Any = worker._station.settler.usual._outcomes
     outcomes.finish = wrap(outcomes.finish)
 
 
 def replace_requeue(worker: Worker, wrap: Wrap) -> None:
     """Replace the statement that puts jobs back."""
-    outcomes: Any = worker._station.settler._outcomes
+    outcomes: Any = worker._station.settler.usual._outcomes
     outcomes.requeue = wrap(outcomes.requeue)
+
+
+def replace_repeat(worker: Worker, wrap: Wrap) -> None:
+    """Replace the statement that puts jobs back for their next runs."""
+    outcomes: Any = worker._station.settler.usual._outcomes
+    outcomes.repeat = wrap(outcomes.repeat)
 
 
 def set_settled(worker: Worker, **counts: int) -> None:
@@ -506,3 +513,8 @@ def remembered(deadlines: Deadlines) -> int:
 def awaits_no_time_out(executor: Executor) -> bool:
     """Whether no alarm is set and none is needed."""
     return executor._deadlines._alarm is None and executor._deadlines._living == 0
+
+
+def saves_aside(saves: Saves) -> int:
+    """How many memories wait because their rows are locked."""
+    return len(saves._aside)

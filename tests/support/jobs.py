@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import NewJob, State
-from hybrid_runner.model.outcomes import FinalState, Finished
-from hybrid_runner.storage import client_calls, worker_calls
+from hybrid_runner.model.settlements import FinalState, Finished
+from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 
-KINDS = worker_calls.Kinds(
-    [worker_calls.KindLimits("work", 5, None), worker_calls.KindLimits("other", 3, None)]
+KINDS = claim_calls.Kinds(
+    [claim_calls.KindLimits("work", 5, None), claim_calls.KindLimits("other", 3, None)]
 )
 """What the workers in these tests can run."""
 
 
 NUMBERS = count(1)
 """Claim numbers."""
+
+
+def a_claim(kind: str = "work") -> Claim:
+    """A claim of a job that nobody has stored."""
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    return Claim(
+        id=7,
+        queue="default",
+        kind=kind,
+        priority=5,
+        payload="{}",
+        data=None,
+        key=None,
+        run_at=now,
+        max_attempts=3,
+        timeout_seconds=None,
+        finish_by=None,
+        traceparent=None,
+        attempt=1,
+        number=70,
+        started_at=now,
+    )
 
 
 async def enqueue(connection: Connection, key: str | None = None, **fields: object) -> int:
@@ -32,15 +55,22 @@ async def claim(
 ) -> list[Claim]:
     """Claim what is due."""
     return (
-        await worker_calls.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))
+        await claim_calls.claim_jobs(connection, queue, KINDS, slots, worker_id, next(NUMBERS))
     ).claims
 
 
-async def living(connection: Connection, worker_id: str = "worker-1", queues: str = "{}") -> int:
+async def living(
+    connection: Connection,
+    worker_id: str = "worker-1",
+    queues: str = "{}",
+    kinds: Sequence[str] = (),
+) -> int:
     """A worker of that name is registered and lives; the first of its claim numbers."""
     lease = timedelta(seconds=30)
     return (
-        await worker_calls.register_worker(connection, worker_id, "host", 1, "0", queues, lease)
+        await worker_calls.register_worker(
+            connection, worker_id, "host", 1, "0", queues, lease, kinds=kinds
+        )
     ).first_claim
 
 
@@ -57,7 +87,7 @@ async def ended(
 ) -> int:
     """The id of a new job that ended."""
     taken = await running(connection, key)
-    assert await worker_calls.finish_jobs(
-        connection, [Finished(taken, state, result='"done"')]
-    ) == {taken.id}
+    assert await claim_calls.finish_jobs(connection, [Finished(taken, state, result='"done"')]) == {
+        taken.id
+    }
     return taken.id

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hybrid_runner.telemetry.metrics.instruments import NAMED, Kind
+from hybrid_runner.telemetry.metrics.instrument import Kind
+from hybrid_runner.telemetry.metrics.instruments import NAMED
 
 FOREIGN = {"up": {"job"}, "ALERTS": {"alertname", "alertstate"}}
 """What Prometheus itself adds, and the labels that we use of it."""

@@ -22,7 +22,7 @@ from tests.support import inside
 from tests.support.recorded import RecordedSpans, attributes_of, ids, traces
 from tests.support.traced import TRACEPARENT, tasks
 from tests.support.working import outcome, runner, working
-from tests.worker import handlers
+from tests.worker import handlers, memory_handlers
 
 
 async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(
@@ -41,6 +41,19 @@ async def test_a_job_that_a_handler_enqueues_carries_on_its_trace(
     )
     assert recorded.children(request) == ["publish default"]
     assert recorded.children(recorded.one("run follow")) == ["publish default"]
+
+
+@pytest.mark.parametrize("where", ["loop", "thread", "process"])
+async def test_a_job_that_is_to_follow_is_in_the_trace_of_the_attempt_that_said_so(
+    dsn: str, recorded: RecordedSpans, where: str
+) -> None:
+    """B1: wherever its handler ran."""
+    app = runner(dsn, memory_handlers.app.registry)
+    async with working(app) as worker:
+        await app.enqueue(f"then_in_{where}")
+        await worker.settled(2)
+        await worker.idle()
+    assert recorded.children(recorded.one(f"run then_in_{where}")) == ["job add"]
 
 
 async def test_many_at_once_join_the_callers_trace_or_start_one_each(

@@ -10,11 +10,12 @@ import orjson
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled, LookMade
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.settlements import Finished, Requeued, Settlement
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.counters import Counters
 from hybrid_runner.telemetry.metrics.exposition import as_text
-from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS, MOST_SERIES, Kind
+from hybrid_runner.telemetry.metrics.instrument import MOST_SERIES, Kind
+from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from hybrid_runner.telemetry.metrics.series import Counter, Histogram
 from hybrid_runner.telemetry.metrics.values import (
     HistogramValue,
@@ -68,7 +69,12 @@ def test_each_instrument_is_named_as_prometheus_wants_it_and_bounded() -> None:
             "outcome",
             "way",
             "state",
+            "table",
+            "what",
             "mode",
+            "field",
+            "budget",
+            "reconciler",
             "reason",
             "version",
         }

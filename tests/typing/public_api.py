@@ -4,6 +4,7 @@ not pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Never, assert_never, assert_type
@@ -13,25 +14,38 @@ from pydantic import BaseModel
 
 from hybrid_runner import (
     AmendAnswer,
+    Attached,
+    AttachOptions,
+    Backoff,
     Cancel,
     CancelAnswer,
+    Columns,
+    Confirmations,
+    Detached,
+    Ended,
     EnqueueAnswer,
     Enqueued,
     EnqueueOptions,
     Fail,
+    Gate,
     Job,
+    JobEvent,
     JobHandle,
     JobKind,
     JobStatus,
     JobSummary,
     JobView,
     NewJob,
+    Repeat,
     Retry,
     RetryAnswer,
     RetryPolicy,
     Runner,
     Snooze,
+    SourceView,
     State,
+    Tries,
+    Words,
     Worker,
     WorkerStatus,
 )
@@ -150,7 +164,8 @@ def is_read(outcome: Snooze | Retry | Fail | Cancel) -> str:
             return reason
 
 
-Snooze()  # type: ignore[call-overload]
+Snooze()
+Snooze(reason="not yet", wake_on="approved:42")
 Snooze("5s", until=datetime.now(UTC))  # type: ignore[call-overload]
 Snooze(until="tomorrow")  # type: ignore[call-overload]
 Fail()  # type: ignore[call-arg]
@@ -160,6 +175,122 @@ assert_type(raises_outcomes, JobKind[Report, int])
 assert_type(poll, JobKind[Report, str])
 assert_type(choosy, JobKind[Report, int | None])
 assert_type(hopeless, JobKind[Report, Never])
+
+
+# --- what a job left when it ended has its types
+
+
+@app.job("clean-up", max_attempts=20)
+async def clean_up(end: Ended[Report, Thumbnail]) -> None:
+    assert_type(end.payload, Report)
+    assert_type(end.data, Thumbnail | None)
+    assert_type(end.state, State)
+    assert_type(end.reason, str | None)
+    assert_type(end.key, str | None)
+    assert_type(end.result, Any)
+
+
+@app.job("note ends")
+def note_ends(end: Ended[Any, Any]) -> int:
+    assert_type(end.id, int)
+    return end.id
+
+
+assert_type(clean_up, JobKind[Ended[Report, Thumbnail], None])
+
+
+# --- memories have a type where the handler says so
+
+
+class Poll(BaseModel):
+    task: str
+    looks: int = 0
+
+
+@app.job(
+    "remembers",
+    data=Poll,
+    pace=Backoff("2s", cap="30s", jitter=0.2),
+    max_snoozes=120,
+    max_duration="29m",
+    finish_within=timedelta(hours=1),
+    on_end="clean-up",
+)
+async def remembers(payload: Report, job: Job[Poll]) -> str | Snooze:
+    assert_type(job.data, Poll)
+    assert_type(job.began_at, datetime)
+    assert_type(job.elapsed, timedelta)
+    assert_type(job.left, timedelta | None)
+    job.data.looks += 1
+    job.data.looks += "one"  # type: ignore[operator]
+    await job.save(Poll(task="t1"))
+    await job.save()
+    await job.save("t1")  # type: ignore[arg-type]
+    if job.data.looks > 1:
+        job.then(brief, Thumbnail(url="a"), key="brief-1", delay="2s", priority=1)
+        job.then("tick")
+        job.then("tick", {"any": "payload"}, data=Poll(task="t1"))
+        job.then(brief, Report(2026))  # type: ignore[misc]
+        job.then(brief, Thumbnail(url="a"), on_conflict="replace")  # type: ignore[call-overload]
+        return job.data.task
+    return any_helper(job).later("not yet")
+
+
+class Probing(BaseModel):
+    idle: Confirmations = Confirmations(times=2, apart="15s")
+    rows: Tries = Tries(most=6, pace=Backoff("1.5s", cap="8s"))
+    probe: Gate = Gate(after="5s", every=timedelta(seconds=15), most=100)
+
+
+@app.job("probes", data=Probing)
+async def probes(payload: Report, job: Job[Probing]) -> str | Snooze | Repeat | Fail:
+    seen = job.data
+    assert_type(seen.probe.opens(job), bool)
+    assert_type(seen.idle.confirm(job), bool)
+    assert_type(seen.rows.again(job), Snooze | None)
+    seen.probe.opens()  # type: ignore[call-arg]
+    Confirmations(times="2")  # type: ignore[arg-type]
+    Tries(pace="2s")  # type: ignore[arg-type]
+    if seen.idle.seen:
+        return seen.rows.again(job) or Fail(f"not queryable after {seen.rows.most} tries")
+    return Repeat("5m", data=seen)
+
+
+assert_type(probes, JobKind[Report, str])
+
+
+@app.reconcile("1m", kind=probes, key="probes-{year}", most=100)
+def lost_probes() -> str:
+    return "SELECT r.year FROM public.reports AS r"
+
+
+@app.reconcile("1m", kind="probes", key="probes-{year}")  # type: ignore[arg-type]
+def by_name() -> str:
+    return "SELECT r.year FROM public.reports AS r"
+
+
+@app.reconcile("1m", kind=probes, key="probes-{year}")  # type: ignore[arg-type]
+async def later() -> str:
+    return "SELECT r.year FROM public.reports AS r"
+
+
+@app.job("thinks")
+def thinks(payload: dict[str, Any], job: Job) -> dict[str, Any] | Fail:
+    assert_type(job.data, Any)
+    if job.data is None:
+        job.data = {"looks": [1]}
+    job.save({"any": "thing"})
+    return Fail("no", then=[brief.new(Thumbnail(url="a"), key="k"), NewJob("tick")])
+
+
+def any_helper(job: Job[Any]) -> Job[Any]:
+    return job
+
+
+brief.new(Report(2026))  # type: ignore[arg-type]
+assert_type(brief.new(Thumbnail(url="a"), delay="2s"), NewJob)
+assert_type(remembers, JobKind[Report, str])
+app.job("paced", pace="2s")  # type: ignore[arg-type]
 
 
 # --- handlers that are none
@@ -308,3 +439,50 @@ async def works() -> None:
         assert_type(worker, Worker)
         assert_type(worker.status(), WorkerStatus)
         await worker.idle()
+
+
+async def follow() -> None:
+    """Events of a job."""
+    async for event in app.events(1, follow_ups=True):
+        assert_type(event, JobEvent)
+        assert_type(event.job.state, State)
+        assert_type(event.job.followed_by, list[int] | None)
+        assert_type(event.as_sse(), bytes)
+        assert_type(event.name == "snoozed", bool)
+    app.events("1")  # type: ignore[arg-type]
+
+
+@app.job("packed")
+async def packed(payload: Thumbnail, job: Job) -> str | Snooze:
+    """Signals."""
+    assert_type(await job.signal("k", timeout="3d", type=Thumbnail), Thumbnail | None)
+    assert_type(await job.signal("k"), Any)
+    assert_type(job.signalled, Any)
+    assert_type(job.timed_out, bool)
+    await job.signal("k", type=3)  # type: ignore[call-overload]
+    await job.signal(7)  # type: ignore[call-overload]
+    return Snooze("1h", wake_on="k")
+
+
+async def send() -> None:
+    """As an application does."""
+    assert_type(await app.signal("k", {"boxes": 3}), int)
+    await app.signal("k", connection=await asyncpg.connect(""))
+    await app.signal(7)  # type: ignore[arg-type]
+
+
+async def attach(kind: JobKind[Any, Any]) -> None:
+    """As a migration does."""
+    words = Words(queued="pending", running="running", completed="done", failed="failed")
+    columns = Columns(status="status", worker_id="worker")
+    Words(queued="pending")  # type: ignore[call-arg]
+    Columns()  # type: ignore[call-arg]
+    assert_type(await app.attach("t", kind=kind, words=words, columns=columns), Attached)
+    options: AttachOptions = {"when": "paid", "key": ["a", "b"], "wait": "5s", "guess": True}
+    await app.attach("t", kind="k", words={"queued": "new"}, **options)
+    await app.attach("t", kind="k", on_delete="keep")  # type: ignore[arg-type]
+    await app.attach("t", kind="k", wen="true")  # type: ignore[call-arg]
+    await app.attach("t")  # type: ignore[call-arg]
+    assert_type(await app.detach("t", kind="k", wait=timedelta(seconds=5)), Detached)
+    assert_type(await app.sources(), Sequence[SourceView])
+    assert_type((await app.source("t")).complaints, Sequence[str])

@@ -230,7 +230,7 @@ async def test_a_page_about_such_a_job_says_what_it_cannot_show(
 async def test_a_write_that_runs_out_as_its_reader_is_dropped_ends_that_reader_alone() -> None:
     """Both in one turn of the loop: the drop must not raise into the stream."""
     one, loop, dropped = (
-        reader.Reader(reader.Subscription(), None, lambda: True),
+        reader.EventReader(reader.Subscription(), None, lambda: True),
         asyncio.get_running_loop(),
         asyncio.Event(),
     )

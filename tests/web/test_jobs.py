@@ -5,6 +5,7 @@ A5).
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import pytest
 
@@ -13,8 +14,10 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails
 from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
+from tests.support.waiting import until_fetched
 
-HIDDEN = ["payload", "data", "key", "enqueued_by", "result", "errors"]
+HIDDEN = ["payload", "data", "key", "enqueued_by", "waits_for", "result", "errors"]
+HIDDEN += ["row_key", "table_name"]
 COLUMNS = """
 SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'hybrid_runner' AND table_name = 'all_jobs'
@@ -77,7 +80,7 @@ async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(
         1,
         "completed",
     )
-    assert set(shown) == await columns(database)
+    assert set(shown) == await columns(database) | {"table_name"}
 
 
 async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection) -> None:
@@ -240,3 +243,21 @@ async def test_no_page_and_no_log_line_names_the_token(
                 async with client.session.get(path, headers=BEARER) as response:
                     assert TOKEN not in await response.text()
     assert TOKEN not in caplog.text
+
+
+async def test_everybody_may_see_the_runs_after_which_a_job_was_put_back(
+    dsn: str, database: Connection
+) -> None:
+    """B13: when and by whom; not what it waits for."""
+    steps = Stepwise(dsn)
+    async with served(steps.app) as (client, worker):
+        job = (await steps.app.enqueue("steps", {})).id
+        steps.snooze("1h")
+        await until_fetched(database, "SELECT sum(snoozes) FROM hybrid_runner.jobs", 1)
+        await database.execute("UPDATE hybrid_runner.jobs SET waits_for = 'secret:7'")
+        _, shown = await ask(client, "GET", f"/jobs/{job}")
+    [run] = cast("list[dict[str, object]]", shown["history"])
+    assert (run["what"], run["attempt"], run["worker"]) == ("snooze", 1, worker.id)
+    assert set(run) == {"what", "attempt", "worker", "due", "started", "ended"}
+    assert shown["began_at"] is not None
+    assert "secret:7" not in str(shown)

@@ -41,6 +41,8 @@ CHECKS = (
     "missed_rings",
     "settling",
     "horizon",
+    "kinds",
+    "sources",
     "postgres",
 )
 A10 = {

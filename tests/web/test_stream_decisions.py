@@ -4,15 +4,19 @@ reader is sent.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.job_events import JobEvent, JobEventName
 from hybrid_runner.model.jobs import JobSnapshot, State
 from hybrid_runner.model.messages import JobsChanged, changes_channel
 from hybrid_runner.web.stream.event_names import event_name
-from hybrid_runner.web.stream.reader import BUFFER, Reader, Subscription, event
+from hybrid_runner.web.stream.following import Follower
+from hybrid_runner.web.stream.reader import BUFFER, MOST_FOLLOWED, EventReader, Subscription, event
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -104,11 +108,17 @@ def test_a_message_from_a_stranger_is_ignored(payload: str) -> None:
     assert CHANGES.read(payload) is None
 
 
-def reader(seen: int | None = None, job_id: int | None = 1) -> Reader:
-    return Reader(Subscription(job_id), seen, lambda: True)
+def reader(
+    seen: int | None = None, job_id: int | None = 1, *, follow_ups: bool = False
+) -> EventReader:
+    return EventReader(Subscription(job_id, follow_ups=follow_ups), seen, lambda: True)
 
 
-async def texts(of: Reader) -> list[bytes]:
+def change(job: JobSnapshot, name: JobEventName = "running") -> JobEvent:
+    return JobEvent(name, job)
+
+
+async def texts(of: EventReader) -> list[bytes]:
     """All that waits, as it would be written, until it ends or has nothing."""
     found = []
     while (text := await of.next(0)) not in (None, b": keep-alive\n\n"):
@@ -121,16 +131,49 @@ async def test_a_version_is_sent_once_and_never_an_older_one() -> None:
     """B13"""
     one = reader(seen=2)
     for version in (1, 2, 3, 2, 3, 5):
-        one.offer(RUNS._replace(version=version), b"%d " % version)
-    assert await texts(one) == [b"3 5 "]
+        one.offer(change(RUNS._replace(version=version)))
+    [text] = await texts(one)
+    assert re.findall(rb"^id: (\d+)$", text, re.MULTILINE) == [b"3", b"5"]
 
 
 async def test_an_end_is_sent_even_when_history_was_lost() -> None:
     """After a failover to a server that was behind."""
     one = reader(seen=9)
-    one.offer(snapshot("completed", version=4), b"end")
+    end = change(snapshot("completed", version=4), "completed")
+    one.offer(end)
     assert one.ended
-    assert await texts(one) == [b"end"]
+    assert await texts(one) == [end.as_sse()]
+
+
+async def test_a_program_is_not_told_again_what_an_outage_has_not_changed() -> None:
+    """A9 B13"""
+    one = Follower(1, follow_ups=False)
+    one.offer(change(RUNS))
+    one.forget()
+    one.offer(change(RUNS))
+    one.offer(change(snapshot("completed", version=3), "completed"))
+    assert [await one.next() for _ in range(3)] == [
+        change(RUNS),
+        change(snapshot("completed", version=3), "completed"),
+        None,
+    ]
+
+
+async def test_a_program_that_follows_too_many_jobs_is_told_after_the_last_event() -> None:
+    one = Follower(1, follow_ups=True)
+    end = change(snapshot("completed", followed_by=list(range(2, 2 + MOST_FOLLOWED))), "completed")
+    one.offer(end)
+    assert await one.next() == end
+    with pytest.raises(RunnerError, match=r"^job 1: 200 jobs were followed, as many as may be"):
+        await one.next()
+
+
+async def test_jobs_that_name_each_other_as_stored_are_followed_once() -> None:
+    one = Follower(1, follow_ups=True)
+    for job, stored in ((1, [2]), (2, [1, 2])):
+        one.offer(change(snapshot("completed", id=job, followed_by=stored), "completed"))
+    assert one.ended
+    assert one.reason is None
 
 
 async def test_whoever_does_not_read_is_dropped_with_the_reason() -> None:
@@ -138,7 +181,7 @@ async def test_whoever_does_not_read_is_dropped_with_the_reason() -> None:
     given_up: list[bool] = []
     one.abort_write = lambda: given_up.append(True)
     for version in range(BUFFER + 1):
-        one.offer(RUNS._replace(version=version), b"x")
+        one.offer(change(RUNS._replace(version=version)))
     assert one.ended
     assert given_up == [True]
     assert "too slowly" in str(one.reason)

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,9 @@ from hybrid_runner import (
     DatabaseUnavailable,
     Job,
     JobCancelled,
+    JobHandle,
     NewJob,
+    Snooze,
     State,
 )
 from hybrid_runner.storage.connections.connection import Connection, connect
@@ -51,6 +54,28 @@ async def test_the_reason_of_a_cancel_is_kept(dsn: str) -> None:
         with pytest.raises(JobCancelled, match="the customer left"):
             await handle.wait(10)
         assert len((await handle.get()).errors) == 1
+
+
+async def test_the_reason_of_a_cancel_is_not_hidden_by_a_snooze_that_came_too_late(
+    dsn: str,
+) -> None:
+    """B6: a thread goes on until it has something to say."""
+    app = runner(dsn)
+    started, cancelled = threading.Event(), threading.Event()
+
+    @app.job("look")
+    def look(payload: dict[str, int], job: Job) -> Snooze | None:
+        started.set()
+        cancelled.wait(10)
+        return job.later("the network")
+
+    async with working(app):
+        handle: JobHandle[Any] = await app.enqueue(look, {})
+        await asyncio.to_thread(started.wait, 10)
+        assert await handle.cancel("the customer left") == "requested"
+        cancelled.set()
+        with pytest.raises(JobCancelled, match="the customer left"):
+            await handle.wait(10)
 
 
 async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(

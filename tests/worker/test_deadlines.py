@@ -16,7 +16,8 @@ from hybrid_runner.handlers.job import Job
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement, Stopped
+from hybrid_runner.model.outcomes import Stopped
+from hybrid_runner.model.settlements import Finished, Requeued, Settlement
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.tracing.tracing import Tracing
@@ -25,8 +26,10 @@ from hybrid_runner.worker.run.deadlines import Deadlines
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
-from hybrid_runner.worker.run.progress import stored_elsewhere
+from hybrid_runner.worker.run.rows import Rows
+from hybrid_runner.worker.waits.taker import SignalTaker
 from tests.support import inside
+from tests.support.quiet_port import QuietPort
 
 HOUR = 3600.0
 SHORT = timedelta(milliseconds=20)
@@ -186,14 +189,16 @@ class Running:
                 retry=RetryPolicy(),
             )
         )
-        report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
+        port = QuietPort()
         self.executor = Executor(
             registry,
-            HandlerPools(threads=1, processes=1, report=report),
+            HandlerPools(threads=1, processes=1, port=port),
             self.settled.append,
-            report,
+            port,
             Tracing(str),
             Payloads(LazyConnection("postgresql://"), 2**20),
+            Rows(lambda _: LazyConnection("postgresql://"), lambda _: None),
+            SignalTaker(LazyConnection("postgresql://")),
         )
         now = datetime.now(UTC)
         claim = Claim(

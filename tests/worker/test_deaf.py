@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hybrid_runner import Job, Snooze
+from hybrid_runner import Job, Repeat, Snooze
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.waiting import equals, until
@@ -45,6 +45,20 @@ async def test_a_deaf_worker_takes_up_again_what_it_put_back(dsn: str) -> None:
         await app.enqueue(twice, {})
         async with app.worker() as worker:
             await asyncio.wait_for(worker.settled(1), 10)
+
+
+async def test_a_deaf_worker_runs_again_what_it_repeats(dsn: str) -> None:
+    app = runner(dsn, **DEAD_END)
+
+    @app.job("thrice")
+    async def thrice(payload: dict[str, int], job: Job) -> Any:
+        seen = job.data or 0
+        return Repeat(0.05, data=seen + 1) if seen < 2 else None
+
+    async with app:
+        await app.enqueue(thrice, {})
+        async with app.worker() as worker:
+            await asyncio.wait_for(worker.settled(3), 10)
 
 
 async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) -> None:

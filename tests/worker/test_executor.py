@@ -15,7 +15,8 @@ from hybrid_runner.handlers.declaration import make_kind
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Settlement, Stopped
+from hybrid_runner.model.outcomes import Stopped
+from hybrid_runner.model.settlements import Finished, Settlement
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.telemetry.tracing.tracing import Tracing
@@ -23,7 +24,9 @@ from hybrid_runner.worker.queue.slots import Slots
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
-from hybrid_runner.worker.run.progress import stored_elsewhere
+from hybrid_runner.worker.run.rows import Rows
+from hybrid_runner.worker.waits.taker import SignalTaker
+from tests.support.quiet_port import QuietPort
 
 
 def claim() -> Claim:
@@ -51,14 +54,16 @@ def executing(started: asyncio.Event) -> tuple[Executor, list[Settlement]]:
             retry=RetryPolicy(),
         )
     )
-    report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
+    port = QuietPort()
     return Executor(
         registry,
-        HandlerPools(threads=1, processes=1, report=report),
+        HandlerPools(threads=1, processes=1, port=port),
         settled.append,
-        report,
+        port,
         Tracing(str),
         Payloads(LazyConnection("postgresql://"), 2**20),
+        Rows(lambda _: LazyConnection("postgresql://"), lambda _: None),
+        SignalTaker(LazyConnection("postgresql://")),
     ), settled
 
 
@@ -104,14 +109,16 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
             retry=RetryPolicy(),
         )
     )
-    report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
+    port = QuietPort()
     executor = Executor(
         registry,
-        HandlerPools(threads=1, processes=1, report=report),
+        HandlerPools(threads=1, processes=1, port=port),
         settled.append,
-        report,
+        port,
         Tracing(str),
         Payloads(LazyConnection("postgresql://"), 2**20),
+        Rows(lambda _: LazyConnection("postgresql://"), lambda _: None),
+        SignalTaker(LazyConnection("postgresql://")),
     )
     executor.start([claim()], slots)
     await asyncio.wait_for(executor.idle(), 5)

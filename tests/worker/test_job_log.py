@@ -17,7 +17,7 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.settlements import Finished, Requeued, Settlement
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.telemetry.logs.job_fields import job_fields, shorten, trace_id_of
 from hybrid_runner.worker.report.job_log import (

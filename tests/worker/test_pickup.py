@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_runner import DatabaseUnavailable, Job, Runner
+from hybrid_runner import DatabaseUnavailable, Job, Runner, Snooze
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support import inside
 from tests.support.proxy import Proxy
@@ -165,6 +165,24 @@ async def test_an_earlier_job_resets_the_timer_of_a_later_one(dsn: str) -> None:
         late = (await app.enqueue("note", {}, delay="900ms")).id
         early = (await app.enqueue("note", {}, delay="300ms")).id
         assert [await asyncio.wait_for(noted.get(), 10) for _ in range(2)] == [early, late]
+
+
+async def test_a_job_that_is_put_back_for_later_costs_one_look(
+    dsn: str, database: Connection
+) -> None:
+    """Its ring says when it is due, so nobody looks for that and asks."""
+    app = runner(dsn)
+
+    @app.job("wait")
+    async def wait(_: dict[str, int], job: Job) -> Snooze | None:
+        return Snooze(0.1) if job.snoozes < 20 else None
+
+    async with working(app) as worker:
+        before = worker.status().queues[0].looks
+        handle = await app.enqueue("wait", {})
+        await handle.wait(timeout=30)
+        looks = worker.status().queues[0].looks - before
+    assert 21 <= looks <= 31, "it was two each"
 
 
 async def test_urgent_jobs_go_first_and_within_a_priority_the_oldest(dsn: str) -> None:

@@ -14,7 +14,9 @@ from hybrid_runner.worker.liveness.questions import Questions
 from hybrid_runner.worker.run.executor import Executor
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.pools import HandlerPools
-from hybrid_runner.worker.run.progress import stored_elsewhere
+from hybrid_runner.worker.run.rows import Rows
+from hybrid_runner.worker.waits.taker import SignalTaker
+from tests.support.quiet_port import QuietPort
 
 NAMES = [f"queue-{number:03}" for number in range(300)]
 
@@ -38,10 +40,13 @@ class SlowSession:
 
 
 def questions(session: SlowSession, queues: list[str], patience: float) -> Questions:
-    report = lambda _claim, _said: stored_elsewhere()  # noqa: E731
-    pools = HandlerPools(threads=1, processes=1, report=report)
+    port = QuietPort()
+    pools = HandlerPools(threads=1, processes=1, port=port)
     payloads = Payloads(session, 1 << 20)
-    executor = Executor(Registry(), pools, lambda _: None, report, Tracing(str), payloads)
+    rows, signals = Rows(lambda _: session, lambda _: None), SignalTaker(session)
+    executor = Executor(
+        Registry(), pools, lambda _: None, port, Tracing(str), payloads, rows, signals
+    )
     return Questions(session, queues, timedelta(seconds=30), executor, [], patience)
 
 

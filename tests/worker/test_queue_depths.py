@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -105,6 +107,7 @@ async def test_who_is_left_behind_by_its_event_loop_hands_it_on(
     dsn: str, database: Connection
 ) -> None:
     """The program's loop ended without a stop of the worker; the heartbeat has its own thread."""
+    left = list[weakref.ref[Worker]]()
 
     async def never_stopped() -> None:
         app = runner(dsn, heartbeat=0.1, worker_id="first")
@@ -113,9 +116,12 @@ async def test_who_is_left_behind_by_its_event_loop_hands_it_on(
         worker = app.worker()
         await worker.start()
         await until_shown(worker, 0)
+        left.append(weakref.ref(worker))
 
     await asyncio.to_thread(asyncio.run, never_stopped())
     await until_fetched(database, HOLDER, None)
+    # Its open connections are collected here, where their warnings are expected.
+    await until(lambda: gc.collect() >= 0 and left[0]() is None)
 
 
 async def test_who_finds_that_another_has_it_shows_nothing_from_then_on(

@@ -8,11 +8,12 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from hybrid_runner import ConfigurationError, Runner, State
+from hybrid_runner import ConfigurationError, Job, Runner, Snooze, State
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -181,3 +182,84 @@ async def test_a_generator_behind_a_wrapper_is_called_so(dsn: str) -> None:
         job = await outcome(app, "wrapped")
     assert job.errors[-1]["type"] == "ResultRefused"
     assert "the handler returned a generator" in job.errors[-1]["message"]
+
+
+@pytest.mark.parametrize(
+    ("returns", "name"), [(lambda _: Snooze, "Snooze"), (lambda job: job.later, "later")]
+)
+async def test_what_a_handler_returns_and_did_not_call_is_named(
+    dsn: str, returns: Callable[[Job], Any], name: str
+) -> None:
+    app = runner(dsn)
+
+    @app.job("look")
+    async def look(_: Any, job: Job) -> Any:
+        return returns(job)
+
+    async with working(app):
+        failed = await outcome(app, "look")
+    said = f"the result is {name} itself, not called: write {name}()"
+    assert failed.errors[-1]["message"] == said
+
+
+# --- how a kind waits
+
+
+async def remembers(payload: Any, job: Job[int]) -> None: ...
+
+
+async def forgets(payload: Any, job: Job) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"pace": "2s"}, 'pace must be a Backoff, such as Backoff("2s", cap="30s"), not \'2s\''),
+        ({"on_end": "no kind!"}, "on_end must be the name of a kind, not 'no kind!'"),
+        ({"on_end": 5}, "on_end must be the name of a kind, not '5'"),
+        (
+            {"on_end": Runner("postgresql://nobody@localhost/x").job("clean")(forgets)},
+            "write on_end='clean'",
+        ),
+        ({"on_end": "k"}, "its on_end is itself, and would follow itself for ever"),
+        ({"max_snoozes": -1}, "max_snoozes must be 0 to 2147483647, not -1"),
+        ({"max_snoozes": True}, "max_snoozes must be 0 to 2147483647, not True"),
+        ({"max_snoozes": 1.5}, "max_snoozes must be 0 to 2147483647, not 1.5"),
+        ({"max_duration": 0}, "max_duration must be more than zero"),
+        ({"max_duration": "soon"}, "'soon' is not a duration"),
+        ({"finish_within": "-1s"}, "'-1s' is not a duration"),
+        ({"finish_within": timedelta(0)}, "finish_within must be more than zero"),
+        ({"data": forgets}, "data must be a type, such as a pydantic model, not <function forgets"),
+        ({"data": object()}, "its data type <object object"),
+        ({"data": threading.Lock}, "is none that JSON can be read into"),
+    ],
+)
+def test_what_says_how_a_kind_waits_is_refused_if_it_cannot_be(
+    options: dict[str, Any], says: str
+) -> None:
+    """B5: in one line, where the handler is declared."""
+    assert says in refusal(forgets, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"timeout": "soon"}, "timeout: 'soon' is not a duration"),
+        ({"keep_failed": -1}, "keep_failed: duration -1 is out of range"),
+        ({"max_attempts": "3"}, "max_attempts must be 1 to 1000, not '3'"),
+        ({"max_attempts": 1.5}, "max_attempts must be 1 to 1000, not 1.5"),
+        ({"max_attempts": True}, "max_attempts must be 1 to 1000, not True"),
+        ({"retry": "1s"}, 'retry must be a RetryPolicy, such as RetryPolicy("1s", cap="5m"), not'),
+        ({"queue": 3}, "'3' is not a queue: use 1 to 48 letters"),
+        ({"queue": None}, "None is not a queue: use 1 to 48 letters"),
+    ],
+)
+def test_any_other_option_that_cannot_be_is_named(options: dict[str, Any], says: str) -> None:
+    assert says in refusal(forgets, **options)
+
+
+def test_a_memory_with_two_types_is_refused() -> None:
+    """B3: the handler would be given another one than it says."""
+    said = refusal(remembers, data=str)
+    assert "its data is str, and its handler takes a Job[int]: write the same type" in said
+    Runner("postgresql://nobody@localhost/never-opened").job("k", data=int)(remembers)

@@ -13,9 +13,10 @@ from hybrid_runner.errors import DatabaseError, EnqueueError, RowLocked
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.events import BatchSettled
 from hybrid_runner.model.jobs import State
-from hybrid_runner.model.outcomes import Finished, Requeued, Settlement
+from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement
 from hybrid_runner.worker import loops
 from hybrid_runner.worker.settle.settler import Settler
+from hybrid_runner.worker.settle.settlers import Settlers
 from tests.support import inside
 from tests.support.waiting import equals, has, until
 
@@ -48,6 +49,12 @@ class Table:
 
     async def requeue(self, _batch: Sequence[Requeued]) -> set[int]:
         return set()
+
+    async def repeat(self, _batch: Sequence[Repeated]) -> set[int]:
+        return set()
+
+    async def wake_waiting(self, _ids: Sequence[int]) -> None:
+        return None
 
     async def archived_before(self, _batch: Sequence[Finished]) -> set[int]:
         return set()
@@ -108,6 +115,34 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     await asyncio.gather(task, return_exceptions=True)
     assert [(s.claim.id, s.claim.number) for s in written] == [(0, 2), (1, 1)]
     assert settler.stale == 1
+
+
+async def test_what_is_written_into_rows_of_attached_tables_holds_up_no_other() -> None:
+    """Triggers of such a table may be slow."""
+    answers = asyncio.Event()
+    written: list[int] = []
+
+    async def finish(batch: Sequence[Finished]) -> set[int]:
+        written.extend(f.claim.id for f in batch)
+        return {f.claim.id for f in batch}
+
+    async def finish_slowly(batch: Sequence[Finished]) -> set[int]:
+        await answers.wait()
+        return await finish(batch)
+
+    settlers = Settlers(Settler(Table(finish)), Settler(Table(finish_slowly)))
+    for number in range(4):
+        source = None if number % 2 else 1
+        settlers.settle(Finished(replace(claim(number), source=source), State.COMPLETED))
+    tasks = [asyncio.create_task(run(each)) for each in (settlers.usual, settlers.of_rows)]
+    await asyncio.wait_for(settlers.usual.drained(), 5)
+    assert (written, settlers.pending) == ([1, 3], 2)
+    answers.set()
+    await asyncio.wait_for(settlers.drained(), 5)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert written == [1, 3, 0, 2]
 
 
 async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other() -> None:

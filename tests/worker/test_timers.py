@@ -114,6 +114,23 @@ def test_an_alarm_that_is_overdue_in_a_busy_loop_is_not_put_off_by_a_later_time(
     assert len(wake.rang) == 1
 
 
+def test_what_was_told_while_postgres_was_asked_is_not_put_off_by_its_answer(
+    loop: JumpingLoop,
+) -> None:
+    """A job was put back, due in 2 s, after the statement had begun that says: in 5 s."""
+    wake = NotedRings(loop)
+    timer = Timer(wake, FURTHEST)
+    loop.call(timer.ask)
+    loop.call(timer.advance, seconds(2))
+    loop.call(timer.set, seconds(5))
+    loop.pass_by(2.01)
+    assert len(wake.rang) == 1
+    loop.call(timer.ask)
+    loop.call(timer.set, seconds(5))
+    loop.pass_by(4.9)
+    assert len(wake.rang) == 1
+
+
 def test_an_alarm_that_rang_does_not_stand_in_the_way_of_the_next(loop: JumpingLoop) -> None:
     wake = NotedRings(loop)
     timer = Timer(wake, FURTHEST)
@@ -138,8 +155,13 @@ def test_whatever_order_times_come_in_each_has_a_ring_in_time_and_none_rings_for
         delay = chance.uniform(0, 5)
         match chance.choice(["set", "advance", "advance", "clear", "wait", "wait"]):
             case "set":
-                loop.call(timer.set, seconds(delay))
+                loop.call(timer.ask)
                 wanted = {loop.now + delay}  # the answer of Postgres is all that is to come
+                if chance.random() < 0.5:  # but what it could not know yet
+                    told = chance.uniform(0, 5)
+                    loop.call(timer.advance, seconds(told))
+                    wanted.add(loop.now + told)
+                loop.call(timer.set, seconds(delay))
                 asked |= wanted
             case "advance":
                 loop.call(timer.advance, seconds(delay))

@@ -11,7 +11,7 @@ import pytest
 from hybrid_runner import JobFailed, Runner
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.jobs import State
-from hybrid_runner.storage import client_calls, stream_calls, worker_calls
+from hybrid_runner.storage import claim_calls, client_calls, stream_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.rescuer import Rescuer
 from tests.support.faults import end_sessions
@@ -344,7 +344,7 @@ async def test_a_job_never_runs_with_what_was_taken_out_of_it(
     """Its worker has died after it took that out, before it could end the job."""
     await enqueue(database, payload='{"to": "somebody"}')
     [taken] = await claim(database)
-    await worker_calls.forget_payload(database, taken)
+    await claim_calls.forget_payload(database, taken)
     await database.execute(
         "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL"
     )

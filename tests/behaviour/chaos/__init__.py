@@ -8,6 +8,7 @@ Who does what:
     newcomers.py  worker processes that come at a bad moment, and go again
     app.py        the handlers; each run writes down that it began, and how it ended
     producer.py   a process that inserts, holds transactions open, rolls back, cancels
+    ../rows       an application with a table of its own, whose rows are worked on meanwhile
     orders.py     which jobs it inserts, and how jobs of each kind should end
     faults.py     the plan: which fault when, from the seed alone
     injector.py   carries the plan out

@@ -15,9 +15,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hybrid_runner import Cancel, Fail, Job, RetryPolicy, Runner, Snooze
+from hybrid_runner import Cancel, Ended, Fail, Job, RetryPolicy, Runner, Snooze
 from hybrid_runner.embedded.account import die_with_parent
 from tests.behaviour.chaos.journal import FOLDER_VARIABLE, RUNS, Journal
+from tests.behaviour.chaos.orders import key_of_signal
+from tests.behaviour.rows.handlers import handle_rows
 from tests.support import inside
 
 _SOON = RetryPolicy(base=0.1, cap=1)
@@ -27,6 +29,7 @@ die_with_parent(os.getppid(), signal.SIGKILL)  # a harness that is killed leaves
 app = Runner()
 _journal = Journal(Path(os.environ[FOLDER_VARIABLE]) / RUNS.format(os.getpid()))
 _numbers = count()
+handle_rows(app)
 
 
 class Work(BaseModel):
@@ -78,7 +81,7 @@ async def noop(work: Work, job: Job) -> dict[str, Any]:
         return running.result
 
 
-@app.job("nap", max_attempts=_OFTEN, retry=_SOON)
+@app.job("nap", on_end="clean_up", max_attempts=_OFTEN, retry=_SOON)
 async def nap(work: Work, job: Job) -> dict[str, Any]:
     with written_down(work, job) as running:
         await asyncio.sleep(work.seconds)
@@ -103,20 +106,20 @@ async def flaky(work: Work, job: Job) -> dict[str, Any]:
         return running.result
 
 
-@app.job("doomed", max_attempts=3, retry=_SOON)
+@app.job("doomed", on_end="clean_up", max_attempts=3, retry=_SOON)
 async def doomed(work: Work, job: Job) -> None:
     with written_down(work, job):
         raise LookupError("never")
 
 
-@app.job("refuse", max_attempts=_OFTEN, retry=_SOON)
+@app.job("refuse", on_end="clean_up", max_attempts=_OFTEN, retry=_SOON)
 async def refuse(work: Work, job: Job) -> Fail:
     with written_down(work, job) as running:
         running.how = "refused"
         return Fail("not this one")
 
 
-@app.job("quit", max_attempts=_OFTEN, retry=_SOON)
+@app.job("quit", on_end="clean_up", max_attempts=_OFTEN, retry=_SOON)
 async def quit_job(work: Work, job: Job) -> Cancel:
     with written_down(work, job) as running:
         running.how = "quit"
@@ -147,3 +150,39 @@ def thread(work: Work, job: Job) -> dict[str, Any]:
     with written_down(work, job) as running:
         time.sleep(work.seconds)
         return running.result
+
+
+@app.job("gather", max_attempts=_OFTEN, retry=_SOON)
+async def gather(work: Work, job: Job) -> dict[str, Any] | Snooze:
+    """Waits for so many signals, one after the other; what is not there in time is waited for
+    again.
+    """
+    with written_down(work, job) as running:
+        marks = list(job.data or [])
+        if job.data is not None and not job.timed_out:
+            marks.append(job.signalled)
+        if len(marks) < work.times:
+            running.how = "snoozed"
+            key = key_of_signal(work.n, len(marks))
+            return Snooze(max(0.3, work.seconds), wake_on=key, data=marks)
+        return running.result | {"marks": marks}
+
+
+@app.job("start", max_attempts=_OFTEN, retry=_SOON)
+async def start(work: Work, job: Job) -> dict[str, Any]:
+    """Is followed by another job."""
+    with written_down(work, job) as running:
+        job.then("child", {"of": job.id, "claim": running.result["claim"]})
+        await asyncio.sleep(work.seconds)
+        return running.result
+
+
+@app.job("child")
+async def child(_: dict[str, int]) -> None:
+    """The job that follows `start`."""
+
+
+@app.job("clean_up", max_attempts=_OFTEN, retry=_SOON)
+async def clean_up(ended: Ended[Work, Any]) -> str:
+    """How the job ended that this one follows."""
+    return ended.state

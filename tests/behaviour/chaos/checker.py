@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tests.behaviour.chaos.deaths import Span
-from tests.behaviour.chaos.orders import ENDS, RAISES
-from tests.behaviour.chaos.records import Archived, Fate, Left, Promise, Records, Run
+from tests.behaviour.chaos.orders import ENDS, HOOKED, RAISES
+from tests.behaviour.chaos.records import Archived, Fate, Follower, Left, Promise, Records, Run
 
 _NOT_BY_A_RUN = ("WorkerLost", "TimeoutError")
+
+
+class Told(NamedTuple):
+    """What a job that follows another is, and was told of it."""
+
+    kind: str
+    state: str | None
+    claim: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ def check(records: Records, queue_was_full: Sequence[Span] = ()) -> list[Violati
         run_twice,
         ran_and_vanished,
         miscounted,
+        gathered_otherwise,
+        followed_otherwise,
     )
     return [
         *(violation for law in laws for violation in law(records)),
@@ -226,6 +237,43 @@ def ran_and_vanished(records: Records) -> Iterator[Violation]:
                 run.n,
                 f"(id {run.id}) ran under claim {run.claim} and is nowhere",
             )
+
+
+def gathered_otherwise(records: Records) -> Iterator[Violation]:
+    """Who gathers signals has as many as it waited for: none twice, and each was sent to it."""
+    for row in records.archive:
+        promise = records.promises.get(row.n)
+        if promise is None or row.kind != "gather" or row.state != "completed":
+            continue
+        marks = row.result["marks"]
+        if len(marks) != promise.times or len(set(marks)) < len(marks):
+            yield Violation("gathered otherwise", row.n, f"waited for {promise.times}, has {marks}")
+        if strangers := set(marks) - records.signals.get(row.n, set()):
+            yield Violation("gathered otherwise", row.n, f"was given {strangers}, sent to nobody")
+
+
+def followed_otherwise(records: Records) -> Iterator[Violation]:
+    """What follows an end is stored with it, once, or not at all; the end names it."""
+    by_job: dict[int, list[Follower]] = {}
+    for each in records.followers:
+        by_job.setdefault(each.of, []).append(each)
+        if each.state != "completed" or not each.named:
+            what = f"{each.kind} {each.id} of job {each.of} ended {each.state}, named: {each.named}"
+            yield Violation("followed otherwise", None, what)
+    for row in records.archive:
+        if row.kind in HOOKED:
+            wanted = [Told("clean_up", row.state, None)]
+        elif row.kind == "start" and row.state == "completed":
+            wanted = [Told("child", None, row.claim)]
+        else:
+            wanted = []
+        found = [Told(each.kind, each.said, each.claim) for each in by_job.pop(row.id, [])]
+        if found != wanted:
+            what = f"(id {row.id}, {row.kind}) ended {row.state} and was followed by {found}"
+            yield Violation("followed otherwise", row.n, what)
+    for job_id, strangers in by_job.items():
+        what = f"{len(strangers)} jobs follow job {job_id}, which is nowhere"
+        yield Violation("followed otherwise", None, what)
 
 
 def miscounted(records: Records) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.behaviour.chaos.journal import FOLDER_VARIABLE
+from tests.behaviour.rows.table import QUEUE as ROWS_QUEUE
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = {
@@ -71,6 +72,8 @@ class Member:
                     "default=50",
                     "--queue",
                     "other=20",
+                    "--queue",
+                    f"{ROWS_QUEUE}=20",
                     cwd=ROOT,
                     env=self._environment,
                     stdin=asyncio.subprocess.DEVNULL,

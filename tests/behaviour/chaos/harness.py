@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hybrid_runner import Runner
+from hybrid_runner.embedded.probe import NAME
 from tests.behaviour.chaos import faults, report
 from tests.behaviour.chaos.checker import Violation, check
 from tests.behaviour.chaos.deaths import wrongly_declared_dead
@@ -21,10 +23,15 @@ from tests.behaviour.chaos.newcomers import Newcomers
 from tests.behaviour.chaos.orders import QUEUES
 from tests.behaviour.chaos.postgres import CLIENT, PRODUCER, WORKER, Postgres
 from tests.behaviour.chaos.records import Records
-from tests.behaviour.chaos.tables import read_archive, read_left
+from tests.behaviour.chaos.tables import read_archive, read_followers, read_left
+from tests.behaviour.rows import laws, table
+from tests.behaviour.rows.application import work_on_rows
+from tests.behaviour.rows.records import Records as RowRecords
+from tests.behaviour.rows.table import APPLICATION
 from tests.support import faketime
 
 LEASE = 3.0
+_QUEUES = len(QUEUES) + 1  # and that of the rows
 _AFTERWARDS = 5.0
 _HEALTHY = (
     "SELECT count(*) FROM hybrid_runner.workers WHERE dead_at IS NULL AND heartbeat_at + lease >"
@@ -64,6 +71,7 @@ class Harness:
         self._folder = folder
         self._say = say
         self._outcome = Outcome()
+        self._rows = RowRecords()
         self._plan = faults.plan(options.seed, options.seconds, options.workers, LEASE)
         # What was due by a clock that was ahead may have to wait for the true time to come there.
         self._patience = options.patience + max(
@@ -81,23 +89,33 @@ class Harness:
                 for n in range(options.workers)
             ]
             newcomers = Newcomers(postgres.dsn(WORKER), LEASE, self._folder, self._complain)
+            await self._attach(postgres)
             injector = Injector(postgres, fleet, newcomers, self._say)
             async with _living(fleet):
                 await self._until(postgres, _HEALTHY, options.workers)
                 await self._disturb(postgres, injector)
-                if not await self._until(postgres, "SELECT count(*) FROM hybrid_runner.jobs", 0):
-                    self._say(f"after {self._patience:g} s there are still jobs")
+                if not await self._until(postgres, table.QUIET, 0):
+                    self._say(f"after {self._patience:g} s there is still something to do")
                 if not await self._until(postgres, _HEALTHY, options.workers):
                     self._complain("not all workers are healthy in the end")
                 # Whoever listens and has nothing to do sleeps, with a row for each queue; a deaf
                 # one looks healthy otherwise.
-                if not await self._until(postgres, _ASLEEP, options.workers * len(QUEUES)):
+                if not await self._until(postgres, _ASLEEP, options.workers * _QUEUES):
                     self._complain("not all workers hear in the end")
                 archive, left = await read_archive(postgres), await read_left(postgres)
+                followers = await read_followers(postgres)
+                await self._rows.read(postgres.fetch, self._folder)
                 await asyncio.gather(*(member.leave() for member in fleet))
         members = [*fleet, *newcomers.members]
-        self._judge(Records.read(self._folder, archive, left), members, injector)
+        self._judge(Records.read(self._folder, archive, left, followers), members, injector)
         return self._outcome
+
+    async def _attach(self, postgres: Postgres) -> None:
+        """An application's table, before anything is disturbed."""
+        async with postgres.connected() as connection:
+            await table.make(connection, with_owner=True)
+        async with Runner(postgres.dsn(NAME)) as app:
+            await table.attach(app)
 
     def _sets_clock(self) -> bool:
         wanted = any(fault.what is faults.What.CLOCK for fault in self._plan)
@@ -109,7 +127,10 @@ class Harness:
     async def _disturb(self, postgres: Postgres, injector: Injector) -> None:
         options = self._options
         async with self._producing(postgres, 0, options.jobs, options.seconds):
-            await injector.run(self._plan, time.monotonic())
+            await asyncio.gather(
+                injector.run(self._plan, time.monotonic()),
+                work_on_rows(postgres.dsn(APPLICATION), self._rows, options.seconds, options.seed),
+            )
             self._say("no more faults")
         async with self._producing(
             postgres,
@@ -178,6 +199,9 @@ class Harness:
         for death in wrongly_declared_dead(logs, injector.absences, LEASE):
             self._complain(death)
         self._outcome.violations += check(records, injector.queue_was_full)
+        self._outcome.violations += [
+            Violation("rows", None, what) for what in laws.check(self._rows)
+        ]
         self._outcome.figures += [
             (what.value, str(number)) for what, number in sorted(injector.done.items())
         ]
@@ -185,6 +209,7 @@ class Harness:
             ("worker processes", str(sum(member.starts for member in fleet)))
         )
         self._outcome.figures += report.figures(records, log, injector.over_at)
+        self._outcome.figures += self._rows.figures()
 
     def _complain(self, what: str) -> None:
         self._say(what)

@@ -16,6 +16,7 @@ from tests.behaviour.chaos.fleet import Member
 from tests.behaviour.chaos.full_queue import fill_queue
 from tests.behaviour.chaos.newcomers import Newcomers
 from tests.behaviour.chaos.postgres import AWAY, PRODUCER, WORKER, Postgres, can_fill_queue
+from tests.behaviour.rows.table import APPLICATION
 from tests.support import faketime
 
 _SIGNALS = {
@@ -123,7 +124,7 @@ class Injector:
         if fault.what is What.TERMINATE_SOME:
             await self._postgres.fetch(_TERMINATE, [WORKER], fault.share, str(fault.at))
         elif fault.what is What.TERMINATE_ALL:
-            await self._postgres.fetch(_TERMINATE, [WORKER, PRODUCER], 2.0, "")
+            await self._postgres.fetch(_TERMINATE, [WORKER, PRODUCER, APPLICATION], 2.0, "")
         else:
             await self._postgres.fetch(f"ALTER ROLE {WORKER} CONNECTION LIMIT {fault.limit}")
             await self._postgres.fetch(_TERMINATE, [WORKER], 2.0, "")

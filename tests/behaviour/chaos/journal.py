@@ -16,6 +16,8 @@ FOLDER_VARIABLE = "CHAOS_FOLDER"
 PRODUCER = "producer.jsonl"
 REFUSALS = "refusals.jsonl"
 """The producer's too: what Postgres refused for want of room, which it should not."""
+SIGNALS = "signals.jsonl"
+"""The producer's too: each signal before it is sent."""
 RUNS = "runs-{}.jsonl"
 """One for each worker process."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 QUEUES = ("default", "other")
 _WEIGHTS = {
-    "noop": 44,
+    "noop": 36,
     "nap": 20,
     "long_nap": 12,
     "flaky": 8,
@@ -18,6 +18,8 @@ _WEIGHTS = {
     "snooze": 6,
     "block": 1,
     "thread": 8,
+    "gather": 24,
+    "start": 4,
 }
 ENDS = {
     "noop": "completed",
@@ -30,10 +32,25 @@ ENDS = {
     "snooze": "completed",
     "block": "completed",
     "thread": "completed",
+    "gather": "completed",
+    "start": "completed",
 }
 """How a job of each kind ends when nobody cancels it and its workers do not die too often."""
+FOLLOWING = ("child", "clean_up")
+"""Kinds of the jobs that are stored by the end of others; nobody orders them."""
+HOOKED = ("nap", "doomed", "refuse", "quit")
+"""Kinds whose ends are followed by a `clean_up`, however they come."""
 RAISES = ("flaky", "doomed")
-_SECONDS = {"nap": 0.5, "long_nap": 5.0, "block": 0.25, "thread": 0.2, "flaky": 5.0, "snooze": 5.0}
+_SECONDS = {
+    "nap": 0.5,
+    "long_nap": 5.0,
+    "block": 0.25,
+    "thread": 0.2,
+    "flaky": 5.0,
+    "snooze": 5.0,
+    "gather": 2.0,
+    "start": 0.5,
+}
 _KEYS = 12
 
 
@@ -68,3 +85,8 @@ def order(n: int, chance: random.Random) -> Order:
         payload={"n": n, "seconds": round(seconds, 3), "times": chance.choice([1, 1, 2, 3])},
         cancel_after=chance.uniform(0, 1) if chance.random() < 0.03 else None,
     )
+
+
+def key_of_signal(n: int, place: int) -> str:
+    """What a job waits for that gathers signals: for each another key, or the same key for all."""
+    return f"go-{n}-{place}" if n % 2 else f"go-{n}"

@@ -7,6 +7,7 @@ else happens.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -20,8 +21,8 @@ import orjson
 
 from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.storage.connections.connection import Connection, connect
-from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, Journal
-from tests.behaviour.chaos.orders import Order, order
+from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, SIGNALS, Journal
+from tests.behaviour.chaos.orders import Order, key_of_signal, order
 from tests.behaviour.chaos.postgres import AWAY
 
 CONNECTIONS = 8
@@ -37,6 +38,7 @@ FROM hybrid_runner.enqueue_job(
     queue => $2, key => $5, priority => $3, delay => make_interval(secs => $6)
 )
 """
+_SIGNAL = "SELECT hybrid_runner.signal($1, to_jsonb($2::text), once => $3)"
 _CANCEL = "SELECT hybrid_runner.cancel($1, 'a client did not want it')"
 
 
@@ -55,6 +57,7 @@ class Producer:
     ) -> None:
         self._journal = Journal(folder / PRODUCER)
         self._refusals = Journal(folder / REFUSALS)
+        self._signals = Journal(folder / SIGNALS)
         self._dsn = dsn
         self._client_dsn = client_dsn
         self._first = first
@@ -90,6 +93,9 @@ class Producer:
                 connection = await _until_there(self._dsn)
             stored = await self._transaction(connection, orders, chance)
             for one in orders:
+                if one.kind == "gather" and one.n in stored:
+                    for place in range(one.payload["times"]):
+                        group.create_task(self._signal(one.n, place))
                 if one.cancel_after is not None and one.n in stored:
                     group.create_task(self._cancel(one, stored[one.n]))
         except AWAY as error:
@@ -145,6 +151,31 @@ class Producer:
             await client.close(timeout=5)
         except AWAY:
             pass
+
+    async def _signal(self, n: int, place: int) -> None:
+        """Until it was acknowledged, each time with another mark; one that has a key of its own
+        perhaps twice at a time.
+        """
+        chance = random.Random(f"signal {place} of {n}")
+        await asyncio.sleep(chance.uniform(0, 4))
+        key, has_own_key = key_of_signal(n, place), n % 2 == 1
+        times = 2 if has_own_key and chance.random() < 0.4 else 1
+        await asyncio.gather(
+            *(self._signal_until_taken(n, f"{place}.{i}", key, has_own_key) for i in range(times))
+        )
+
+    async def _signal_until_taken(self, n: int, mark: str, key: str, once: bool) -> None:
+        for time_around in itertools.count():
+            name = f"{mark}.{time_around}"
+            self._signals.write(n=n, mark=name)
+            try:
+                client = await _until_there(self._client_dsn)
+                await client.fetchval(_SIGNAL, key, name, once)
+            except AWAY:
+                await asyncio.sleep(0.2)
+            else:
+                client.terminate()
+                return
 
 
 async def _until_there(dsn: str) -> Connection:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, RUNS, entries
+from tests.behaviour.chaos.journal import PRODUCER, REFUSALS, RUNS, SIGNALS, entries
 
 
 class Fate(Enum):
@@ -74,6 +74,23 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """A row of the archive that another job's end has stored."""
+
+    id: int
+    kind: str
+    state: str
+    of: int
+    """The job that it follows."""
+    named: bool
+    """Whether that one's row names it."""
+    claim: int | None = None
+    """The claim under which that one ended, as it was told."""
+    said: str | None = None
+    """How that one ended, as it was told."""
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """One row that is still in the table of live jobs."""
 
@@ -102,9 +119,14 @@ class Records:
     archive: list[Archived]
     left: list[Left]
     refusals: list[Refusal] = field(default_factory=list)
+    followers: list[Follower] = field(default_factory=list)
+    signals: dict[int, set[str]] = field(default_factory=dict)
+    """The marks that were sent, by the number of the job that gathers them."""
 
     @classmethod
-    def read(cls, folder: Path, archive: list[Archived], left: list[Left]) -> Records:
+    def read(
+        cls, folder: Path, archive: list[Archived], left: list[Left], followers: list[Follower]
+    ) -> Records:
         """The journals of a folder beside the tables."""
         return cls(
             read_promises(entries(folder / PRODUCER)),
@@ -112,6 +134,8 @@ class Records:
             archive,
             left,
             list(read_refusals(entries(*folder.glob(REFUSALS)))),
+            followers,
+            read_signals(entries(*folder.glob(SIGNALS))),
         )
 
 
@@ -154,6 +178,14 @@ def read_refusals(lines: Iterable[dict[str, Any]]) -> Iterator[Refusal]:
     """The producer's journal of refusals."""
     for line in lines:
         yield Refusal(line["transaction"], line["began"], line["why"])
+
+
+def read_signals(lines: Iterable[dict[str, Any]]) -> dict[int, set[str]]:
+    """The producer's journal of signals."""
+    marks: dict[int, set[str]] = {}
+    for line in lines:
+        marks.setdefault(line["n"], set()).add(line["mark"])
+    return marks
 
 
 def read_runs(lines: Iterable[dict[str, Any]]) -> list[Run]:

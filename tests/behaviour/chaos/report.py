@@ -31,6 +31,9 @@ def figures(
         ),
     )
     yield "archived", f"{len(records.archive)} ({_counted(states)})"
+    sent = sum(len(marks) for marks in records.signals.values())
+    yield "signals sent", f"{sent} (for {len(records.signals)} jobs)"
+    yield "followed", _counted(Counter(each.kind for each in records.followers))
     hows = Counter(run.how or "died" for run in records.runs)
     yield "runs", f"{len(records.runs)} ({_counted(hows)})"
     yield (

@@ -7,12 +7,14 @@ import os
 import random
 import signal
 import time
+from typing import Any
 
 from pydantic import BaseModel
 
-from hybrid_runner import Fail, Job, Retry, RetryPolicy, Runner, Snooze
+from hybrid_runner import Ended, Fail, Job, Retry, RetryPolicy, Runner, Snooze
 from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.behaviour.rows.handlers import handle_rows
 from tests.support import inside
 
 _SOON = RetryPolicy(base=0.05, cap=0.3)
@@ -20,6 +22,7 @@ _ATTEMPTS = 3
 
 die_with_parent(os.getppid(), signal.SIGKILL)  # tests that are killed leave nobody behind
 app = Runner()
+handle_rows(app)
 
 
 class Work(BaseModel):
@@ -77,7 +80,7 @@ async def returns(work: Work, job: Job) -> None:
     await notes.began(job, work.mark)
 
 
-@app.job("naps", max_attempts=_ATTEMPTS, retry=_SOON)
+@app.job("naps", on_end="clean_up", max_attempts=_ATTEMPTS, retry=_SOON)
 async def naps(work: Work, job: Job) -> None:
     await notes.began(job, work.mark)
     await asyncio.sleep(random.uniform(0, 0.5))
@@ -90,13 +93,13 @@ async def raises(work: Work, job: Job) -> None:
         raise ConnectionError("not this time")
 
 
-@app.job("refuses", max_attempts=_ATTEMPTS, retry=_SOON)
+@app.job("refuses", on_end="clean_up", max_attempts=_ATTEMPTS, retry=_SOON)
 async def refuses(work: Work, job: Job) -> Fail:
     await notes.began(job, work.mark)
     return Fail("never")
 
 
-@app.job("snoozes", max_attempts=_ATTEMPTS, retry=_SOON)
+@app.job("snoozes", on_end="clean_up", max_attempts=_ATTEMPTS, retry=_SOON)
 async def snoozes(work: Work, job: Job) -> Snooze | None:
     await notes.began(job, work.mark)
     return Snooze(0.1) if job.snoozes < 2 else None
@@ -134,3 +137,32 @@ async def raises_after_completing(work: Work, job: Job) -> None:
     await notes.began(job, work.mark)
     await complete_itself(job)
     raise ConnectionError("after the commit")
+
+
+@app.job("gathers", max_attempts=_ATTEMPTS, retry=_SOON)
+async def gathers(work: Work, job: Job) -> dict[str, list[int]] | Snooze:
+    """Waits for signals until one does not come in time."""
+    await notes.began(job, work.mark)
+    marks = list(job.data or [])
+    if job.data is not None:
+        if job.timed_out:
+            return {"marks": marks}
+        marks.append(job.signalled)
+    return Snooze(0.7, wake_on=f"go {job.id}", data=marks)
+
+
+@app.job("starts", max_attempts=_ATTEMPTS, retry=_SOON)
+async def starts(work: Work, job: Job) -> None:
+    await notes.began(job, work.mark)
+    job.then("child", {"of": job.id, "claim": inside.claim_number(job)})
+
+
+@app.job("child")
+async def child(_: dict[str, int]) -> None:
+    """The job that follows `starts`."""
+
+
+@app.job("clean_up")
+async def clean_up(ended: Ended[Work, Any]) -> str:
+    """How the job ended that this one follows."""
+    return ended.state

@@ -17,7 +17,7 @@ from hybrid_runner import Runner
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import Connection
 from tests.behaviour.operations.laws import ENDS
-from tests.behaviour.operations.records import Known, Pause, Records
+from tests.behaviour.operations.records import Known, Pause, Records, Signal
 
 QUEUES = ("default", "other")
 _NOW = "SELECT clock_timestamp()"
@@ -26,6 +26,7 @@ INSERT INTO hybrid_runner.jobs (kind, queue, priority, payload, run_at)
 VALUES ($1, $2, $3, jsonb_build_object('mark', $4::bigint), clock_timestamp() + $5::interval)
 RETURNING id
 """
+_SIGNAL = "SELECT hybrid_runner.signal($1, to_jsonb($2::bigint))"
 _VERSION = "SELECT version FROM hybrid_runner.jobs WHERE id = $1"
 _AMEND = """
 SELECT hybrid_runner.amend($1, $2, jsonb_build_object('mark', $3::bigint), $4,
@@ -46,6 +47,10 @@ class Said:
     """Replaced and amended ones: id and mark."""
     answers: list[tuple[int, str]] = field(default_factory=list)
     """Of cancels and retries."""
+    gathering: list[int] = field(default_factory=list)
+    """New jobs that wait for signals."""
+    signals: list[tuple[int, int]] = field(default_factory=list)
+    """The job and the mark of each signal."""
 
 
 class Client:
@@ -68,6 +73,8 @@ class Client:
             (3, self._cancel),
             (2, self._retry),
             (3, self._amend),
+            (2, self._insert_gathering),
+            (5, self._signal),
         ]
 
     async def work_until(self, end: float) -> None:
@@ -115,6 +122,9 @@ class Client:
         committed: datetime = await self._connection.fetchval(_NOW)
         for job_id, _ in said.stored:
             self._known(job_id).claimable = committed
+        self._records.gathering += said.gathering
+        for job_id, mark in said.signals:
+            self._records.signals[mark] = Signal(job_id, committed)
 
     def _undo(self, said: Said) -> None:
         self._records.undone.update(job_id for job_id, _ in said.stored)
@@ -144,6 +154,21 @@ class Client:
             self._delay(),
         )
         said.stored.append((job_id, mark))
+
+    async def _insert_gathering(self, said: Said) -> None:
+        mark = next(_marks)
+        job_id = await self._connection.fetchval(
+            _INSERT, "gathers", self._chance.choice(QUEUES), 5, mark, timedelta()
+        )
+        said.stored.append((job_id, mark))
+        said.gathering.append(job_id)
+
+    async def _signal(self, said: Said) -> None:
+        """To one of the jobs that were put in of late, whether it waits or not."""
+        if ids := self._records.gathering[-20:]:
+            job_id, mark = self._chance.choice(ids), next(_marks)
+            await self._connection.execute(_SIGNAL, f"go {job_id}", mark)
+            said.signals.append((job_id, mark))
 
     async def _enqueue(self, said: Said) -> None:
         mark = next(_marks)

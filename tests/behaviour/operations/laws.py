@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tests.behaviour.operations.records import Ended, Records
+from tests.behaviour.operations.records import Ended, Follower, Records
 
 MARGIN = timedelta(seconds=2)
 """A job that was committed late, or was locked for a moment, may start after younger ones."""
@@ -25,7 +25,11 @@ ENDS = {
     "completes_itself": {"completed"},
     "rolls_back": {"completed"},
     "raises_after_completing": {"completed"},
+    "gathers": {"completed"},
+    "starts": {"completed"},
 }
+HOOKED = ("naps", "refuses", "snoozes")
+"""Kinds whose ends are followed by a `clean_up`."""
 
 
 def check(records: Records) -> list[str]:
@@ -40,6 +44,8 @@ def check(records: Records) -> list[str]:
         effects,
         started_while_paused,
         out_of_order,
+        gathered_otherwise,
+        followed_otherwise,
     )
     return [f"{law.__name__}: {what}" for law in laws for what in law(records)]
 
@@ -156,6 +162,51 @@ def out_of_order(records: Records) -> Iterator[str]:
                         f" {row.started_at}; job {younger.id}, due at {younger.run_at}, started at"
                         f" {younger.started_at}"
                     )
+
+
+def gathered_otherwise(records: Records) -> Iterator[str]:
+    """Each signal that was committed while its job waited was given to it, once; no other was."""
+    for row in records.ended:
+        if row.kind != "gathers" or row.state != "completed":
+            continue
+        marks = (row.result or {})["marks"]
+        for mark, times in Counter(marks).items():
+            signal = records.signals.get(mark)
+            if times > 1:
+                yield f"job {row.id} was given signal {mark} {times} times"
+            if signal is None or signal.job_id != row.id:
+                yield f"job {row.id} was given signal {mark}, which nobody committed for it"
+        for mark, signal in records.signals.items():
+            is_in_time = row.started_at is not None and signal.sent_before < row.started_at
+            is_mine = signal.job_id == row.id and not _touched(records, row)
+            if is_mine and is_in_time and mark not in marks:
+                yield f"job {row.id} was not given signal {mark}"
+
+
+def followed_otherwise(records: Records) -> Iterator[str]:
+    """Each end is followed by what belongs to it, once; who was retried may have ended before."""
+    followers: dict[int, list[Follower]] = defaultdict(list)
+    for each in records.followers:
+        followers[each.of].append(each)
+    for row in records.ended:
+        known, mine = records.known.get(row.id), followers.pop(row.id, [])
+        most = 1 + (0 if known is None else known.answers.count("queued"))
+        claims = [each.claim for each in mine]
+        if row.kind in HOOKED:
+            is_so = 1 <= len(mine) <= most and row.state in [each.said for each in mine]
+        elif row.kind == "starts" and row.state == "completed":
+            is_so = row.claim in claims and len(claims) == len(set(claims)) <= most
+        elif row.kind == "starts":
+            is_so = len(claims) == len(set(claims)) < most
+        else:
+            is_so = not mine
+        if not is_so:
+            yield (
+                f"job {row.id} ({row.kind}) ended {row.state} under claim {row.claim}, at most"
+                f" {most} times, and was followed by {mine}"
+            )
+    for job_id, mine in followers.items():
+        yield f"{mine} follow job {job_id}, which is nowhere"
 
 
 def _started(row: Ended) -> datetime:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from hybrid_runner.storage.connections.connection import Connection
 
@@ -14,10 +16,17 @@ CREATE TABLE operations.effects (id bigint, claim bigint);
 """
 _ENDED = """
 SELECT id, kind, queue, priority, state::text, (payload ->> 'mark')::bigint AS mark, attempt,
-    max_attempts, snoozes, claim, run_at, started_at
-FROM hybrid_runner.archive ORDER BY id
+    max_attempts, snoozes, claim, run_at, started_at, result::text
+FROM hybrid_runner.archive WHERE kind NOT IN ('child', 'clean_up') AND source IS NULL ORDER BY id
 """
-_LEFT = "SELECT id, kind, state::text FROM hybrid_runner.jobs ORDER BY id"
+_FOLLOWERS = """
+SELECT kind, coalesce(payload ->> 'of', payload ->> 'id')::bigint AS of,
+    (payload ->> 'claim')::bigint AS claim, payload ->> 'state' AS said
+FROM hybrid_runner.archive
+WHERE kind IN ('child', 'clean_up') AND state = 'completed'
+ORDER BY id
+"""
+_LEFT = "SELECT id, kind, state::text FROM hybrid_runner.jobs WHERE source IS NULL ORDER BY id"
 
 
 @dataclass(slots=True)
@@ -51,6 +60,7 @@ class Ended:
     claim: int | None
     run_at: datetime
     started_at: datetime | None
+    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,26 @@ class Run:
     claim: int
     attempt: int
     mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A job that the end of another has stored, and that ran."""
+
+    kind: str
+    of: int
+    claim: int | None
+    """Under which that one ended, as this one was told."""
+    said: str | None
+    """How that one ended, as this one was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal that was committed, by then, for a job."""
+
+    job_id: int
+    sent_before: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +114,19 @@ class Records:
     left: list[tuple[int, str, str]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     effects: list[tuple[int, int]] = field(default_factory=list)
+    followers: list[Follower] = field(default_factory=list)
+    signals: dict[int, Signal] = field(default_factory=dict)
+    """By their marks."""
+    gathering: list[int] = field(default_factory=list)
+    """Committed jobs that wait for signals."""
 
     async def read(self, database: Connection) -> None:
         """Add what is in the tables."""
-        self.ended = [Ended(*row) for row in await database.fetch(_ENDED)]
+        self.ended = [
+            replace(ended, result=json.loads(ended.result or "null"))
+            for ended in (Ended(*row) for row in await database.fetch(_ENDED))
+        ]
+        self.followers = [Follower(*row) for row in await database.fetch(_FOLLOWERS)]
         self.left = [tuple(row) for row in await database.fetch(_LEFT)]
         self.runs = [
             Run(*row)

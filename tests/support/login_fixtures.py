@@ -1,4 +1,4 @@
-"""Databases as an attacker's login sees them."""
+"""Databases as other logins see them: `login`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,325 @@
+"""Whose rights what is made for a table has: its owner's, and no more than that table needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from hybrid_runner.attach.checking import check
+from hybrid_runner.attach.rendering import attaching, dropping_rest, dropping_triggers
+from hybrid_runner.errors import RunnerError
+from hybrid_runner.model.jobs import State
+from hybrid_runner.model.settlements import Finished, Requeued
+from hybrid_runner.model.sources import Columns, Source, SourceDefinition
+from hybrid_runner.storage import claim_calls, row_calls, source_calls
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.migrations import migrate
+from tests.attach.definitions import WORDS
+
+KINDS = claim_calls.Kinds([claim_calls.KindLimits("audit", 3, None)])
+OWNER, USER, STRANGER, RUNNER = (
+    f"hybrid_runner_test_{os.getpid()}_{name}" for name in ("owner", "user", "stranger", "runner")
+)
+TABLE = f"""
+CREATE SCHEMA app AUTHORIZATION {OWNER};
+SET ROLE {OWNER};
+CREATE TABLE app.audits (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant text DEFAULT session_user,
+    status text DEFAULT 'pending', worker text
+);
+ALTER TABLE app.audits ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON app.audits TO {USER} USING (tenant = current_user)
+    WITH CHECK (tenant = current_user);
+GRANT USAGE ON SCHEMA app TO {USER};
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.audits TO {USER};
+RESET ROLE;
+"""
+DEFINITION = SourceDefinition(
+    table="app.audits",
+    kind="audit",
+    when="status = 'pending'",
+    words=WORDS,
+    columns=Columns(status="status", worker_id="worker"),
+    trust_owner=True,
+)
+
+OF_OTHERS = [
+    "SELECT * FROM hybrid_runner.jobs",
+    "SELECT payload FROM hybrid_runner.source_1_jobs",
+    "SELECT * FROM hybrid_runner.row_changes",
+    "SELECT row_key FROM hybrid_runner.source_1_changes",
+    "SELECT * FROM hybrid_runner.sources",
+    "SELECT * FROM hybrid_runner.late_rows",
+    "INSERT INTO hybrid_runner.jobs (kind) VALUES ('other')",
+    "INSERT INTO hybrid_runner.source_1_jobs (row_key, source) VALUES ('1', 1)",
+    "INSERT INTO hybrid_runner.source_1_jobs (row_key, kind) VALUES ('1', 'other')",
+    "INSERT INTO hybrid_runner.source_1_jobs (row_key, queue) VALUES ('1', 'other')",
+    "INSERT INTO hybrid_runner.source_1_jobs (row_key, state) VALUES ('1', 'running')",
+    ("INSERT INTO hybrid_runner.source_1_changes (row_key, what, source) VALUES ('1', 'gone', 2)"),
+    "UPDATE hybrid_runner.source_1_jobs SET priority = 0",
+    "DELETE FROM hybrid_runner.source_1_jobs",
+    "INSERT INTO hybrid_runner.source_2_jobs (row_key) VALUES ('1')",
+    "CREATE TABLE hybrid_runner.mine ()",
+    (
+        "SELECT hybrid_runner.write_rows("
+        "1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')"
+    ),
+]
+NOT_FOR_ALL = [
+    "SELECT hybrid_runner.source_1_want(1)",
+    "SELECT * FROM hybrid_runner.source_1_rows('read', '{1}', 1)",
+    (
+        "SELECT * FROM hybrid_runner.source_1_write("
+        "'{1}', '{1}', '{failed}', '{f}', '{1}', '{w}', NULL, NULL, NULL, NULL, NULL, false)"
+    ),
+    "INSERT INTO hybrid_runner.source_1_jobs (row_key) VALUES ('1')",
+    "INSERT INTO hybrid_runner.source_1_changes (row_key, what) VALUES ('1', 'gone')",
+    ("CREATE TRIGGER mine AFTER INSERT ON mine EXECUTE FUNCTION hybrid_runner.source_1_inserted()"),
+]
+
+
+@pytest.fixture
+async def roles(database: Connection) -> AsyncIterator[None]:
+    """Four roles that can do nothing, and the owner's table."""
+    for role in (OWNER, USER, STRANGER, RUNNER):
+        await database.execute(f"CREATE ROLE {role}")
+    await database.execute(TABLE)
+    yield
+    await database.execute("RESET ROLE")
+    for role in (OWNER, USER, STRANGER, RUNNER):
+        await database.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")
+
+
+async def attach(database: Connection, definition: SourceDefinition = DEFINITION) -> Source:
+    """Attach the table by way of everything but the command."""
+    async with database.transaction():
+        number = await database.fetchval(
+            "INSERT INTO hybrid_runner.sources"
+            " (relation, relation_name, kind, queue, owner, definition)"
+            " VALUES ('app.audits'::regclass, 'app.audits', 'audit', 'default', $1, '{}')"
+            " ON CONFLICT (relation, kind) DO UPDATE SET made_at = now() RETURNING id",
+            OWNER,
+        )
+        source = (await check(database, definition, number)).source
+        for statement in attaching(source):
+            await database.execute(statement)
+    return source
+
+
+@asynccontextmanager
+async def acting_as(database: Connection, role: str) -> AsyncIterator[None]:
+    await database.execute(f"SET ROLE {role}")
+    try:
+        yield
+    finally:
+        await database.execute("RESET ROLE")
+
+
+async def work(database: Connection) -> set[str]:
+    """Work on all jobs, as a worker; what became of their rows."""
+    async with acting_as(database, "hybrid_runner_worker"):
+        claims = (await claim_calls.claim_jobs(database, "default", KINDS, 9, "w-1", 1)).claims
+        named = [(claim.id, claim.number) for claim in claims]
+        shown = await source_calls.show_claims(database, named)
+        ends = [Finished(claim, State.COMPLETED, result="1") for claim in claims]
+        assert len(await claim_calls.finish_jobs(database, ends)) == len(claims)
+    return {row.outcome for row in shown.values()}
+
+
+@pytest.mark.usefixtures("roles")
+async def test_end_users_under_row_level_security_insert_and_workers_write(
+    database: Connection,
+) -> None:
+    """RLS: end users insert. They need no right in hybrid_runner, and workers none on the table."""
+    source = await attach(database)
+    assert source.owner == OWNER
+    async with acting_as(database, USER):
+        await database.execute(f"INSERT INTO app.audits (tenant) VALUES ('{USER}')")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await database.execute("INSERT INTO app.audits (tenant) VALUES ('else')")
+    async with acting_as(database, OWNER):
+        await database.execute("INSERT INTO app.audits (tenant) VALUES ('else')")
+    assert await work(database) == {"written"}
+    async with acting_as(database, USER):
+        assert await database.fetchval("SELECT string_agg(status, ' ') FROM app.audits") == (
+            "completed"
+        )
+        await database.execute("UPDATE app.audits SET status = 'pending'")
+        await database.execute("DELETE FROM app.audits")
+    noted = await database.fetch("SELECT row_key, what FROM hybrid_runner.row_changes")
+    assert list(map(tuple, noted)) == [("1", "gone")]
+
+
+@pytest.mark.usefixtures("roles")
+async def test_what_is_made_belongs_to_the_owners_of_the_table_and_of_the_runner(
+    database: Connection,
+) -> None:
+    await attach(database)
+    owners = await database.fetch(
+        "SELECT DISTINCT proowner::regrole::text, prosecdef, proconfig[1] FROM pg_proc"
+        " WHERE proname ~ '^source_1_'"
+    )
+    assert list(map(tuple, owners)) == [(OWNER, True, "search_path=pg_catalog, pg_temp")]
+    of_views = await database.fetchval(
+        "SELECT bool_and(relowner = (SELECT nspowner FROM pg_namespace WHERE oid = relnamespace))"
+        " FROM pg_class WHERE relname ~ '^source_1_'"
+    )
+    assert of_views
+    assert not await database.fetchval(
+        "SELECT has_schema_privilege($1, 'hybrid_runner', 'CREATE')", OWNER
+    )
+
+
+@pytest.mark.usefixtures("roles")
+async def test_the_owner_of_a_table_reaches_nothing_but_its_own_jobs(database: Connection) -> None:
+    await attach(database)
+    await database.execute(
+        "CREATE TABLE public.others (id bigint PRIMARY KEY, status text, worker text)"
+    )
+    await database.execute(
+        "INSERT INTO hybrid_runner.sources"
+        " (relation, relation_name, kind, queue, owner, definition)"
+        " VALUES ('public.others'::regclass, 'public.others', 'audit', 'default', 'x', '{}')"
+    )
+    async with database.transaction():
+        other = SourceDefinition(**{**vars(DEFINITION), "table": "public.others"})
+        for step in attaching((await check(database, other, 2)).source):
+            await database.execute(step)
+    async with acting_as(database, OWNER):
+        for statement in OF_OTHERS:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await database.execute(statement)
+
+
+@pytest.mark.usefixtures("roles")
+async def test_the_owner_of_a_table_learns_nothing_of_the_jobs_of_others(
+    database: Connection,
+) -> None:
+    """A condition that tells what it is given sees no row of another source."""
+    await attach(database)
+    await database.execute("INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('secret', 'a')")
+    await database.execute("INSERT INTO app.audits DEFAULT VALUES")
+    said: list[str] = []
+    database.add_log_listener(lambda _, message: said.append(str(message)))
+    async with acting_as(database, OWNER):
+        await database.execute(
+            "CREATE FUNCTION app.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS"
+            " 'BEGIN RAISE WARNING ''seen %'', $1; RETURN true; END'"
+        )
+        await database.execute("SET enable_indexscan = off; SET enable_bitmapscan = off")
+        found = await database.fetch(
+            "SELECT row_key FROM hybrid_runner.source_1_jobs WHERE app.tell(row_key)"
+        )
+    assert [row[0] for row in found] == ["1"]
+    assert [message for message in said if "seen" in message] == ["PostgresWarning: seen 1"]
+
+
+@pytest.mark.usefixtures("roles")
+@pytest.mark.parametrize(
+    "role",
+    [USER, STRANGER, "hybrid_runner_producer", "hybrid_runner_reader"],
+    ids=["user", "stranger", "producer", "reader"],
+)
+async def test_nobody_but_workers_and_administrators_calls_what_was_made(
+    role: str, database: Connection
+) -> None:
+    await attach(database)
+    async with acting_as(database, role):
+        await database.execute("CREATE TEMPORARY TABLE mine (id bigint, status text)")
+        for statement in NOT_FOR_ALL:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await database.execute(statement)
+
+
+@pytest.mark.usefixtures("roles")
+async def test_a_migration_leaves_the_rights_of_what_was_made(database: Connection) -> None:
+    """Grants are taken away and given again by each migration."""
+    await attach(database)
+    await database.execute("COMMENT ON TABLE hybrid_runner.migrations IS NULL")
+    await migrate(database)
+    await database.execute("INSERT INTO app.audits DEFAULT VALUES")
+    assert await work(database) == {"written"}
+
+
+@pytest.mark.usefixtures("roles")
+async def test_a_role_that_is_neither_owner_attaches_as_a_member_of_both(
+    database: Connection,
+) -> None:
+    """And a schema that belongs to no superuser is migrated again afterwards."""
+    await database.execute(f"GRANT {OWNER}, {RUNNER} TO {STRANGER}")
+    name = await database.fetchval("SELECT current_database()")
+    await database.execute(f'GRANT CREATE ON DATABASE "{name}" TO {RUNNER}')
+    await database.execute("DROP SCHEMA hybrid_runner CASCADE")
+    async with acting_as(database, RUNNER):
+        await migrate(database)
+    async with acting_as(database, STRANGER):
+        await attach(database)
+        assert await database.fetchval("SELECT current_user") == STRANGER
+    async with acting_as(database, USER):
+        await database.execute(f"INSERT INTO app.audits (tenant) VALUES ('{USER}')")
+    assert await work(database) == {"written"}
+    async with acting_as(database, RUNNER):
+        await database.execute("COMMENT ON TABLE hybrid_runner.migrations IS NULL")
+        await migrate(database)
+    async with acting_as(database, OWNER):
+        await database.execute("UPDATE app.audits SET status = 'pending'")
+    assert await work(database) == {"written"}
+    async with acting_as(database, STRANGER), database.transaction():
+        for statement in dropping_triggers(1, RUNNER) + dropping_rest(1, RUNNER):
+            await database.execute(statement)
+    async with acting_as(database, USER):
+        await database.execute(f"INSERT INTO app.audits (tenant) VALUES ('{USER}')")
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
+
+
+@pytest.mark.usefixtures("roles")
+async def test_own_triggers_find_names_by_what_is_set_for_the_owner(database: Connection) -> None:
+    """Functions of triggers that name no schema, and set no path."""
+    await database.execute(
+        f"CREATE SCHEMA shared AUTHORIZATION {OWNER}; ALTER ROLE {OWNER} SET search_path = shared;"
+        f"SET ROLE {OWNER}; CREATE TABLE shared.log (word text);"
+        "CREATE FUNCTION app.note() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO log VALUES (new.status); RETURN null; END';"
+        "CREATE TRIGGER note AFTER UPDATE ON app.audits FOR EACH ROW EXECUTE FUNCTION app.note();"
+        "RESET ROLE"
+    )
+    assert (await attach(database)).search_path == "shared"
+    # A worker must not put a table of its own in the way: what that fires would run as the owner.
+    async with acting_as(database, "hybrid_runner_worker"):
+        await database.execute("CREATE TEMPORARY TABLE log (word text); GRANT ALL ON log TO PUBLIC")
+    await database.execute("INSERT INTO app.audits DEFAULT VALUES")
+    assert await work(database) == {"written"}
+    assert await database.fetchval("SELECT string_agg(word, ' ') FROM shared.log") == (
+        "processing completed"
+    )
+    name = await database.fetchval("SELECT quote_ident(current_database())")
+    await database.execute(f"ALTER ROLE {OWNER} RESET search_path")
+    await database.execute(f"ALTER DATABASE {name} SET search_path = 'a b', c")
+    assert (await attach(database)).search_path == '"a b", c'
+
+
+@pytest.mark.usefixtures("roles")
+async def test_rows_that_a_policy_hides_from_their_owner_since_are_not_taken_for_gone(
+    database: Connection,
+) -> None:
+    """FORCE ROW LEVEL SECURITY after the table was attached."""
+    await attach(database)
+    async with acting_as(database, OWNER):
+        await database.execute("INSERT INTO app.audits (tenant) VALUES ('else')")
+        await database.execute("ALTER TABLE app.audits FORCE ROW LEVEL SECURITY")
+    async with acting_as(database, "hybrid_runner_worker"):
+        (claim,) = (await claim_calls.claim_jobs(database, "default", KINDS, 9, "w-1", 1)).claims
+        shown = await source_calls.show_claims(database, [(claim.id, claim.number)])
+        assert shown[claim.id].outcome == "refused"
+        await claim_calls.requeue_jobs(database, [Requeued(claim, timedelta(0), charged=False)])
+        with pytest.raises(RunnerError, match="row-level security"):
+            await row_calls.cancel_jobs_without_rows(database, 1, "", 100)
+    assert await database.fetchval("SELECT state FROM hybrid_runner.jobs") == "queued"
+    async with acting_as(database, OWNER):
+        await database.execute("ALTER TABLE app.audits NO FORCE ROW LEVEL SECURITY")
+    assert await work(database) == {"written"}

@@ -1,0 +1,73 @@
+"""Tables as applications have them, what is asked for them, and what can be seen of a database."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+from hybrid_runner.embedded.binaries import find_binaries
+from hybrid_runner.model.sources import Columns, Words
+from hybrid_runner.storage.connections.connection import Connection
+
+ORDERS = """
+CREATE TABLE public.orders (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    status text NOT NULL DEFAULT 'waiting',
+    urgent boolean NOT NULL DEFAULT false,
+    worker text,
+    result jsonb
+)
+"""
+WORDS = Words(queued="waiting", running="working", completed="done", failed="broken")
+COLUMNS = Columns(status="status", worker_id="worker", result="result")
+ASKED: dict[str, Any] = {"kind": "order", "words": WORDS, "columns": COLUMNS}
+"""What `attach` is asked for the table orders."""
+WORDED = (
+    *("--kind", "order", "--status", "status", "--worker-id", "worker", "--result", "result"),
+    *("--queued", "waiting", "--running", "working", "--completed", "done", "--failed", "broken"),
+)
+"""The same, on the command line."""
+
+_OBJECTS = """
+SELECT pg_get_functiondef(p.oid) || coalesce(p.proacl::text, '') || p.proowner::regrole
+FROM pg_proc AS p WHERE p.proname ~ '^source_[0-9]'
+UNION ALL SELECT pg_get_triggerdef(t.oid) FROM pg_trigger AS t WHERE t.tgname ~ '^hybrid_runner_'
+UNION ALL SELECT c.relname || pg_get_viewdef(c.oid) || c.relacl::text
+FROM pg_class AS c WHERE c.relname ~ '^source_[0-9]' AND c.relkind = 'v'
+UNION ALL SELECT (to_jsonb(s) - 'made_at' - 'relation')::text
+FROM hybrid_runner.sources AS s
+ORDER BY 1
+"""
+
+
+async def made_for_sources(database: Connection) -> list[str]:
+    """Everything that was made for attached tables, as text."""
+    return [row[0] for row in await database.fetch(_OBJECTS)]
+
+
+def dumped(dsn: str, *options: str) -> str:
+    """What pg_dump writes, without the line that it makes up anew each time."""
+    written = _run("pg_dump", *options, f"--dbname={dsn}")
+    return "".join(
+        line
+        for line in written.splitlines(keepends=True)
+        if not line.startswith(("\\restrict ", "\\unrestrict "))
+    )
+
+
+def run_by_psql(dsn: str, script: str) -> str:
+    """What psql prints when it runs the script."""
+    return _run("psql", "--no-psqlrc", "--quiet", dsn, stdin=script)
+
+
+def _run(program: str, *arguments: str, stdin: str = "") -> str:
+    ended = subprocess.run(
+        [str(find_binaries().directory / program), *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=45,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    return ended.stdout
