@@ -1,0 +1,265 @@
+"""Monitored services: what is asked of them, what a poll found, where they stand, what is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+Format: TypeAlias = Literal["dependencies", "mapping", "status"]
+"""What a service answers: a list of dependencies, another shape that its mapping explains, or
+nothing that is read.
+"""
+BreakerMode: TypeAlias = Literal["closed", "open", "half_open"]
+EventKind: TypeAlias = Literal[
+    "status:change",
+    "poll:complete",
+    "poll:error",
+    "service:started",
+    "service:stopped",
+    "service:down",
+    "service:up",
+    "dependency:gone",
+    "circuit:open",
+    "circuit:close",
+]
+PollFailure: TypeAlias = Literal[
+    "http",
+    "timeout",
+    "dns",
+    "tls",
+    "refused",
+    "network",
+    "redirect",
+    "address",
+    "too_large",
+    "parse",
+    "expect",
+    "secret",
+    "definition",
+]
+"""Why a poll failed: a status that is not 2xx; no answer in time; …; `definition`: what is stored
+of the service cannot be used.
+"""
+Suppressed: TypeAlias = Literal["maintenance", "parent"]
+"""Why bad news is stored and not told: a maintenance window, or the service it depends on is down.
+"""
+
+ROUND_KIND: Final = "monitors.round"
+UPKEEP_KIND: Final = "monitors.upkeep"
+QUEUE: Final = "monitors"
+EVENT_KIND_PREFIX: Final = "monitors.on:"
+"""Kinds of jobs that tell somebody of an event: `monitors.on:status:change:page`."""
+
+
+def host_key(host: str) -> str:
+    """The key of a host's job, and of the signal that makes it look at once."""
+    return f"monitors:{host}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a service stands since its last poll; written by rounds alone."""
+
+    due_at: datetime
+    url: str
+    """That was polled."""
+    polled_at: datetime | None = None
+    ok: bool | None = None
+    latency_ms: int | None = None
+    failures: int = 0
+    """Failed polls in a row."""
+    breaker: BreakerMode = "closed"
+    opened_at: datetime | None = None
+    is_down: bool = False
+    """After `fail_after` failed polls in a row, until `recover_after` good ones in a row."""
+    recoveries: int = 0
+    """Good polls in a row while it is down."""
+    told_down: bool = False
+    """Whether the event `service:down` was told: not while suppressed."""
+    error: str | None = None
+    failure: PollFailure | None = None
+    warnings: tuple[str, ...] = ()
+    certificate_ends_at: datetime | None = None
+    digest: str | None = None
+    """Of the last answer, without what differs each time: an equal one need not be compared."""
+    is_unsettled: bool = False
+    """Some dependency is to be looked at again although the answer is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a round is given of one service."""
+
+    id: int
+    name: str
+    url: str
+    every: timedelta
+    timeout: timedelta
+    format: Format
+    mapping: dict[str, Any] | None
+    expect: dict[str, Any] | None
+    headers: dict[str, str] | None
+    follow: int
+    """How many redirects are followed."""
+    fail_after: int
+    recover_after: int
+    is_asked: bool
+    """Somebody wants it polled now."""
+    suppressed: Suppressed | None
+    standing: Standing | None
+    """None: it was never polled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One dependency, as an answer of its service says."""
+
+    name: str
+    healthy: bool
+    type: str = "other"
+    description: str | None = None
+    impact: str | None = None
+    state: int = 0
+    """0 OK, 1 WARNING, 2 CRITICAL."""
+    code: int = 200
+    latency_ms: int = 0
+    skipped: bool = False
+    contact: dict[str, Any] | None = None
+    check_details: dict[str, Any] | None = None
+    error: Any = None
+    error_message: str | None = None
+    last_checked: datetime | None = None
+    """As the service says; None: now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """One dependency, as it is stored."""
+
+    id: int
+    service_id: int
+    item: Item
+    contrary: int = 0
+    """How often in a row an answer said the contrary of `item.healthy`."""
+    told: bool = True
+    """Whether the last change to unhealthy was told: not while suppressed."""
+    missing: int = 0
+    """In how many answers in a row it was not; after three it is gone."""
+    last_status_change: datetime | None = None
+    last_error: Any = None
+    """As the newest row of its error history says; None: healthy, or no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What one poll of one service found."""
+
+    service_id: int
+    url: str
+    latency_ms: int
+    failure: PollFailure | None = None
+    error: str | None = None
+    """One line; None when the poll is good."""
+    items: tuple[Item, ...] = ()
+    warnings: tuple[str, ...] = ()
+    certificate_ends_at: datetime | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+
+class Event(NamedTuple):
+    """Something to be told; `payload` has the names that docs/monitors.md lists."""
+
+    kind: EventKind
+    service_id: int
+    payload: dict[str, Any]
+    suppressed: Suppressed | None = None
+
+
+class ErrorEntry(NamedTuple):
+    """A row of an error history: of a dependency, or of the service's polls when `name` is None.
+
+    `error` and `message` None: it has recovered.
+    """
+
+    service_id: int
+    name: str | None
+    error: Any
+    message: str | None
+
+
+class Latency(NamedTuple):
+    """What one answer said of the latency of one dependency."""
+
+    service_id: int
+    name: str
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyAfter:
+    """What is to be stored of a dependency."""
+
+    service_id: int
+    item: Item
+    contrary: int
+    told: bool
+    missing: int
+    status_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one poll of one service changes. Made by policy/monitors.py, stored by record_round."""
+
+    service_id: int
+    after: Standing
+    dependencies: tuple[DependencyAfter, ...] = ()
+    """Only those of which something has changed."""
+    gone: tuple[str, ...] = ()
+    """Names that are forgotten."""
+    errors: tuple[ErrorEntry, ...] = ()
+    latencies: tuple[Latency, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+class Stopped(NamedTuple):
+    """A service that was polled and no longer is: paused, deleted, or moved to another host."""
+
+    service_id: int
+    name: str
+    is_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a round has to do, by the clock of Postgres."""
+
+    now: datetime
+    services: tuple[Service, ...] = ()
+    """Due, or asked for; those that were polled longest ago first."""
+    stopped: tuple[Stopped, ...] = ()
+    next_due: timedelta | None = None
+    """Until the next of the others; None: there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What came of storing a round."""
+
+    next_due: timedelta | None
+    event_ids: tuple[int, ...] = ()
+    status_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A handler of events: each event of this kind becomes a job of that kind."""
+
+    event: EventKind
+    job_kind: str
+    queue: str
+    max_attempts: int = field(default=5)

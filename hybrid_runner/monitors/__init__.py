@@ -1,0 +1,1 @@
+"""Health polling of many services by the fleet: one recurring job for each host."""
