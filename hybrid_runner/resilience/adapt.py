@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from hybrid_runner.durations import Duration, duration_text, parse_positive
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.resilience.numbers import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,10 @@ class Adapt:
         longest = parse_positive("longest of an Adapt", self.longest)
         if shortest > longest:
             raise ConfigurationError(
-                f"shortest of an Adapt must not be longer than its longest: {duration_text(shortest)}"
-                f" is longer than {duration_text(longest)}"
+                "shortest of an Adapt must not be longer than its longest:"
+                f" {duration_text(shortest)} is longer than {duration_text(longest)}"
             )
-        is_number = isinstance(self.factor, (int, float)) and not isinstance(self.factor, bool)
-        if not is_number or not 1 < self.factor <= 100:
+        if not is_number(self.factor) or not 1 < self.factor <= 100:
             raise ConfigurationError(
                 f"factor of an Adapt must be more than 1 and at most 100, not {self.factor!r}"
             )

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from hybrid_runner.durations import Duration, parse_positive
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.resilience.numbers import is_count
 
 BreakerMode = Literal["closed", "open", "half_open"]
 
@@ -27,7 +28,7 @@ class BreakerState:
             raise ConfigurationError(
                 f"mode of a BreakerState must be closed, open or half_open, not {self.mode!r}"
             )
-        if not _is_count(self.failures, 0):
+        if not is_count(self.failures, 0):
             raise ConfigurationError(
                 f"failures of a BreakerState must be a whole number, not {self.failures!r}"
             )
@@ -48,7 +49,7 @@ class Breaker:
     cooldown: Duration = timedelta(minutes=5)
 
     def __post_init__(self) -> None:
-        if not _is_count(self.failures, 1):
+        if not is_count(self.failures, 1):
             raise ConfigurationError(
                 f"failures of a Breaker must be a whole number from 1 on, not {self.failures!r}"
             )
@@ -86,10 +87,6 @@ class Breaker:
             return now
         since = now if state.opened_at is None else min(now, state.opened_at)
         return max(now, since + parse_positive("cooldown", self.cooldown))
-
-
-def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _is_aware(value: object) -> bool:

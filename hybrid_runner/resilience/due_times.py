@@ -13,8 +13,8 @@ from hybrid_runner.waiting.backoff import Backoff
 
 @dataclass(frozen=True, slots=True)
 class DueTimes:
-    """After a success `interval`, after failures `backoff` where that is longer, and while a breaker
-    is open the rest of its `cooldown`.
+    """After a success `interval`, after failures `backoff` where that is longer, and while a
+    breaker is open the rest of its `cooldown`.
     """
 
     interval: Duration = timedelta(seconds=30)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.resilience.numbers import is_count
 
 
 class HostLimits:
@@ -18,7 +19,7 @@ class HostLimits:
     """
 
     def __init__(self, per_host: int = 5) -> None:
-        if not isinstance(per_host, int) or isinstance(per_host, bool) or per_host < 1:
+        if not is_count(per_host, 1):
             raise ConfigurationError(f"per_host must be a whole number from 1 on, not {per_host!r}")
         self._per_host = per_host
         self._hosts: dict[str, _Host] = {}
@@ -69,11 +70,11 @@ class HostLimits:
         self.waits += 1
         try:
             await mine
-        except asyncio.CancelledError:
-            if mine.cancelled():
-                waiting.remove(mine)
-            else:  # it was given the place in the same moment
+        except BaseException:
+            if mine.done() and not mine.cancelled():  # it was given the place in the same moment
                 self._give_back(name)
+            else:
+                waiting.remove(mine)
             raise
 
     def _give_back(self, name: str) -> None:
@@ -120,7 +121,7 @@ class _Host:
         self.waiting: deque[asyncio.Future[None]] = deque()
 
 
-def _name(host: str) -> str:
+def _name(host: object) -> str:
     if not isinstance(host, str) or not host:
         raise ConfigurationError(f"host must be the name of a host, not {host!r}")
     return host.lower().removesuffix(".")

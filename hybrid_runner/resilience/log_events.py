@@ -12,6 +12,7 @@ SchedulerEvent = Literal[
     "scheduler.listener_failed",
     "scheduler.paused",
     "scheduler.recovered",
+    "scheduler.reset",
     "scheduler.resumed",
     "scheduler.scheduled",
     "scheduler.stop_ignored",

@@ -4,7 +4,8 @@ arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import assert_never
@@ -48,7 +49,7 @@ class LoopState:
     due_at: datetime
     failures: int = 0
     last_ok_at: datetime | None = None
-    breaker: BreakerState = BreakerState()
+    breaker: BreakerState = field(default_factory=BreakerState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,9 @@ class LoopRules:
 
     def multiplier(self, failures: int) -> float:
         """By how much so many failures in a row multiply the interval."""
-        # 1024 doublings would overflow; long before that each factor above 1 has passed its cap,
-        # or never will within a lifetime.
-        return min(self.cap, self.factor ** min(failures, 300)) if failures else 1.0
+        if failures * math.log(self.factor) >= math.log(self.cap):  # the power might overflow
+            return self.cap if failures else 1.0
+        return self.factor**failures
 
     def may_run(self, state: LoopState, now: datetime) -> tuple[LoopState, bool]:
         """Whether the breaker lets a run begin now, and the state when it has begun."""
@@ -113,11 +114,10 @@ class LoopRules:
         state = replace(state, failures=0, breaker=BreakerState())
         return replace(state, due_at=max(now, state.rested_since + state.interval))
 
-    def resumed_at(self, state: LoopState, now: datetime) -> datetime | None:
-        """When it would have run, if it would have during a pause that is over now."""
-        stale_at = self._not_before(state, state.rested_since + self._pause(state), now)
-        due_at = min(stale_at, state.due_at) if state.breaker.mode == "closed" else stale_at
-        return due_at if due_at <= now else None
+    def is_stale(self, state: LoopState, now: datetime) -> bool:
+        """Whether it would have run during a pause that is over now."""
+        stale_at = self._not_before(state, state.rested_since + self.pause(state), now)
+        return min(stale_at, state.due_at) <= now
 
     def due_at(self, state: LoopState, *, paused: bool) -> datetime | None:
         """When its timer has to wake it; None: not at all."""
@@ -133,11 +133,12 @@ class LoopRules:
         return replace(state, breaker=self.breaker.after(state.breaker, ok, now))
 
     def _rest(self, state: LoopState, now: datetime, chance: float) -> LoopState:
-        pause = self._pause(state) * (1 + self.jitter * (2 * chance - 1))
+        pause = self.pause(state) * (1 + self.jitter * (2 * chance - 1))
         due_at = self._not_before(state, now + min(LONGEST, pause), now)
         return replace(state, rested_since=now, due_at=due_at)
 
-    def _pause(self, state: LoopState) -> timedelta:
+    def pause(self, state: LoopState) -> timedelta:
+        """From the end of one run to the next, before it is spread."""
         seconds = state.interval.total_seconds() * self.multiplier(state.failures)
         return timedelta(seconds=min(LONGEST.total_seconds(), seconds))
 
