@@ -125,6 +125,8 @@ def _check(check: Callable[[Any], Any]) -> BeforeValidator:
 
 
 Path = Annotated[str, _check(_path)]
+OptionalPath = Annotated[str | None, _check(_path)]
+"""It may be left out, and is not null."""
 NamePath = Annotated[str, _check(_keyed)]
 RootPath = Annotated[str, _check(_rooted)]
 Literal = Annotated[Any, _check(_literal)]

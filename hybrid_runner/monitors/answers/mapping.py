@@ -15,6 +15,7 @@ from hybrid_runner.monitors.answers.definitions import (
     Definition,
     Literal,
     NamePath,
+    OptionalPath,
     Path,
     RootPath,
     check_size,
@@ -103,18 +104,18 @@ StoredTest = Annotated[
 class StoredFields(Definition):
     name: NamePath
     healthy: StoredTest
-    type: Path | None = None
-    description: Path | None = None
-    impact: Path | None = None
-    state: Path | None = None
-    code: Path | None = None
-    latency: Path | None = None
-    skipped: StoredTest | None = None
-    contact: Path | None = None
-    check_details: Path | None = Field(None, alias="checkDetails")
-    error: Path | None = None
-    error_message: Path | None = Field(None, alias="errorMessage")
-    last_checked: Path | None = Field(None, alias="lastChecked")
+    type: OptionalPath = None
+    description: OptionalPath = None
+    impact: OptionalPath = None
+    state: OptionalPath = None
+    code: OptionalPath = None
+    latency: OptionalPath = None
+    skipped: StoredTest = Field(None)
+    contact: OptionalPath = None
+    check_details: OptionalPath = Field(None, alias="checkDetails")
+    error: OptionalPath = None
+    error_message: OptionalPath = Field(None, alias="errorMessage")
+    last_checked: OptionalPath = Field(None, alias="lastChecked")
 
 
 class StoredMapping(Definition):

@@ -21,6 +21,10 @@ class TooMuch(Exception):
     """A JSONPath would look at more values than it may."""
 
 
+class Unreadable(Exception):
+    """A JSONPath cannot be applied to this answer."""
+
+
 class Steps:
     """How many values may still be looked at in this answer."""
 
@@ -76,10 +80,16 @@ class JSONPath:
         """It finds one value at most, whatever the answer."""
 
     def __call__(self, value: Any, steps: Steps) -> Iterator[Found]:
-        if isinstance(value, (dict, list)):  # a text would be read as JSON
+        if not isinstance(value, (dict, list)):  # a text would be read as JSON
+            return
+        try:
             for match in self._compiled.finditer(value, filter_context={"steps": steps}):
                 key = match.parts[-1] if match.parts else None
                 yield Found(key if isinstance(key, str) else None, match.obj)
+        except (TooMuch, GeneratorExit):
+            raise
+        except Exception as error:  # whatever a filter says of an odd answer
+            raise Unreadable(str(error).split("\n")[0]) from None
 
 
 def _compiled(path: str, where: str) -> Any:

@@ -18,6 +18,7 @@ from hybrid_runner.monitors.answers.paths import (
     JSONPath,
     Steps,
     TooMuch,
+    Unreadable,
     getter,
     is_jsonpath,
 )
@@ -139,8 +140,8 @@ class Reading(NamedTuple):
             items = distinct(self._fitting(found, steps, warnings), warnings)
         except TooMuch as error:
             raise PollFailed("definition", f"mapping: {error}") from None
-        except (ValueError, TypeError, RecursionError) as error:  # of JSONPath on odd answers
-            raise PollFailed("parse", f"mapping: the answer cannot be read by it: {error}") from None
+        except Unreadable as error:
+            raise PollFailed("parse", f"mapping: the answer cannot be read: {error}") from None
         return Parsed(items, warnings.told())
 
     def _fitting(self, found: list[Found], steps: Steps, warnings: Warnings) -> Iterator[Item]:
