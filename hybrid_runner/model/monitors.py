@@ -75,6 +75,12 @@ class Standing:
     """After `fail_after` failed polls in a row, until `recover_after` good ones in a row."""
     recoveries: int = 0
     """Good polls in a row while it is down."""
+    since: datetime | None = None
+    """Since when it is down, or up: the first failed poll of those that brought it down, the first
+    good one of those that brought it back, or the first poll of all.
+    """
+    contrary_since: datetime | None = None
+    """Of the polls in a row that say the contrary of `is_down`, the first."""
     told_down: bool = False
     """Whether the event `service:down` was told: not while suppressed."""
     error: str | None = None
@@ -230,6 +236,10 @@ class Decision:
     errors: tuple[ErrorEntry, ...] = ()
     latencies: tuple[Latency, ...] = ()
     events: tuple[Event, ...] = ()
+    polled: Polled | None = None
+    """What was found; None: it was not polled, and is only due at another time."""
+    missed: bool = False
+    """This process had no network: nothing is known of the service."""
 
 
 class Stopped(NamedTuple):
