@@ -87,6 +87,12 @@ class Standing:
     """After `fail_after` failed polls in a row, until `recover_after` good ones in a row."""
     recoveries: int = 0
     """Good polls in a row while it is down."""
+    since: datetime | None = None
+    """Since when it is down, or up: the first failed poll of those that brought it down, the first
+    good one of those that brought it back, or the first poll of all.
+    """
+    contrary_since: datetime | None = None
+    """Of the polls in a row that say the contrary of `is_down`, the first."""
     told_down: bool = False
     """Whether the event `service:down` was told: not while suppressed."""
     error: str | None = None
@@ -180,6 +186,12 @@ class Polled:
     items: tuple[Item, ...] = ()
     warnings: tuple[str, ...] = ()
     certificate_ends_at: datetime | None = None
+    is_local: bool = False
+    """The fault may be on this side: no route, no network, or names are not resolved for now."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of the request by phase: resolve, connect (with TLS), first_byte, body; empty for
+    those that shared another one's request.
+    """
 
     @property
     def ok(self) -> bool:
@@ -240,6 +252,10 @@ class Decision:
     errors: tuple[ErrorEntry, ...] = ()
     latencies: tuple[Latency, ...] = ()
     events: tuple[Event, ...] = ()
+    polled: Polled | None = None
+    """What was found; None: it was not polled, and is only due at another time."""
+    missed: bool = False
+    """This process had no network: nothing is known of the service."""
 
 
 class Stopped(NamedTuple):
