@@ -8,7 +8,7 @@ from typing import Final
 
 from hybrid_runner.errors import ConfigurationError
 
-_UNFIT: Final = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
+_UNFIT: Final = re.compile(r"[^\t\x20-\x7e]")
 
 
 class Secret:
