@@ -164,6 +164,12 @@ class Polled:
     items: tuple[Item, ...] = ()
     warnings: tuple[str, ...] = ()
     certificate_ends_at: datetime | None = None
+    is_local: bool = False
+    """The fault may be on this side: no route, no network, or names are not resolved for now."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of the request by phase: resolve, connect (with TLS), first_byte, body; empty for
+    those that shared another one's request.
+    """
 
     @property
     def ok(self) -> bool:
