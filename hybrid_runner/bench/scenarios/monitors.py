@@ -18,7 +18,7 @@ from hybrid_runner.bench.results import Figure, Result, Tell
 from hybrid_runner.bench.sizes import Sizes
 from hybrid_runner.bench.texts import text
 from hybrid_runner.display import percentile
-from hybrid_runner.monitors.install import install_monitors
+from hybrid_runner.storage.monitor_schema import install_monitors
 
 ROUNDS, JOBS, BARE = "a job per host", "a job per service", "the requests alone"
 _WAYS = {BARE: "bare", JOBS: "jobs", ROUNDS: "rounds"}

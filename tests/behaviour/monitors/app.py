@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 
-from hybrid_runner.resilience import Breaker
-
 from hybrid_runner import Runner
 from hybrid_runner.monitors import Monitors, Secret, StatusChange
+from hybrid_runner.resilience import Breaker
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.waiting.backoff import Backoff
 from tests.behaviour.monitors.plan import COOLDOWN, FAILURES

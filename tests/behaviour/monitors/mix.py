@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.monitors.install import install_monitors
+from hybrid_runner.storage.monitor_schema import install_monitors
 
 from examples.status_monitor.fake.journal import Journal
 from hybrid_runner.storage.connections.connection import Connection, connect

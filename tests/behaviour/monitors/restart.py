@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.monitors.install import install_monitors
+from hybrid_runner.storage.monitor_schema import install_monitors
 
 from examples.status_monitor.fake.journal import Visit
 from examples.status_monitor.fake.server import FakeService
