@@ -31,9 +31,7 @@ from hybrid_runner.model.monitors import (
 _INT4 = 2**31 - 1
 _DEEPEST = 100
 _STANDING = tuple(column.name for column in fields(Standing))
-_TIMES = (
-    *("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),
-)
+_TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),)
 
 WrittenRound = tuple[str, list[int], list[str], list[int]]
 """The round as JSON, and its latencies: service ids, names, milliseconds."""
