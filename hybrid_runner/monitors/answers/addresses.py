@@ -50,11 +50,11 @@ class AddressRules:
     `refuse="private"` private ones and this machine itself, too.
     """
 
-    def __init__(
-        self, allow: Iterable[str] = (), refuse: Literal["private"] | None = None
-    ) -> None:
+    def __init__(self, allow: Iterable[str] = (), refuse: Literal["private"] | None = None) -> None:
         if refuse not in {None, "private"}:
-            raise ConfigurationError(f'refuse={refuse!r} is unknown: use "private", or leave it out')
+            raise ConfigurationError(
+                f'refuse={refuse!r} is unknown: use "private", or leave it out'
+            )
         try:
             self._allowed = tuple(
                 ip_network(text) for text in ([allow] if isinstance(allow, str) else allow)

@@ -202,7 +202,10 @@ def _parts(node: Any) -> list[Any]:
     if not isinstance(node, dict):
         return []
     joined = [node[key] for key in ("and", "or") if isinstance(node.get(key), list)]
-    return [*(part for parts in joined for part in parts), *([node["not"]] if "not" in node else [])]
+    return [
+        *(part for parts in joined for part in parts),
+        *([node["not"]] if "not" in node else []),
+    ]
 
 
 def _node(stored: Any, where: str) -> Node:
