@@ -141,11 +141,24 @@ class HourRow(NamedTuple):
 
     hour: datetime
     dependency: str
-    polls: int
-    mean_ms: float | None
-    p50_ms: int | None
-    p95_ms: int | None
-    p99_ms: int | None
+    answers: int
+    mean_ms: float
+    max_ms: int
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+
+
+def percentile_of(buckets: Sequence[int], bounds: Sequence[int], share: float, longest: int) -> int:
+    """The bound that this share of the answers does not exceed; `longest` in the last bucket, and
+    wherever that is less.
+    """
+    left = share * sum(buckets)
+    for bound, count in zip(bounds, buckets, strict=False):
+        left -= count
+        if left <= 0:
+            return min(bound, longest)
+    return longest
 
 
 class ServiceHistory(NamedTuple):

@@ -102,7 +102,7 @@ def poll_failed(error: BaseException) -> PollFailed:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """aiohttp wraps what the system said."""
+    """What the system said: aiohttp wraps it."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):

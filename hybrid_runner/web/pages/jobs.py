@@ -190,5 +190,5 @@ def _other(value: object) -> float | str:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):
-        return momentjson_text(value)
+        return moment_text(value)
     raise TypeError(f"{type(value).__name__} is not for JSON")

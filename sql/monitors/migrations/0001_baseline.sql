@@ -307,3 +307,23 @@ WHERE s.quiet_until > now() OR EXISTS (
     WHERE (w.service_id = s.id OR s.labels @> w.label)
         AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
 );
+
+-- What people look at first: how each service is, in one word, and why.
+CREATE VIEW hybrid_monitors.overview AS
+WITH maintained AS MATERIALIZED (SELECT m.service_id FROM hybrid_monitors.maintained AS m)
+SELECT
+    s.id, s.name, s.host,
+    CASE
+        WHEN NOT s.active THEN 'paused'
+        WHEN m.service_id IS NOT NULL THEN 'maintenance'
+        WHEN st.polled_at IS NULL THEN 'unknown'
+        WHEN st.is_down THEN 'down'
+        ELSE 'up'
+    END AS state,
+    st.since, st.failure, st.error, coalesce(st.breaker, 'closed') AS breaker,
+    coalesce(st.failures, 0) AS failures, st.latency_ms, st.polled_at,
+    CASE WHEN s.active THEN st.due_at END AS due_at,
+    coalesce(st.warnings, '[]') AS warnings, s.labels
+FROM hybrid_monitors.services AS s
+LEFT JOIN hybrid_monitors.standings AS st ON st.service_id = s.id
+LEFT JOIN maintained AS m ON m.service_id = s.id;
