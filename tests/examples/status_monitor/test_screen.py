@@ -32,7 +32,7 @@ def state(name: str = "orders", **more: object) -> State:
         ({"unhealthy": 1}, "●", "4/5 up 3 ms"),
         ({"warnings": ["a", "b"]}, "!", "5/5 up, 2 warnings"),
         ({"ok": False, "error": "no answer"}, "✗", "no answer"),
-        ({"ok": False, "error": "no", "breaker": "open"}, "✗", "left alone: no"),
+        ({"ok": False, "error": "no", "breaker": "open"}, "○", "no"),
         ({"active": False}, "-", "paused"),
         ({"is_polled": False, "ok": None}, "?", "not asked yet"),
     ],
