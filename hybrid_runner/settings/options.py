@@ -46,6 +46,7 @@ class SettingOptions(TypedDict, total=False):
     http_hosts: str | None
     http_origins: str | None
     http_url: str | None
+    http_status: str | None
     log_level: Literal["debug", "info", "warning", "error"] | None
     log_format: Literal["auto", "console", "json", "app"] | None
     log_payloads: bool | None

@@ -19,6 +19,7 @@ from hybrid_runner.settings.values import (
     check_hosts,
     check_order,
     check_origins,
+    check_status,
     check_token,
     check_url,
     lower_case,
@@ -310,6 +311,16 @@ class Pages(Section):
                 "The address under which others reach these pages, such as"
                 " `https://jobs.example.org`: what `job.callback_url` begins with, and a name by"
                 " which they may be asked for; absent: callback URLs are paths."
+            )
+        ),
+    ] = None
+    http_status: Annotated[
+        str | None,
+        AfterValidator(check_status),
+        Field(
+            description=(
+                "What `GET /status` shows to everybody of monitored services: `all`, or those with"
+                " one label, as `public=true`; absent: there is no such page."
             )
         ),
     ] = None

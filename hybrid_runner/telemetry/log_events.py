@@ -85,6 +85,7 @@ LogEvent = Literal[
     "schema.functions_newer",
     "schema.functions_older",
     "schema.migration_waits",
+    "schema.monitors_of_another_role",
     "settings.unknown",
     "source.readable",
     "source.unreadable",

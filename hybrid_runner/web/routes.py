@@ -16,6 +16,7 @@ from hybrid_runner.web.pages.signals import SignalPages
 from hybrid_runner.web.pages.status import StatusPages, errors_as_json
 from hybrid_runner.web.stream.events import EventPages
 from hybrid_runner.web.stream.job_stream import JobStream
+from hybrid_runner.web.stream.room import Room
 
 
 def make_application(
@@ -43,7 +44,7 @@ def _add_job_pages(
 ) -> None:
     connection = PageConnection(database)
     access = TokenCheck(database.settings.pages.http_token)
-    stream = JobStream(database, readers, lambda: reports.ready()["phase"] == "stopping")
+    stream = JobStream(database, Room(readers), lambda: reports.ready()["phase"] == "stopping")
     jobs = JobPages(connection, access)
     signals = SignalPages(connection, access)
     events = EventPages(jobs, stream, access)

@@ -21,6 +21,8 @@ def address_key(url: str) -> str:
         parsed = URL(url).with_fragment(None)
         if parsed.is_default_port():
             parsed = parsed.with_port(None)
+        if parsed.raw_path == "/" and not parsed.raw_query_string:
+            return f"{parsed.origin()}/"
         return str(parsed)
     except (ValueError, TypeError):
         return url

@@ -50,11 +50,11 @@ class AddressRules:
     `refuse="private"` private ones and this machine itself, too.
     """
 
-    def __init__(
-        self, allow: Iterable[str] = (), refuse: Literal["private"] | None = None
-    ) -> None:
+    def __init__(self, allow: Iterable[str] = (), refuse: Literal["private"] | None = None) -> None:
         if refuse not in {None, "private"}:
-            raise ConfigurationError(f'refuse={refuse!r} is unknown: use "private", or leave it out')
+            raise ConfigurationError(
+                f'refuse={refuse!r} is unknown: use "private", or leave it out'
+            )
         try:
             self._allowed = tuple(
                 ip_network(text) for text in ([allow] if isinstance(allow, str) else allow)
@@ -66,10 +66,12 @@ class AddressRules:
     def why_refused(self, address: str) -> str | None:
         """None when it may be connected to."""
         try:
-            forms = _forms(ip_address(address))
+            plain = ip_address(address)
         except ValueError:
             return "no address at all"
-        if any(_within(form, network) for form in forms for network in self._allowed):
+        forms = _forms(plain)
+        itself = {forms[0], getattr(plain, "ipv4_mapped", None) or forms[0]}
+        if any(_within(each, network) for each in itself for network in self._allowed):
             return None
         for form in forms:
             for network, why in self._refused:

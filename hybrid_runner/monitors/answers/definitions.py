@@ -80,9 +80,7 @@ def _path(value: Any, *, key: bool = False, empty: bool = False) -> str:
     if value.startswith("$"):
         raise refused(" begins with $: use $key, or JSONPath, which begins with $. or $[")
     if "" in value.split("."):
-        raise refused(
-            " has an empty part: write names with one dot between, such as checks.state"
-        )
+        raise refused(" has an empty part: write names with one dot between, such as checks.state")
     return value
 
 

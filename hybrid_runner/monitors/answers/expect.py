@@ -1,5 +1,7 @@
 """What an answer must be, beyond 2xx: a tree of and, or, not over status, header, body, latency
-and certificate. `expect=status(equals=200) & ~body("status", equals="DOWN")`
+and certificate.
+
+`expect=status(equals=200) & ~body("status", equals="DOWN")`
 """
 
 from __future__ import annotations
@@ -202,7 +204,10 @@ def _parts(node: Any) -> list[Any]:
     if not isinstance(node, dict):
         return []
     joined = [node[key] for key in ("and", "or") if isinstance(node.get(key), list)]
-    return [*(part for parts in joined for part in parts), *([node["not"]] if "not" in node else [])]
+    return [
+        *(part for parts in joined for part in parts),
+        *([node["not"]] if "not" in node else []),
+    ]
 
 
 def _node(stored: Any, where: str) -> Node:

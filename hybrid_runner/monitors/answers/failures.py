@@ -66,9 +66,7 @@ BY_RESOLUTION: Final[dict[int, Meaning]] = {
     socket.EAI_AGAIN: Meaning(
         "dns", "the name of the host cannot be resolved for now", is_local=True
     ),
-    socket.EAI_SYSTEM: Meaning(
-        "dns", "this machine could not resolve the name: {}", is_local=True
-    ),
+    socket.EAI_SYSTEM: Meaning("dns", "this machine could not resolve the name: {}", is_local=True),
     socket.EAI_MEMORY: Meaning(
         "dns", "this machine has no memory to resolve the name", is_local=True
     ),
@@ -104,7 +102,7 @@ def poll_failed(error: BaseException) -> PollFailed:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """aiohttp wraps what the system said."""
+    """What the system said: aiohttp wraps it."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -86,7 +86,7 @@ class Filled:
     def hide(self, body: bytes) -> bytes:
         """An answer that repeats a secret is not to be stored with it."""
         for secret in self.revealed:
-            body = body.replace(secret.encode("latin-1"), b"***")
+            body = body.replace(secret.encode(), b"***")
         return body
 
     def hide_text(self, text: str) -> str:

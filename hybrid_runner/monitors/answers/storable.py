@@ -64,11 +64,9 @@ def whole(value: Any, default: int, low: int, high: int) -> int:
     """A number within bounds, rounded; the default for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return default
-    if isinstance(value, float):
-        if math.isnan(value):
-            return default
-        value = max(float(low), min(float(high), value))
-    return max(low, min(high, round(value)))
+    if isinstance(value, float) and math.isnan(value):
+        return default
+    return round(max(low, min(high, value)))
 
 
 def time_of(value: Any) -> datetime | None:

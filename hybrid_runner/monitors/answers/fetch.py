@@ -1,0 +1,102 @@
+"""One request, from the name of the host to the end of the body, and the redirects on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+from hybrid_runner.durations import duration_text
+from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.monitors.answers.bodies import read_body
+from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
+from hybrid_runner.monitors.answers.headers import Filled
+from hybrid_runner.monitors.answers.judging import Answer
+from hybrid_runner.monitors.answers.session import CertifiedResponse, Phases
+from hybrid_runner.monitors.answers.storable import one_line
+from hybrid_runner.monitors.answers.urls import check_url
+
+REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+
+
+async def fetch(
+    session: aiohttp.ClientSession,
+    url: URL,
+    headers: Filled,
+    *,
+    follow: int,
+    timeout: timedelta,
+    phases: Phases,
+) -> Answer:
+    """What was answered in time; PollFailed for everything else, and nothing but that."""
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(timeout.total_seconds()) as limit:
+            answer = await _follow(session, url, headers, follow, phases)
+    except Exception as error:
+        if isinstance(error, TimeoutError) and limit.expired():
+            line = f"no answer within {duration_text(timeout)} {phases.doing}"
+            raise PollFailed("timeout", line) from None
+        failed = poll_failed(error)
+        failed.line = headers.hide_text(failed.line)
+        raise failed from None
+    finally:
+        phases.end()
+    answer.latency_ms = max(0, round((time.perf_counter() - began) * 1000))
+    return answer
+
+
+async def _follow(
+    session: aiohttp.ClientSession, url: URL, headers: Filled, follow: int, phases: Phases
+) -> Answer:
+    seen = {url}
+    for left in range(follow, -1, -1):
+        answer = await _get(session, url, headers, phases)
+        location = answer.headers.get("Location")
+        if not follow or answer.status not in REDIRECTS or not location:
+            return answer
+        if not left:
+            break
+        url = _next(url, location)
+        if url in seen:
+            raise PollFailed("redirect", f"redirects go in circles: {shown_url(url)} comes again")
+        seen.add(url)
+    raise PollFailed("redirect", f"more redirects than it may follow: {follow}")
+
+
+def _next(url: URL, location: str) -> URL:
+    try:
+        target = url.join(URL(location)).with_fragment(None)
+        check_url(str(target))
+    except (ConfigurationError, ValueError, TypeError) as error:
+        raise PollFailed(
+            "redirect", f"it redirects to {one_line(location, 100)!r}: {error}"
+        ) from None
+    return target
+
+
+async def _get(session: aiohttp.ClientSession, url: URL, headers: Filled, phases: Phases) -> Answer:
+    phases.begin("connect")
+    options: dict[str, Any] = {"headers": headers.toward(url), "trace_request_ctx": phases}
+    response = await session.get(url, allow_redirects=False, **options)
+    try:
+        phases.begin("body")
+        if response.status in REDIRECTS:
+            body = b""
+        else:
+            encoding = ",".join(response.headers.getall("Content-Encoding", ()))
+            body = await read_body(response.content.iter_any(), encoding, response.content_length)
+    finally:
+        # What is left of the answer is not waited for: the connection ends.
+        response.close()
+    ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
+    return Answer(response.status, response.headers, headers.hide(body), 0, ends)
+
+
+def shown_url(url: URL) -> str:
+    """Without its query, in which there may be keys."""
+    return one_line(str(url.with_query(None).with_user(None)), 100)

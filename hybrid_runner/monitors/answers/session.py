@@ -1,0 +1,132 @@
+"""The session of aiohttp that polls: one for a process, made and closed by whoever polls."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.connector import Connection
+
+from hybrid_runner.monitors.answers.addresses import (
+    AddressRules,
+    CheckedResolver,
+    Lookup,
+    checked_socket,
+)
+from hybrid_runner.monitors.answers.bodies import ENCODINGS
+from hybrid_runner.version import VERSION
+
+MOST_HEADERS: Final = 128
+LONGEST_HEADER: Final = 8190
+
+
+class Phases:
+    """How long each part of a request took, and which one it is in."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._phase = ""
+        self._began = 0.0
+
+    @property
+    def doing(self) -> str:
+        return {
+            "resolve": "while the name of the host was resolved",
+            "connect": "while connecting",
+            "first_byte": "while it was waited for",
+            "body": "while it was read",
+        }.get(self._phase, "")
+
+    def begin(self, phase: str) -> None:
+        """The phase before ends."""
+        now = time.perf_counter()
+        if self._phase:
+            self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._began
+        self._phase, self._began = phase, now
+
+    def end(self) -> None:
+        if self._phase:
+            phase = self._phase
+            self.begin("")
+            self._phase = phase
+
+
+class CertifiedResponse(aiohttp.ClientResponse):
+    """Keeps the end of the certificate: the connection of a short answer is gone when read."""
+
+    certificate_ends_at: datetime | None = None
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        transport = connection.transport
+        if transport is not None:
+            certificate = transport.get_extra_info("peercert")
+            self.certificate_ends_at = _end_of(certificate)
+        return await super().start(connection)
+
+
+def _end_of(certificate: Any) -> datetime | None:
+    if not certificate:
+        return None
+    try:
+        ends = ssl.cert_time_to_seconds(certificate["notAfter"])
+        return datetime.fromtimestamp(ends, UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+def open_session(
+    rules: AddressRules | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+    lookup: Lookup = socket.getaddrinfo,
+) -> aiohttp.ClientSession:
+    """To be closed by the caller. No cookies, no proxies, no redirects of its own; how many
+    connections there are is limited by those who poll.
+    """
+    rules = rules or AddressRules()
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=0,
+            ssl=tls or True,
+            resolver=CheckedResolver(rules, lookup),
+            socket_factory=checked_socket(rules),
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        response_class=CertifiedResponse,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        trust_env=False,
+        auto_decompress=False,
+        max_line_size=LONGEST_HEADER,
+        max_field_size=LONGEST_HEADER,
+        max_headers=MOST_HEADERS,
+        headers={
+            "User-Agent": f"hybrid-runner/{VERSION}",
+            "Accept": "application/json, */*;q=0.5",
+            "Accept-Encoding": ENCODINGS,
+        },
+        trace_configs=[_trace()],
+    )
+
+
+def _trace() -> aiohttp.TraceConfig:
+    trace: aiohttp.TraceConfig = aiohttp.TraceConfig()
+
+    def begins(phase: str) -> Any:
+        async def begin(_: Any, context: SimpleNamespace, __: Any) -> None:
+            phases = context.trace_request_ctx
+            if isinstance(phases, Phases):
+                phases.begin(phase)
+
+        return begin
+
+    trace.on_connection_create_start.append(begins("connect"))
+    trace.on_dns_resolvehost_start.append(begins("resolve"))
+    trace.on_dns_resolvehost_end.append(begins("connect"))
+    trace.on_connection_create_end.append(begins("first_byte"))
+    trace.on_connection_reuseconn.append(begins("first_byte"))
+    return trace
