@@ -42,9 +42,7 @@ async def serving(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> As
             writer.close()
 
     listening = await asyncio.start_server(on_connection, "127.0.0.1", 0, ssl=tls)
-    server = Server(
-        port=listening.sockets[0].getsockname()[1], scheme="https" if tls else "http"
-    )
+    server = Server(port=listening.sockets[0].getsockname()[1], scheme="https" if tls else "http")
     try:
         yield server
     finally:

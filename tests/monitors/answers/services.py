@@ -50,6 +50,8 @@ async def poll(
 
 async def poll_one(url: str, **changed: Any) -> Polled:
     """With the rules, secrets and lookup that are named among what is changed."""
-    ours = {name: changed.pop(name) for name in ("rules", "secrets", "lookup", "tls") if name in changed}
+    ours = {
+        name: changed.pop(name) for name in ("rules", "secrets", "lookup", "tls") if name in changed
+    }
     (polled,) = await poll(service(url, **changed), **ours)
     return polled

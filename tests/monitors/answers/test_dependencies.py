@@ -152,8 +152,7 @@ def test_one_bad_item_fails_the_poll_and_is_named(answer: Any, line: str) -> Non
 
 def test_of_two_items_of_a_name_the_last_counts_and_a_warning_says_so() -> None:
     parsed = parse_dependencies(
-        [{"name": "a", "healthy": True}, {"name": "b", "healthy": True}]
-        + [{"name": "a", "healthy": False}]
+        [{"name": name, "healthy": name == "b"} for name in ("a", "b", "a")]
     )
     assert [(item.name, item.healthy) for item in parsed.items] == [("a", False), ("b", True)]
     assert parsed.warnings == ('"a" is there more than once: the last counts',)
