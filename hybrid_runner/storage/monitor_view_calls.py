@@ -58,6 +58,11 @@ async def list_services(
     return [_line(row) for row in rows]
 
 
+async def known_services(on: Fetches, names: Sequence[str]) -> frozenset[str]:
+    """Those of these names that services have."""
+    return frozenset(row["name"] for row in await fetch(on, "known_services", names))
+
+
 async def show_service(on: Fetches, name: str) -> ServiceView | None:
     """Everything about one service but its history."""
     rows = await fetch(on, "show_service", name)

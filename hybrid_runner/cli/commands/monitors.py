@@ -48,7 +48,7 @@ def configure(parser: Parser) -> None:
 def _configure_edits(parts: dict[str, Parser]) -> None:
     migrate = parts["migrate"]
     migrate.epilog = (
-        "After `hybrid-runner migrate`, as the same role; from then on `hybrid-runner migrate` brings"
+        "After `hybrid-runner migrate`, as the same role; later on `hybrid-runner migrate` brings"
         " these tables up to date too."
     )
     add_common(migrate, logs=LOGS_OF_LONG_COMMANDS)

@@ -12,7 +12,7 @@ from hybrid_runner.cli.session import make_runner
 from hybrid_runner.display import one_line
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.monitors import NewService
-from hybrid_runner.storage import monitor_edits
+from hybrid_runner.storage import service_calls
 from hybrid_runner.storage.monitor_schema import PART, install_monitors
 from hybrid_runner.storage.queries import migrations
 
@@ -43,7 +43,7 @@ async def migrate(arguments: argparse.Namespace) -> int:
 async def add(arguments: argparse.Namespace) -> int:
     service = NewService(arguments.name, arguments.url, **given_fields(arguments))
     async with monitored(arguments) as connection:
-        number = await monitor_edits.add_service(connection, service)
+        number = await service_calls.add_service(connection, service)
     if arguments.json:
         print_json({"id": number, "name": arguments.name})
     else:
@@ -54,9 +54,9 @@ async def add(arguments: argparse.Namespace) -> int:
 async def switch(arguments: argparse.Namespace, what: str) -> int:
     """All of them, or none: a name that is not there changes nothing."""
     change = {
-        "pause": monitor_edits.pause_service,
-        "resume": monitor_edits.resume_service,
-        "remove": monitor_edits.remove_service,
+        "pause": service_calls.pause_service,
+        "resume": service_calls.resume_service,
+        "remove": service_calls.remove_service,
     }[what]
     names = list(dict.fromkeys(arguments.names))
     async with monitored(arguments) as connection, connection.transaction():
@@ -75,7 +75,7 @@ async def quiet(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("a service is quiet for a year at most: pause it instead")
     until = datetime.now(UTC) + arguments.lasting if arguments.lasting else None
     async with monitored(arguments) as connection:
-        await monitor_edits.update_service(connection, arguments.name, {"quiet_until": until})
+        await service_calls.update_service(connection, arguments.name, {"quiet_until": until})
     if arguments.json:
         print_json({"name": arguments.name, "quiet_until": until})
     elif until is None:

@@ -11,7 +11,7 @@ from hybrid_runner.cli.monitors.definitions import Definition, as_new, read_defi
 from hybrid_runner.cli.monitors.session import monitored
 from hybrid_runner.cli.output import counted, print_json
 from hybrid_runner.errors import ConfigurationError, ValueRefused
-from hybrid_runner.storage import monitor_edits
+from hybrid_runner.storage import monitor_view_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
 
 
@@ -19,7 +19,9 @@ async def load(arguments: argparse.Namespace) -> int:
     """All services of a file in one transaction."""
     definitions = read_definitions(_text_of(arguments.file))
     async with monitored(arguments) as connection:
-        there = await monitor_edits.known_services(connection, [one.name for one in definitions])
+        there = await monitor_view_calls.known_services(
+            connection, [one.name for one in definitions]
+        )
         if there and not arguments.update:
             first = next(one for one in definitions if one.name in there)
             raise ConfigurationError(
@@ -46,15 +48,15 @@ async def _store(
         lone = Definition(one.line, fields)
         try:
             if one.name in there:
-                await monitor_edits.update_service(connection, one.name, fields)
+                await service_calls.update_service(connection, one.name, fields)
             else:
-                await monitor_edits.add_service(connection, as_new(lone))
+                await service_calls.add_service(connection, as_new(lone))
         except (ConfigurationError, ValueRefused) as error:
             raise _at(one, error) from error
     for one in definitions:
         if "depends_on" in one.fields:
             try:
-                await monitor_edits.update_service(
+                await service_calls.update_service(
                     connection, one.name, {"depends_on": one.fields["depends_on"]}
                 )
             except (ConfigurationError, ValueRefused) as error:

@@ -118,15 +118,22 @@ async def show(arguments: argparse.Namespace) -> int:
 
 
 def _lines(view: ServiceView) -> Iterator[tuple[str, str]]:
+    yield "service", one_line(view.line.name)
+    yield from _how_it_is(view)
+    yield "url", one_line(view.url)
+    yield "polled", f"every {span(view.every)}, for {span(view.timeout)} at most"
+    yield from _what_it_is(view)
+    for warning in view.line.warnings:
+        yield "warning", one_line(warning)
+
+
+def _how_it_is(view: ServiceView) -> Iterator[tuple[str, str]]:
     line = view.line
-    yield "service", one_line(line.name)
     yield "state", line.state + (f" since {ago(line.since)}" if line.since else "")
     if why := one_line(_why(line)):
         yield "why", why
     if line.breaker != "closed":
         yield "breaker", f"{line.breaker.replace('_', ' ')}, opened {ago(view.opened_at)}"
-    yield "url", one_line(view.url)
-    yield "polled", f"every {span(view.every)}, for {span(view.timeout)} at most"
     if line.polled_at is not None:
         took = "" if line.latency_ms is None else f", took {line.latency_ms:,} ms"
         yield "last poll", f"{ago(line.polled_at)}{took}"
@@ -136,24 +143,20 @@ def _lines(view: ServiceView) -> Iterator[tuple[str, str]]:
         yield "quiet until", moment_text(view.quiet_until, local=True)
     if view.certificate_ends_at is not None:
         yield "certificate", f"ends {ago(view.certificate_ends_at)}"
+
+
+def _what_it_is(view: ServiceView) -> Iterator[tuple[str, str]]:
     yield "format", view.format
     for name in ("mapping", "expect", "headers"):
         if (value := getattr(view, name)) is not None:
             yield name, as_text(value)
     if view.fail_after != 1 or view.recover_after != 1:
-        yield (
-            "patience",
-            (
-                f"down after {counted(view.fail_after, 'failed poll')}, up after"
-                f" {counted(view.recover_after, 'good one')}"
-            ),
-        )
+        bad = counted(view.fail_after, "failed poll")
+        yield "patience", f"down after {bad}, up after {counted(view.recover_after, 'good one')}"
     if view.depends_on is not None:
         yield "depends on", one_line(view.depends_on)
-    if line.labels:
-        yield "labels", as_text(dict(line.labels))
-    for warning in line.warnings:
-        yield "warning", one_line(warning)
+    if view.line.labels:
+        yield "labels", as_text(dict(view.line.labels))
 
 
 def _dependency(one: DependencyView) -> tuple[str, ...]:

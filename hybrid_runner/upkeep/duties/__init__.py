@@ -3,7 +3,8 @@
 A row of `hybrid_runner.duties` says when a duty was last given out. After its period the next
 heartbeat of any worker is given it again. Those of an application's own have no row from the
 beginning: a worker that knows them adds it when it starts. The one of `sources` is there while
-tables are attached, that of `monitors` where monitors are installed. To add a duty, see CONTRIBUTING.md.
+tables are attached, that of `monitors` where monitors are installed. To add a duty, see
+CONTRIBUTING.md.
 """
 
 from __future__ import annotations

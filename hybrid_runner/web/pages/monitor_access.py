@@ -53,7 +53,11 @@ class MonitorAccess:
 
 def name_in(request: web.Request) -> str:
     """The name of the service in the path: whatever is between the slashes, as it was meant."""
-    name = request.match_info["name"]
+    return check_name(request.match_info["name"])
+
+
+def check_name(name: str) -> str:
+    """404 for what can be the name of no service."""
     if len(name) > LONGEST_NAME or "\x00" in name or any(map(_is_surrogate, name)):
         raise unknown_service(name)
     return name

@@ -15,11 +15,19 @@ from aiohttp import web
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.monitor_views import MonitorEvent
 from hybrid_runner.model.monitors import EventKind
+from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.web.access import TokenCheck
 from hybrid_runner.web.connections import lasts
+from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.jobs import json_text, unavailable
-from hybrid_runner.web.pages.monitor_access import MonitorAccess, flag_in, only_queries
+from hybrid_runner.web.pages.monitor_access import (
+    MonitorAccess,
+    check_name,
+    flag_in,
+    only_queries,
+    unknown_service,
+)
 from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.events import KEEP_ALIVE, STOP_PATIENCE, STUCK
 from hybrid_runner.web.stream.monitor_feed import MonitorFeed
@@ -53,15 +61,14 @@ class Wish:
     """Which events a reader wants."""
 
     kinds: frozenset[str]
-    service: str | None
+    service_id: int | None
     suppressed: bool
     granted: bool
 
     def takes(self, one: MonitorEvent) -> bool:
         if one.suppressed is not None and not self.suppressed:
             return False
-        named = self.service is None or one.payload.get("serviceName") == self.service
-        return one.kind in self.kinds and named
+        return one.kind in self.kinds and self.service_id in (None, one.service_id)
 
     def text_of(self, one: MonitorEvent) -> bytes:
         """The event as it is sent."""
@@ -93,12 +100,14 @@ class MonitorEventPages:
 
     def __init__(
         self,
+        connection: PageConnection,
         feed: MonitorFeed,
         monitors: MonitorAccess,
         access: TokenCheck,
         room: Room,
         stopping: Callable[[], bool],
     ) -> None:
+        self._connection = connection
         self._feed = feed
         self._monitors = monitors
         self._access = access
@@ -109,8 +118,14 @@ class MonitorEventPages:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """What happens from now on, or behind Last-Event-ID."""
-        wish, seen = self._wish_of(request), seen_by(request, _MOST_DIGITS)
+        kinds, seen = _kinds_in(request), seen_by(request, _MOST_DIGITS)
         await self._monitors.require()
+        wish = Wish(
+            kinds,
+            await self._service_id(request.query.get("service")),
+            flag_in(request, "suppressed"),
+            self._access.brings_token(request),
+        )
         if request.method == "HEAD":
             return head()
         if self._stopping():
@@ -139,19 +154,16 @@ class MonitorEventPages:
             reader.end(_STOPPING)
         await self._feed.close()
 
-    def _wish_of(self, request: web.Request) -> Wish:
-        only_queries(request, _QUERIES)
-        kinds = request.query.getall("kind", [])
-        if unknown := set(kinds) - set(_KINDS):
-            raise web.HTTPBadRequest(
-                reason=f"kind: there is no {min(unknown)[:60]!r}; there are: {', '.join(_KINDS)}"
-            )
-        return Wish(
-            frozenset(kinds or _KINDS),
-            request.query.get("service"),
-            flag_in(request, "suppressed"),
-            self._access.brings_token(request),
-        )
+    async def _service_id(self, name: str | None) -> int | None:
+        if name is None:
+            return None
+        try:
+            view = await monitor_view_calls.show_service(self._connection, check_name(name))
+        except RunnerError as error:
+            raise self._monitors.refused(error) from None
+        if view is None:
+            raise unknown_service(name)
+        return view.line.id
 
     async def _send(
         self, request: web.Request, reader: _Reader, wish: Wish, at: int
@@ -236,6 +248,16 @@ class MonitorEventPages:
 
 _AWAY = event("away", {"reason": "the database does not answer; this stream goes on once it does"})
 _BACK = event("back", {})
+
+
+def _kinds_in(request: web.Request) -> frozenset[str]:
+    only_queries(request, _QUERIES)
+    kinds = request.query.getall("kind", [])
+    if unknown := set(kinds) - set(_KINDS):
+        raise web.HTTPBadRequest(
+            reason=f"kind: there is no {min(unknown)[:60]!r}; there are: {', '.join(_KINDS)}"
+        )
+    return frozenset(kinds or _KINDS)
 
 
 def _texts(events: Sequence[MonitorEvent], at: int, wish: Wish) -> Iterable[bytes]:
