@@ -115,5 +115,3 @@ def refused(error: RunnerError) -> RunnerError:
     if error.sqlstate not in _REFUSED:
         return error
     return ConfigurationError(str(error).removeprefix("refused: "))
-
-
