@@ -20,7 +20,7 @@ class Connectivity:
         self._failed: dict[str, float] = {}
 
     def note(self, host: str, *, is_local: bool, at: float) -> None:
-        """What a poll came to: whatever another host has answered, even an error, proves a network."""
+        """What a poll came to. Any answer, even that of an error, proves a network."""
         if not is_local:
             self._failed.clear()
             return

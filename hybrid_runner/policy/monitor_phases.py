@@ -5,15 +5,17 @@ those that nobody has polled while the fleet was away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from hybrid_runner.model.monitors import Service
 
-MANY: Final = 100
-"""New services of a host that are more than these are polled one after the other."""
+MANY: Final = 10
+"""New services of a host that are more than these are spread over their intervals."""
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _WHOLE: Final = 1 << 64
+_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Spread(NamedTuple):
@@ -49,6 +51,16 @@ def phase(service_id: int, every: timedelta) -> timedelta:
     return every * ((service_id * _GOLDEN % _WHOLE) / _WHOLE)
 
 
+def next_round(host: str, now: datetime, next_due: timedelta, tick: timedelta) -> timedelta:
+    """How long until the host's next round: what comes due within a tick is polled together, and
+    the ticks of two hosts are not the same.
+    """
+    if next_due >= tick or next_due <= timedelta(0):
+        return next_due
+    place = tick * (int.from_bytes(blake2b(host.encode(), digest_size=8).digest()) / _WHOLE)
+    return max(next_due, (place - (now - _BEGINNING)) % tick)
+
+
 def _waits(
     service: Service, now: datetime, *, are_many: bool, was_away: bool, tick: timedelta
 ) -> bool:
@@ -56,8 +68,4 @@ def _waits(
         return False
     if service.standing is None:
         return are_many
-    return (
-        was_away
-        and service.standing.url == service.url
-        and service.standing.due_at < now - tick
-    )
+    return was_away and service.standing.url == service.url and service.standing.due_at < now - tick

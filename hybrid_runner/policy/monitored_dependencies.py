@@ -67,9 +67,7 @@ def compare(
                 service.id, before.item, before.contrary, before.told, before.missing + 1, False
             )
         )
-    return Found(
-        tuple(changed), tuple(sorted(gone)), tuple(errors), tuple(events), is_unsettled
-    )
+    return Found(tuple(changed), tuple(sorted(gone)), tuple(errors), tuple(events), is_unsettled)
 
 
 def is_healthy(item: Item) -> bool:

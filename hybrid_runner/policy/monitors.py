@@ -40,9 +40,7 @@ def needs_dependencies(service: Service, polled: Polled) -> bool:
     if not polled.ok:
         return False
     standing = service.standing
-    return (
-        standing is None or standing.is_unsettled or standing.digest != digest_of(polled.items)
-    )
+    return standing is None or standing.is_unsettled or standing.digest != digest_of(polled.items)
 
 
 def decide(
@@ -58,7 +56,9 @@ def decide(
     poll ended, by Postgres's clock.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
-    found = compare(service, polled.items, stored, now) if polled.ok and stored is not None else None
+    found = (
+        compare(service, polled.items, stored, now) if polled.ok and stored is not None else None
+    )
     state = rules.breaker.after(breaker_state(service), polled.ok, now)
     after = replace(
         before,
@@ -108,6 +108,26 @@ def missed(service: Service, polled: Polled, now: datetime) -> Decision:
     before = service.standing or Standing(due_at=now, url=service.url)
     after = replace(before, due_at=now + service.every)
     return Decision(service.id, after, events=_started(service), polled=polled, missed=True)
+
+
+class Tried(NamedTuple):
+    """What its breaker says of a poll."""
+
+    put_off: Decision | None = None
+    """It does not go."""
+    is_probe: bool = False
+    """It is the one that shows whether the breaker may close."""
+
+
+def try_breaker(service: Service, now: datetime, rules: PollRules) -> Tried:
+    """Whoever asks for a poll by name passes the breaker."""
+    state, may_go = rules.breaker.before(breaker_state(service), now)
+    if may_go:
+        return Tried(is_probe=state.mode == "half_open" and not service.is_asked)
+    if service.is_asked:
+        return Tried()
+    off = put_off(service, rules.breaker.ends_at(state, now))
+    return Tried(replace(off, after=replace(off.after, opened_at=state.opened_at)))
 
 
 def put_off(service: Service, due_at: datetime) -> Decision:
