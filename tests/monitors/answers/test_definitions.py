@@ -69,8 +69,8 @@ REFUSALS: list[tuple[str, Any, str]] = [
             "mapping",
             {"fields": FIELDS | {"checkDetails": path}},
             (
-                "mapping.fields.checkDetails has an empty part: write names with one dot between, such"
-                " as checks.state"
+                "mapping.fields.checkDetails has an empty part: write names with one dot between,"
+                " such as checks.state"
             ),
         )
         for path in (".a", "a.", "a..b", ".")
