@@ -103,6 +103,7 @@ def write_round(
             for name in decision.gone
         ],
         "errors": [entry._asdict() for decision in decisions for entry in decision.errors],
+        "answered": [each.service_id for each in decisions if each.polled is not None],
         "stopped": [service.service_id for service, _ in stopped],
         "events": stops + polls,
         "subscriptions": [asdict(subscription) for subscription in subscriptions],

@@ -112,6 +112,35 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    its_host text;
+    begun bigint[];
+BEGIN
+    SELECT substr(j.key, 10) INTO its_host FROM hybrid_runner.jobs AS j
+    WHERE j.id = begin_probes.job_id AND j.claim = begin_probes.claim AND j.state = 'running'
+        AND j.key LIKE 'monitors:%'
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    WITH probed AS (
+        UPDATE hybrid_monitors.standings AS t
+        SET breaker = 'half_open', opened_at = clock_timestamp(), due_at = begin_probes.until
+        WHERE t.service_id = ANY (begin_probes.service_ids) AND t.host = its_host
+            AND t.breaker <> 'closed'
+        RETURNING t.service_id
+    )
+    SELECT coalesce(array_agg(p.service_id), '{}') INTO begun FROM probed AS p;
+    RETURN begun;
+END
+$$;
+
 CREATE FUNCTION hybrid_monitors.check_alias() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -363,6 +392,17 @@ BEGIN
     );
     GET DIAGNOSTICS n = ROW_COUNT;
     forgotten := forgotten + n;
+    -- Changes of services that a round was woken for.
+    DELETE FROM hybrid_runner.signals AS s
+    WHERE s.id IN (
+        SELECT o.id FROM hybrid_runner.signals AS o
+        WHERE o.sent_at < now() - interval '1 hour' AND o.key LIKE 'monitors:%'
+            AND EXISTS (SELECT FROM hybrid_runner.waits AS w WHERE w.signal_id = o.id)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
     -- A service whose parent is gone depends on none. These are rows of editors: one that is held
     -- is left.
     UPDATE hybrid_monitors.services AS s SET depends_on = NULL
@@ -538,7 +578,11 @@ BEGIN
         status_changes := hybrid_monitors.store_dependencies(kept, round, now);
         PERFORM hybrid_monitors.store_latencies(
             record_round.host, kept, latency_services, latency_names, latencies, now);
-        DELETE FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (kept);
+    END IF;
+    IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        DELETE FROM hybrid_monitors.asked AS a
+        WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
+            SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
     END IF;
 
     UPDATE hybrid_monitors.hosts AS h SET
@@ -1233,6 +1277,8 @@ BEGIN
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+            -- not one that was put off since its last poll: it would never be polled
+            AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
     END IF;
 END
@@ -1859,6 +1905,38 @@ CREATE TABLE hybrid_monitors.migrations (
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE VIEW hybrid_monitors.overview AS
+ WITH maintained AS MATERIALIZED (
+         SELECT m_1.service_id
+           FROM hybrid_monitors.maintained m_1
+        )
+ SELECT s.id,
+    s.name,
+    s.host,
+        CASE
+            WHEN (NOT s.active) THEN 'paused'::text
+            WHEN (m.service_id IS NOT NULL) THEN 'maintenance'::text
+            WHEN (st.polled_at IS NULL) THEN 'unknown'::text
+            WHEN st.is_down THEN 'down'::text
+            ELSE 'up'::text
+        END AS state,
+    st.since,
+    st.failure,
+    st.error,
+    COALESCE(st.breaker, 'closed'::text) AS breaker,
+    COALESCE(st.failures, 0) AS failures,
+    st.latency_ms,
+    st.polled_at,
+        CASE
+            WHEN s.active THEN st.due_at
+            ELSE NULL::timestamp with time zone
+        END AS due_at,
+    COALESCE(st.warnings, '[]'::jsonb) AS warnings,
+    s.labels
+   FROM ((hybrid_monitors.services s
+     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)))
+     LEFT JOIN maintained m ON ((m.service_id = s.id)));
+
 CREATE TABLE hybrid_monitors.retention (
     what text NOT NULL,
     keep interval NOT NULL,
@@ -2043,6 +2121,12 @@ GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_monitors_edi
 GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_admin;
 
 GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_worker;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.check_alias() FROM PUBLIC;
 
@@ -2445,6 +2529,14 @@ GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_worker;
 GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_reader;
 
 GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_monitors_editor;
 

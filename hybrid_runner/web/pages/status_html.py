@@ -94,6 +94,8 @@ def verdict(services: Sequence[PublicService]) -> tuple[str, str, str]:
         return "calm", f"{_services(number)} {_are(number)} in maintenance", detail
     if counts["unknown"] == total:
         return "calm", "No service has been polled yet", detail
+    if counts["unknown"]:
+        return "good", "All polled services are up", detail
     return "good", "All services are up" if total > 1 else "The service is up", detail
 
 

@@ -54,6 +54,17 @@ BEGIN
     );
     GET DIAGNOSTICS n = ROW_COUNT;
     forgotten := forgotten + n;
+    -- Changes of services that a round was woken for.
+    DELETE FROM hybrid_runner.signals AS s
+    WHERE s.id IN (
+        SELECT o.id FROM hybrid_runner.signals AS o
+        WHERE o.sent_at < now() - interval '1 hour' AND o.key LIKE 'monitors:%'
+            AND EXISTS (SELECT FROM hybrid_runner.waits AS w WHERE w.signal_id = o.id)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
     -- A service whose parent is gone depends on none. These are rows of editors: one that is held
     -- is left.
     UPDATE hybrid_monitors.services AS s SET depends_on = NULL

@@ -61,7 +61,11 @@ BEGIN
         status_changes := hybrid_monitors.store_dependencies(kept, round, now);
         PERFORM hybrid_monitors.store_latencies(
             record_round.host, kept, latency_services, latency_names, latencies, now);
-        DELETE FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (kept);
+    END IF;
+    IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        DELETE FROM hybrid_monitors.asked AS a
+        WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
+            SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
     END IF;
 
     UPDATE hybrid_monitors.hosts AS h SET

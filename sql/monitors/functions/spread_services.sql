@@ -49,6 +49,8 @@ BEGIN
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+            -- not one that was put off since its last poll: it would never be polled
+            AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
     END IF;
 END

@@ -83,8 +83,8 @@ def test_an_answer_that_is_as_expected_passes(expected: Expect) -> None:
         (
             status(equals=500) | latency(below=50),
             (
-                "expect.or[0].status: found 200, wanted equals 500; and expect.or[1].latency: found 80,"
-                " wanted below 50"
+                "expect.or[0].status: found 200, wanted equals 500; and expect.or[1].latency: found"
+                " 80, wanted below 50"
             ),
         ),
         (~status(equals=200), "not wanted, and so it is: expect.not.status equals 200"),
