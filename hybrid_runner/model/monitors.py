@@ -99,10 +99,6 @@ class Standing:
     failure: PollFailure | None = None
     warnings: tuple[str, ...] = ()
     certificate_ends_at: datetime | None = None
-    since: datetime | None = None
-    """Since when it is down, or up: the first failed poll of those that brought it down, the first
-    good one of those that brought it back, or the first poll of all.
-    """
     digest: str | None = None
     """Of the last answer, without what differs each time: an equal one need not be compared."""
     is_unsettled: bool = False

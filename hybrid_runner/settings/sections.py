@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
+from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.values import (
     Duration,
     Section,
@@ -362,5 +363,6 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("retention", Retention),
     ("pages", Pages),
     ("logs", Logs),
+    ("monitoring", Monitoring),
 )
 """The attributes of `Settings`, in the order of docs/settings.md."""

@@ -5,6 +5,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.model.monitors import (
@@ -34,6 +35,16 @@ async def take_round(on: Fetches, host: str, job_id: int, claim: int, most: int)
     """What is to be polled on this host now; None: the claim is stale."""
     text = await fetch_value(on, "take_round", host, job_id, claim, most)
     return None if text is None else read_taken(text)
+
+
+async def begin_probes(
+    on: Fetches, job_id: int, claim: int, service_ids: Sequence[int], until: datetime
+) -> set[int] | None:
+    """Write down, before they begin, that these services with an open breaker are probed; which may
+    be. None: the claim is stale.
+    """
+    begun = await fetch_value(on, "begin_probes", job_id, claim, list(service_ids), until)
+    return None if begun is None else set(begun)
 
 
 async def dependencies_of(
@@ -115,5 +126,3 @@ def refused(error: RunnerError) -> RunnerError:
     if error.sqlstate not in _REFUSED:
         return error
     return ConfigurationError(str(error).removeprefix("refused: "))
-
-

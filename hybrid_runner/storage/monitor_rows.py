@@ -30,10 +30,9 @@ from hybrid_runner.model.monitors import (
 
 _INT4 = 2**31 - 1
 _DEEPEST = 100
+_SERVICE = tuple(column.name for column in fields(Service))
 _STANDING = tuple(column.name for column in fields(Standing))
-_TIMES = (
-    *("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),
-)
+_TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),)
 
 WrittenRound = tuple[str, list[int], list[str], list[int]]
 """The round as JSON, and its latencies: service ids, names, milliseconds."""
@@ -104,6 +103,7 @@ def write_round(
             for name in decision.gone
         ],
         "errors": [entry._asdict() for decision in decisions for entry in decision.errors],
+        "answered": [each.service_id for each in decisions if each.polled is not None],
         "stopped": [service.service_id for service, _ in stopped],
         "events": stops + polls,
         "subscriptions": [asdict(subscription) for subscription in subscriptions],
@@ -117,11 +117,12 @@ def write_round(
 
 
 def _service(row: Mapping[str, Any]) -> Service:
-    standing = row["standing"]
-    times = {name: timedelta(seconds=row[name]) for name in ("every", "timeout")}
-    return Service(
-        **(dict(row) | times | {"standing": None if standing is None else _standing(standing)})
-    )
+    columns: dict[str, Any] = {name: row[name] for name in _SERVICE}
+    for name in ("every", "timeout"):
+        columns[name] = timedelta(seconds=row[name])
+    if columns["standing"] is not None:
+        columns["standing"] = _standing(columns["standing"])
+    return Service(**columns)
 
 
 def _standing(row: Mapping[str, Any]) -> Standing:

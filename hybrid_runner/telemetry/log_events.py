@@ -63,6 +63,7 @@ LogEvent = Literal[
     "listener.started",
     "listener.unusable",
     "loop.stalled",
+    "monitors.service",
     "outage.failed",
     "outage.over",
     "postgres.embedded",

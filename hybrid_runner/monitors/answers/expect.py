@@ -1,5 +1,7 @@
 """What an answer must be, beyond 2xx: a tree of and, or, not over status, header, body, latency
-and certificate. `expect=status(equals=200) & ~body("status", equals="DOWN")`
+and certificate.
+
+`expect=status(equals=200) & ~body("status", equals="DOWN")`
 """
 
 from __future__ import annotations

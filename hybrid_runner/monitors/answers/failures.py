@@ -79,7 +79,10 @@ BY_TYPE: Final[tuple[tuple[type[BaseException], Meaning], ...]] = (
     (aiohttp.ServerDisconnectedError, Meaning("network", "it closed the connection unanswered")),
     (aiohttp.ClientPayloadError, Meaning("network", "the answer broke off: {}")),
     (aiohttp.ClientResponseError, Meaning("http", "what it answered is no proper HTTP: {}")),
-    (aiohttp.InvalidURL, Meaning("definition", "the URL cannot be used")),
+    (
+        aiohttp.InvalidURL,
+        Meaning("definition", "the URL cannot be used: its host is neither a name nor an address"),
+    ),
     (aiohttp.ClientConnectionError, Meaning("network", "the connection failed: {}")),
     (aiohttp.ClientError, Meaning("network", "the request failed: {}")),
     (socket.gaierror, Meaning("dns", "the name of the host cannot be resolved: {}")),
@@ -102,7 +105,7 @@ def poll_failed(error: BaseException) -> PollFailed:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """aiohttp wraps what the system said."""
+    """What the system said: aiohttp wraps it."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -123,9 +126,9 @@ def _meaning(error: BaseException) -> Meaning:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message or "no reason is given"
+        return getattr(error, "verify_message", None) or "no reason is given"
     if isinstance(error, ssl.SSLError):
-        return (error.reason or "no reason is given").replace("_", " ").lower()
+        return (getattr(error, "reason", None) or "no reason is given").replace("_", " ").lower()
     if isinstance(error, aiohttp.ClientResponseError):
         return error.message or type(error).__name__
     if isinstance(error, AddressRefused):

@@ -69,7 +69,7 @@ def make_item(
 
 def _state(state: Any, *, healthy: bool) -> int:
     if isinstance(state, str):
-        state = _STATES.get(state.strip().upper()[:10])
+        state = _STATES.get(state) if state in _STATES else _STATES.get(state.strip().upper())
     if isinstance(state, (int, float)) and not isinstance(state, bool) and state in {0, 1, 2}:
         return int(state)
     return 0 if healthy else 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import orjson
 from pydantic import Discriminator, Field, Tag
@@ -22,7 +22,7 @@ from hybrid_runner.monitors.answers.definitions import (
     checked,
 )
 from hybrid_runner.monitors.answers.paths import getter
-from hybrid_runner.monitors.answers.reading import Place, Reading, Root, Test
+from hybrid_runner.monitors.answers.reading import Condition, Place, Reading, Root
 
 _CAMEL: Final = {
     "check_details": "checkDetails",
@@ -91,14 +91,14 @@ def _form(value: Any) -> str | None:
     return TAGS[1] if isinstance(value, dict) else None
 
 
-StoredTest = Annotated[
-    Annotated[Path, Tag(TAGS[0])] | Annotated[StoredEquals, Tag(TAGS[1])],
-    Discriminator(
-        _form,
-        custom_error_type="refused",
-        custom_error_message=' must be a path or {"field": path, "equals": value}',
-    ),
-]
+_FORM: Final = Discriminator(
+    _form,
+    custom_error_type="refused",
+    custom_error_message=' must be a path or {"field": path, "equals": value}',
+)
+_PathForm = Annotated[Path, Tag(TAGS[0])]
+_EqualsForm = Annotated[StoredEquals, Tag(TAGS[1])]
+StoredTest = Annotated[_PathForm | _EqualsForm, _FORM]
 
 
 class StoredFields(Definition):
@@ -110,7 +110,7 @@ class StoredFields(Definition):
     state: OptionalPath = None
     code: OptionalPath = None
     latency: OptionalPath = None
-    skipped: StoredTest = Field(None)
+    skipped: StoredTest = Field(default=cast("Any", None))
     contact: OptionalPath = None
     check_details: OptionalPath = Field(None, alias="checkDetails")
     error: OptionalPath = None
@@ -142,7 +142,7 @@ def _compiled(text: bytes) -> Reading:
         root=Root(mapping.root),
         name=None if given.name == "$key" else Place("name", given.name),
         healthy=_test("healthy", given.healthy),
-        skipped=None if given.skipped is None else _test("skipped", given.skipped),
+        skipped=_test("skipped", given.skipped) if "skipped" in given.model_fields_set else None,
         others=tuple(
             (name, getter(at, f"mapping.fields.{_CAMEL.get(name, name)}"))
             for name, at in given
@@ -151,7 +151,7 @@ def _compiled(text: bytes) -> Reading:
     )
 
 
-def _test(name: str, stored: str | StoredEquals) -> Test:
+def _test(name: str, stored: str | StoredEquals) -> Condition:
     if isinstance(stored, str):
-        return Test(Place(name, stored), None)
-    return Test(Place(name, stored.field, f"{name}.field"), stored.equals)
+        return Condition(Place(name, stored), None)
+    return Condition(Place(name, stored.field, f"{name}.field"), stored.equals)

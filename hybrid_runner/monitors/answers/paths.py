@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hybrid_runner.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from jsonpath import JSONPathEnvironment
 
 MISSING: Final = object()
 """Nothing is at the path."""
@@ -31,8 +28,8 @@ class Steps:
     def __init__(self) -> None:
         self._left = MOST_NODES
 
-    def take(self) -> None:
-        self._left -= 1
+    def take(self, count: int = 1) -> None:
+        self._left -= count
         if self._left < 0:
             raise TooMuch(f"its JSONPath looks at more than {MOST_NODES:,} values: make it simpler")
 
@@ -75,53 +72,30 @@ class JSONPath:
     """All values that a JSONPath finds, in the order of the answer."""
 
     def __init__(self, path: str, where: str) -> None:
-        self._compiled = _compiled(path, where)
-        self.is_singular: bool = self._compiled.singular_query()
+        if find_spec("jsonpath") is None:
+            raise ConfigurationError(
+                f"{where} is JSONPath, which needs a package that is not installed here:"
+                " pip install 'hybrid-runner[jsonpath]'"
+            )
+        from hybrid_runner.monitors.answers.jsonpaths import (  # noqa: PLC0415  an optional package
+            Bounded,
+            PathRefused,
+        )
+
+        try:
+            self._path = Bounded(path)
+        except PathRefused as error:
+            raise ConfigurationError(f"{where} is no JSONPath: {error}") from None
+        self.is_singular: bool = self._path.is_singular
         """It finds one value at most, whatever the answer."""
 
     def __call__(self, value: Any, steps: Steps) -> Iterator[Found]:
-        if not isinstance(value, (dict, list)):  # a text would be read as JSON
+        if not isinstance(value, (dict, list)):
             return
         try:
-            for match in self._compiled.finditer(value, filter_context={"steps": steps}):
-                key = match.parts[-1] if match.parts else None
-                yield Found(key if isinstance(key, str) else None, match.obj)
+            for key, found in self._path.find(value, steps.take):
+                yield Found(key if isinstance(key, str) else None, found)
         except (TooMuch, GeneratorExit):
             raise
         except Exception as error:  # whatever a filter says of an odd answer
             raise Unreadable(str(error).split("\n")[0]) from None
-
-
-def _compiled(path: str, where: str) -> Any:
-    if find_spec("jsonpath") is None:
-        raise ConfigurationError(
-            f"{where} is JSONPath, which needs a package that this worker has not:"
-            " pip install 'hybrid-runner[jsonpath]'"
-        )
-    from jsonpath import JSONPathError  # noqa: PLC0415  an optional package
-
-    try:
-        return _environment().compile(path)
-    except (JSONPathError, ValueError, RecursionError) as error:
-        reason = str(error).split("\n")[0]
-        raise ConfigurationError(f"{where} is no JSONPath: {reason}") from None
-
-
-def _environment() -> JSONPathEnvironment:
-    """RFC 9535 without regular expressions, which could keep a worker busy for ever."""
-    from jsonpath import JSONPathEnvironment, JSONPathMatch  # noqa: PLC0415  an optional package
-
-    class Counted(JSONPathMatch):
-        __slots__ = ()
-
-        def __init__(self, **values: Any) -> None:
-            values["filter_context"]["steps"].take()
-            super().__init__(**values)
-
-    class Bounded(JSONPathEnvironment):
-        match_class = Counted
-
-    environment = Bounded(strict=True)
-    for name in ("match", "search"):
-        del environment.function_extensions[name]
-    return environment

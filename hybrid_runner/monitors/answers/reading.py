@@ -50,10 +50,10 @@ class Place:
         return value
 
 
-class Test:
+class Condition:
     """Whether something is so: a value that is a boolean or one of the words, or equals another."""
 
-    def __init__(self, place: Place, equals: str | float | bool | None) -> None:
+    def __init__(self, place: Place, equals: Any) -> None:
         self._place = place
         self._equals = None if equals is None else text_of(equals)
 
@@ -90,16 +90,16 @@ class Root:
     def __init__(self, path: str) -> None:
         self._path = path
         self._every: JSONPath | None = None
-        self._get: Getter | None = None
+        """A JSONPath that may find many: these are the items."""
+        self._get = getter(path, "mapping.root")
         if is_jsonpath(path):
-            self._every = JSONPath(path, "mapping.root")
-        if self._every is None or self._every.is_singular:
-            self._get = getter(path, "mapping.root")
+            found = JSONPath(path, "mapping.root")
+            self._every = None if found.is_singular else found
 
     def items(self, answer: Any, steps: Steps) -> list[Found]:
         """PollFailed `parse` when there are none to be found."""
-        if self._get is None:
-            return list(self._bounded(answer, steps))
+        if self._every is not None:
+            return list(_bounded(self._every(answer, steps)))
         value = self._get(answer, steps)
         if isinstance(value, list):
             check_count(len(value))
@@ -113,11 +113,11 @@ class Root:
             "parse", f"the answer has {what} {at} that a list or an object of items is"
         )
 
-    def _bounded(self, answer: Any, steps: Steps) -> Iterator[Found]:
-        assert self._every is not None
-        for count, found in enumerate(self._every(answer, steps), 1):
-            check_count(count)
-            yield found
+
+def _bounded(found: Iterator[Found]) -> Iterator[Found]:
+    for count, each in enumerate(found, 1):
+        check_count(count)
+        yield each
 
 
 class Reading(NamedTuple):
@@ -126,8 +126,8 @@ class Reading(NamedTuple):
     root: Root
     name: Place | None
     """None: the key."""
-    healthy: Test
-    skipped: Test | None
+    healthy: Condition
+    skipped: Condition | None
     others: tuple[tuple[str, Getter], ...]
     """What else `make_item` is given."""
 

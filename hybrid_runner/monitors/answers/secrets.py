@@ -12,8 +12,9 @@ _UNFIT: Final = re.compile(r"[^\t\x20-\x7e]")
 
 
 class Secret:
-    """A value that headers may name in braces, sent to these hosts alone:
-    `secrets={"orders": Secret(os.environ["ORDERS_TOKEN"], hosts=("orders.internal",))}`
+    """A value that headers may name in braces, sent to these hosts alone.
+
+    `secrets={"orders": Secret(os.environ["ORDERS_TOKEN"], hosts=("orders.internal",))}`.
     """
 
     __slots__ = ("__value", "hosts")
@@ -24,8 +25,8 @@ class Secret:
         self.hosts = tuple(host.lower() for host in hosts)
         if not self.hosts:
             raise ConfigurationError("a Secret needs hosts: name those that it may be sent to")
-        if not isinstance(value, str) or not value:
-            raise ConfigurationError("the value of a Secret is empty, or no text")
+        if not value:
+            raise ConfigurationError("the value of a Secret is empty")
         if _UNFIT.search(value):
             raise ConfigurationError(
                 "the value of a Secret has a character that no header can hold: use printable ASCII"

@@ -19,7 +19,7 @@ from hybrid_runner.monitors.answers.addresses import (
     checked_socket,
 )
 from hybrid_runner.monitors.answers.bodies import ENCODINGS
-from hybrid_runner.version import __version__
+from hybrid_runner.version import VERSION
 
 MOST_HEADERS: Final = 128
 LONGEST_HEADER: Final = 8190
@@ -57,7 +57,7 @@ class Phases:
 
 
 class CertifiedResponse(aiohttp.ClientResponse):
-    """Keeps the end of the certificate: the connection of a short answer is gone when it is read."""
+    """Keeps the end of the certificate: the connection of a short answer is gone when read."""
 
     certificate_ends_at: datetime | None = None
 
@@ -105,7 +105,7 @@ def open_session(
         max_field_size=LONGEST_HEADER,
         max_headers=MOST_HEADERS,
         headers={
-            "User-Agent": f"hybrid-runner/{__version__}",
+            "User-Agent": f"hybrid-runner/{VERSION}",
             "Accept": "application/json, */*;q=0.5",
             "Accept-Encoding": ENCODINGS,
         },
@@ -113,8 +113,8 @@ def open_session(
     )
 
 
-def _trace() -> aiohttp.TraceConfig[Any]:
-    trace: aiohttp.TraceConfig[Any] = aiohttp.TraceConfig()
+def _trace() -> aiohttp.TraceConfig:
+    trace: aiohttp.TraceConfig = aiohttp.TraceConfig()
 
     def begins(phase: str) -> Any:
         async def begin(_: Any, context: SimpleNamespace, __: Any) -> None:

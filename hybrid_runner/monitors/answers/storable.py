@@ -28,13 +28,15 @@ _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
 def text(value: str, most: int) -> str:
     """The text cut to so many characters, without NUL and lone surrogates."""
-    if len(value) <= most and value.isascii() and "\x00" not in value:
+    if len(value) <= most and value.isprintable():  # most are
         return value
     return printable(value, most)
 
 
 def optional_text(value: Any, most: int = TEXT) -> str | None:
     """None for what is no text, or an empty one."""
+    if value is None:
+        return None
     return text(value, most) if isinstance(value, str) and value else None
 
 
@@ -62,13 +64,11 @@ def shown(value: Any, most: int = 60) -> str:
 
 def whole(value: Any, default: int, low: int, high: int) -> int:
     """A number within bounds, rounded; the default for what is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is int:
+        return low if value < low else min(value, high)
+    if not isinstance(value, float) or math.isnan(value):
         return default
-    if isinstance(value, float):
-        if math.isnan(value):
-            return default
-        value = max(float(low), min(float(high), value))
-    return max(low, min(high, round(value)))
+    return round(max(low, min(high, value)))
 
 
 def time_of(value: Any) -> datetime | None:
@@ -102,8 +102,8 @@ def small_object(value: Any) -> dict[str, Any] | None:
     """The object if it is one and not too large."""
     if not isinstance(value, dict):
         return None
-    kept: dict[str, Any] = json_value(value)
-    return kept if _size(kept) <= JSON else None
+    kept: dict[str, Any] = value if _fits(value) else json_value(value)
+    return kept if kept is value or len(orjson.dumps(kept)) <= JSON else None
 
 
 def small_json(value: Any) -> Any:
@@ -112,14 +112,25 @@ def small_json(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return text(value, TEXT)
-    kept = json_value(value)
-    if _size(kept) <= JSON:
-        return kept
-    return text(orjson.dumps(kept)[: 4 * TEXT].decode("utf-8", "replace"), TEXT)
+    if _fits(value):
+        return value
+    kept = orjson.dumps(json_value(value))
+    if len(kept) <= JSON:
+        return orjson.loads(kept)
+    return text(kept[: 4 * TEXT].decode("utf-8", "replace"), TEXT)
 
 
-def _size(value: Any) -> int:
-    return len(orjson.dumps(value))
+def _fits(value: Any) -> bool:
+    """It can be stored as it is: told by its JSON text, without looking at each part."""
+    try:
+        written = orjson.dumps(value)
+    except (TypeError, ValueError):  # nested too deeply
+        return False
+    return (
+        len(written) <= JSON
+        and b"\\u0000" not in written
+        and written.count(b"{") + written.count(b"[") <= DEEPEST
+    )
 
 
 class Warnings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from hybrid_runner.errors import ConfigurationError
@@ -17,6 +18,7 @@ _NO_HOST: Final = "url must begin with http:// or https:// and name a host"
 _NO_PORT: Final = "url has a port that is not 1 to 65535"
 
 
+@lru_cache(maxsize=4096)
 def check_url(url: str) -> None:
     """ConfigurationError in one line when it cannot be polled."""
     if len(url.encode("utf-8", "replace")) > LONGEST:

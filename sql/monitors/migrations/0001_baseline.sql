@@ -1,5 +1,4 @@
--- why: tables, views, indexes and triggers of monitored services; functions are in
---   sql/monitors/functions
+-- why: tables, views, triggers of monitored services; functions are in sql/monitors/functions
 -- locks: none that matters (creates new objects only)
 
 -- What is to be polled: written by people and applications, read by rounds. No table that rounds
@@ -53,7 +52,10 @@ CREATE TABLE hybrid_monitors.standings (
     is_unsettled boolean NOT NULL DEFAULT false,
     -- whether it was polled, and service:started is told: not while its first poll is put off
     is_started boolean NOT NULL DEFAULT true,
+    -- since when it is down, or up
     since timestamptz,
+    -- of the polls in a row that say the contrary, the first
+    contrary_since timestamptz,
     opened_at timestamptz,
     certificate_ends_at timestamptz,
     breaker text NOT NULL DEFAULT 'closed',
@@ -232,20 +234,6 @@ SELECT u.dependency_id, l.at, u.ms
 FROM hybrid_monitors.latencies AS l
 CROSS JOIN LATERAL unnest(l.dependency_ids, l.milliseconds) AS u (dependency_id, ms);
 
--- Of which services nothing bad is told now because somebody said so.
-CREATE VIEW hybrid_monitors.maintained AS
-SELECT s.id AS service_id
-FROM hybrid_monitors.services AS s
-WHERE s.quiet_until > now() OR EXISTS (
-    SELECT FROM hybrid_monitors.windows AS w
-    WHERE (w.service_id = s.id OR s.labels @> w.label) AND w.begins <= now()
-        AND CASE WHEN w.every IS NULL THEN w.ends > now()
-            ELSE mod(
-                extract(epoch FROM now()) - extract(epoch FROM w.begins),
-                greatest(extract(epoch FROM w.every), 1)
-            ) < extract(epoch FROM w.ends) - extract(epoch FROM w.begins) END
-);
-
 CREATE VIEW hybrid_monitors.partitions AS
 SELECT
     r.what, part.relname::text AS partition, bound.text = 'DEFAULT' AS is_default,
@@ -264,7 +252,18 @@ CREATE TABLE hybrid_monitors.latencies_default PARTITION OF hybrid_monitors.late
 CREATE TABLE hybrid_monitors.hours_default PARTITION OF hybrid_monitors.hours DEFAULT;
 CREATE TABLE hybrid_monitors.events_default PARTITION OF hybrid_monitors.events DEFAULT;
 
--- Triggers need functions that are there before them; their bodies are in sql/monitors/functions.
+-- What add_service() and update_service() are given.
+CREATE TYPE hybrid_monitors.service_columns AS (
+    name text, url text, every interval, timeout interval, format text, mapping jsonb,
+    expect jsonb, headers jsonb, follow integer, fail_after integer, recover_after integer,
+    depends_on bigint, labels jsonb, active boolean, quiet_until timestamptz
+);
+
+-- Views and triggers need functions that are there before them; their bodies are in
+-- sql/monitors/functions.
+CREATE FUNCTION hybrid_monitors.is_window_open(
+    begins timestamptz, ends timestamptz, every interval, at timestamptz
+) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false';
 CREATE FUNCTION hybrid_monitors.check_service() RETURNS trigger
 LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE FUNCTION hybrid_monitors.check_alias() RETURNS trigger
@@ -298,6 +297,16 @@ REFERENCING OLD TABLE AS deleted
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_deleted();
 CREATE TRIGGER services_truncated AFTER TRUNCATE ON hybrid_monitors.services
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_truncated();
+
+-- Of which services nothing bad is told now because somebody said so.
+CREATE VIEW hybrid_monitors.maintained AS
+SELECT s.id AS service_id
+FROM hybrid_monitors.services AS s
+WHERE s.quiet_until > now() OR EXISTS (
+    SELECT FROM hybrid_monitors.windows AS w
+    WHERE (w.service_id = s.id OR s.labels @> w.label)
+        AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+);
 
 -- What people look at first: how each service is, in one word, and why.
 CREATE VIEW hybrid_monitors.overview AS
