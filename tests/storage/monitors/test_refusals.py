@@ -138,15 +138,19 @@ async def test_one_statement_makes_no_circle_either(undone: Connection) -> None:
         )
 
 
+async def pairs(on: Connection, statement: str) -> dict[str, str]:
+    return {row[0]: row[1] for row in await on.fetch(statement)}
+
+
 async def test_a_mapping_alone_says_the_format(undone: Connection) -> None:
     mapping = {"fields": {"name": "a", "healthy": "b"}}
     await service_calls.add_service(undone, NewService("a", "http://a", mapping=mapping))
     await service_calls.add_service(undone, NewService("b", "http://a"))
     formats = "SELECT name, format FROM hybrid_monitors.services"
-    assert dict(await undone.fetch(formats)) == {"a": "mapping", "b": "dependencies"}
+    assert await pairs(undone, formats) == {"a": "mapping", "b": "dependencies"}
     await service_calls.update_service(undone, "a", {"mapping": None})
     await service_calls.update_service(undone, "b", {"mapping": mapping})
-    assert dict(await undone.fetch(formats)) == {"a": "dependencies", "b": "mapping"}
+    assert await pairs(undone, formats) == {"a": "dependencies", "b": "mapping"}
     with pytest.raises(ConfigurationError, match="mapping is not used with the format status"):
         await service_calls.update_service(undone, "b", {"format": "status"})
 

@@ -154,7 +154,9 @@ async def test_a_paused_and_a_deleted_service_have_stopped_once(monitored: Conne
     }
     await played.record([], [(each, ()) for each in taken.stopped])
     assert (await played.take()).stopped == ()
-    assert await monitored.fetch("SELECT name FROM hybrid_monitors.standings") == [("stays",)]
+    assert await monitored.fetchval("SELECT array_agg(name) FROM hybrid_monitors.standings") == [
+        "stays"
+    ]
 
 
 async def test_a_service_that_moves_to_another_host_stops_and_starts_in_one_round(
@@ -169,7 +171,9 @@ async def test_a_service_that_moves_to_another_host_stops_and_starts_in_one_roun
     assert [(each.id, each.standing) for each in taken.services] == [(moved, None)]
     old = await (await play(monitored)).take()
     assert (old.services, old.stopped) == ((), ())
-    assert await monitored.fetch("SELECT host FROM hybrid_monitors.standings") == [("b.internal",)]
+    assert await monitored.fetchval("SELECT array_agg(host) FROM hybrid_monitors.standings") == [
+        "b.internal"
+    ]
 
 
 async def test_a_changed_address_is_polled_at_once(monitored: Connection) -> None:
