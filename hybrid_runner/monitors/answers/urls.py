@@ -10,6 +10,7 @@ from hybrid_runner.errors import ConfigurationError
 
 LONGEST: Final = 2048
 """Bytes."""
+_LONGEST_HOST: Final = 253
 _BLANK: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _AUTHORITY: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%A-Za-z]+\]|[^:\[\]]+)(?::([0-9]*))?")
@@ -36,6 +37,10 @@ def check_url(url: str) -> None:
             "url has a user or password in it: put it into headers, as a secret"
         )
     host = _HOST.fullmatch(rest)
+    if len(rest.split(":")[0].encode("utf-8", "replace")) > _LONGEST_HOST and rest[0] != "[":
+        raise ConfigurationError(
+            f"url has a host of more than {_LONGEST_HOST} bytes: make it shorter"
+        )
     if host is None:
         if re.search(r":[^:\]]*$", rest) and rest.count(":") == 1 and rest[0] != ":":
             raise ConfigurationError(_NO_PORT)

@@ -54,7 +54,7 @@ async def test_a_good_answer_is_a_good_poll() -> None:
 @pytest.mark.parametrize("status", ["500 Oops", "404 Not Found", "199 Odd", "600 Odd"])
 async def test_what_is_not_2xx_is_a_failed_poll_whatever_the_body(status: str) -> None:
     """Section 9."""
-    code = status.split()[0]
+    code = status.split(maxsplit=1)[0]
     if code == "199":  # an interim answer, and then nothing
         behaviour = saying(message(ITEMS, status), then_close=True)
     else:
@@ -237,11 +237,11 @@ async def test_a_name_that_cannot_be_one_is_no_exception(host: str) -> None:
 
 async def test_cookies_are_not_kept_and_proxies_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
-    async with serving(answering(headers={"Set-Cookie": "a=b; Path=/"})) as server:
-        async with open_session() as session:
-            for _ in range(2):
-                (polled,) = await poll_group(session, [service(server.url)], now=NOW)
-                assert polled.ok
+    setting = answering(headers={"Set-Cookie": "a=b; Path=/"})
+    async with serving(setting) as server, open_session() as session:
+        for _ in range(2):
+            (polled,) = await poll_group(session, [service(server.url)], now=NOW)
+            assert polled.ok
     assert b"Cookie" not in server.requests[1]
 
 
