@@ -7,7 +7,7 @@ SECONDS ?= 600
 # Tests wait more than they compute: two processes for each core, each with a Postgres of its own.
 JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores > 4 ? 8 : 2 * cores)))
 .DEFAULT_GOAL := help
-.PHONY: help install demo example-query-runner example-execution-jobs example-audits test pytest coverage check format schema tools bench bench-peers chaos clean
+.PHONY: help install demo example-query-runner example-execution-jobs example-audits example-monitors test pytest coverage check format schema tools bench bench-peers chaos clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-22s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ example-execution-jobs: $(DEMO) ## a page whose own table became work: examples/
 
 example-audits: $(DEMO) ## rows with the status `pending`, and what becomes of them: examples/audits
 	@$(BIN)/python -m examples.audits
+
+example-monitors: $(DEMO) ## forty services that flap, lie and hang, watched live: examples/status_monitor
+	@$(BIN)/python -m examples.status_monitor
 
 test: check pytest ## everything: check, then the tests on a real Postgres, several at once (JOBS=1: one by one)
 

@@ -23,6 +23,7 @@ from tests.support.server import Choice, Databases, Server, choose_server
 
 pytest_plugins = [
     "tests.support.login_fixtures",
+    "tests.support.monitor_fixtures",
     "tests.support.outside_fixtures",
     "tests.support.parallel",
 ]

@@ -356,6 +356,58 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
         ),
     ),
+    "Monitored services": (
+        Panel(
+            "Down, late, breakers",
+            "Services that are down, whose polls are late, and whose breakers are not closed; one"
+            " worker measures for all.",
+            {
+                "down": "max(hybrid_runner_monitor_services_down)",
+                "late": "max(hybrid_runner_monitor_services_late)",
+                "breaker {{breaker}}": (
+                    'max by (breaker) (hybrid_runner_monitor_services{breaker!="closed"})'
+                ),
+            },
+        ),
+        Panel(
+            "Polls",
+            "By what came of them, a second; those without a request of their own have the address"
+            " of another service.",
+            {
+                "{{outcome}}": rate("monitor_polls_total", "outcome", where=""),
+                "without a request": (
+                    "sum(rate(hybrid_runner_monitor_coalesced_polls_total[$__rate_interval]))"
+                ),
+            },
+            stacked=True,
+        ),
+        Panel(
+            "How long requests take",
+            "By their parts, and the wait for a place at their host before.",
+            {
+                **halves("monitor_poll_duration_seconds", "phase", where=""),
+                "wait for a place p99": quantile(0.99, "monitor_host_wait_seconds", where=""),
+            },
+            unit="s",
+        ),
+        Panel(
+            "Events",
+            "Of monitored services, by kind, in five minutes.",
+            {
+                "{{kind}}": "sum by (kind) (increase(hybrid_runner_monitor_events_total[5m]))",
+            },
+            width=16,
+        ),
+        Panel(
+            "Late by, and upkeep",
+            "For how long the oldest poll has been due, and how long ago upkeep ended.",
+            {
+                "oldest late poll": "max(hybrid_runner_monitor_services_late_oldest_seconds)",
+                "upkeep ended": "max(hybrid_runner_monitor_upkeep_age_seconds)",
+            },
+            unit="s",
+        ),
+    ),
     "Workers": (
         Panel(
             "Each worker",

@@ -1,5 +1,5 @@
-"""Writes sql/schema.sql, the sum of all migrations: `python -m tools.schema_dump`; with --check
-only compares.
+"""Writes sql/schema.sql and sql/monitors/schema.sql, the sums of all migrations: `python -m
+tools.schema_dump`; with --check only compares.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from hybrid_runner.embedded import use_embedded
 from hybrid_runner.embedded.binaries import find_binaries
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
+from hybrid_runner.storage.monitor_schema import install_monitors
 
 TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"
+TARGETS = {
+    "hybrid_runner": TARGET,
+    "hybrid_monitors": TARGET.parent / "monitors" / "schema.sql",
+}
 TITLE = (
     "-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`;"
     " never edited.\n"
@@ -32,19 +37,21 @@ QUICK = {
 }
 """Settings of a server that is deleted afterwards."""
 
-_DATED_PARTITION = re.compile(r"\barchive_(completed|failed)_\d{10}")
-_RECORD = re.compile(r"COMMENT ON TABLE hybrid_runner\.migrations IS ")
+_DATED_PARTITION = re.compile(
+    r"\barchive_(completed|failed)_\d{10}|\b(errors|events|hours|latencies)_\d{8}"
+)
+_RECORD = re.compile(r"COMMENT ON TABLE hybrid_(runner|monitors)\.migrations IS ")
 """What `migrate` records of a release and of the roles there."""
 _OWNER = re.compile(r"^(ALTER DEFAULT PRIVILEGES) FOR ROLE \S+")
 _NOISE = re.compile(r"^(--.*|SET .*|SELECT pg_catalog\.set_config.*|\\(un)?restrict .*|)$")
 
 
-def dump(dsn: str) -> str:
-    """The schema of a database, without what differs from day to day and from server to server."""
+def dump(dsn: str, schema: str = "hybrid_runner") -> str:
+    """This schema of a database, without what differs from day to day and from server to server."""
     command = [
         str(find_binaries().directory / "pg_dump"),
         "--schema-only",
-        "--schema=hybrid_runner",
+        f"--schema={schema}",
         "--no-owner",
         f"--dbname={dsn}",
     ]
@@ -71,13 +78,13 @@ def normalised(text: str) -> str:
     return TITLE + "".join(f"\n{whole}\n" for whole in [*kept, *statement])
 
 
-def current() -> str:
-    """The dump of a database that was migrated just now."""
+def current() -> dict[str, str]:
+    """The dumps of a database that was migrated just now, by schema."""
     with tempfile.TemporaryDirectory(prefix="hybrid-runner-schema-") as folder:
         postgres = use_embedded(Path(folder) / "postgres", settings=QUICK)
         try:
             asyncio.run(_migrate(postgres.dsn))
-            return dump(postgres.dsn)
+            return {schema: dump(postgres.dsn, schema) for schema in TARGETS}
         finally:
             postgres.close()
 
@@ -86,6 +93,7 @@ async def _migrate(dsn: str) -> None:
     connection = await connect(dsn)
     try:
         await migrate(connection)
+        await install_monitors(connection)
     finally:
         await connection.close()
 
@@ -101,21 +109,24 @@ def main(arguments: list[str]) -> int:
         return 1
     wanted = current()
     if "--check" not in arguments:
-        TARGET.write_text(wanted, encoding="utf-8")
+        for schema, text in wanted.items():
+            TARGETS[schema].write_text(text, encoding="utf-8")
         return 0
-    found = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-    difference = list(
-        difflib.unified_diff(
-            found.splitlines(), wanted.splitlines(), "sql/schema.sql", "the migrations", lineterm=""
-        )
+    differences = [_difference(TARGETS[schema], text) for schema, text in wanted.items()]
+    for difference in filter(None, differences):
+        print("\n".join(difference))
+    return 1 if any(differences) else 0
+
+
+def _difference(target: Path, wanted: str) -> list[str]:
+    found = target.read_text(encoding="utf-8") if target.exists() else ""
+    name = str(target.relative_to(TARGET.parent.parent))
+    lines = difflib.unified_diff(
+        found.splitlines(), wanted.splitlines(), name, "the migrations", lineterm=""
     )
-    if difference:
-        print(
-            "\n".join(
-                [*difference, "sql/schema.sql is not what the migrations make: run `make schema`"]
-            )
-        )
-    return 1 if difference else 0
+    different = list(lines)
+    said = [f"{name} is not what the migrations make: run `make schema`"]
+    return different + said if different else []
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SQL = ROOT / "sql"
 STORAGE = ROOT / "hybrid_runner" / "storage"
 DUMP = "schema.sql"
+SCHEMAS = {"": "hybrid_runner", "monitors": "hybrid_monitors"}
+"""The schema of each part of sql/."""
 
 _KEYWORDS = """
     add after all alter always and any as asc before begin between by cascade case check commit
@@ -99,7 +101,7 @@ def read_header(path: Path) -> Header:
 
 def check_everything() -> list[Complaint]:
     """All complaints about all files, in order."""
-    files = sorted(path for path in SQL.rglob("*.sql") if path != SQL / DUMP)
+    files = sorted(path for path in SQL.rglob("*.sql") if path.name != DUMP)
     return [complaint for path in files for complaint in check_file(path)] + list(
         _unused_and_missing()
     )
@@ -206,8 +208,9 @@ def _head_rule(path: Path, text: str) -> Iterator[Complaint]:
 
 def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
     made = re.findall(r"^CREATE (?:OR REPLACE )?FUNCTION (\S+?)\(", text, re.MULTILINE)
-    if made != [f"hybrid_runner.{path.stem}"] or "\nCREATE OR REPLACE FUNCTION " not in text:
-        yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION hybrid_runner.{path.stem}")
+    name = f"{SCHEMAS.get(path.parent.parent.name, SCHEMAS[''])}.{path.stem}"
+    if made != [name] or "\nCREATE OR REPLACE FUNCTION " not in text:
+        yield Complaint(path, 1, f"it is one CREATE OR REPLACE FUNCTION {name}")
     head = text.partition("\nAS $$\n")[0]
     # Setting it takes time at each call: one that runs as its caller may name all schemas instead.
     names_schemas = not _unqualified(_without_comments_and_literals(text))
@@ -220,7 +223,12 @@ def _function_rules(path: Path, text: str) -> Iterator[Complaint]:
 
 
 def _unused_and_missing() -> Iterator[Complaint]:
-    files = {path.stem: path for path in (SQL / "queries").glob("*.sql")}
+    files: dict[str, Path] = {}
+    for part in SCHEMAS:
+        for path in sorted((SQL / part / "queries").glob("*.sql")):
+            if path.stem in files:
+                yield Complaint(path, 1, f"{files[path.stem].relative_to(ROOT)} has the same name")
+            files[path.stem] = path
     uses = {
         name: (path, line)
         for path in sorted(STORAGE.rglob("*.py"))
@@ -229,7 +237,7 @@ def _unused_and_missing() -> Iterator[Complaint]:
     for name in sorted(files.keys() - uses.keys()):
         yield Complaint(files[name], 1, "no storage call uses this query")
     for name in sorted(uses.keys() - files.keys()):
-        yield Complaint(*uses[name], f"there is no sql/queries/{name}.sql")
+        yield Complaint(*uses[name], f"there is no query {name}.sql")
 
 
 def _names_asked_for(path: Path) -> Iterator[tuple[str, int]]:

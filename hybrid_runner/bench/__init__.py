@@ -8,6 +8,8 @@ Who does what:
     stopwatch.py  what such a program records of its handlers, and how it answers
     worker.py     such a program: a worker as users run it, whose handlers record the time
     bare.py       such a program: the shortest loop that claims, runs and archives, as a reference
+    services.py   such a program: healthy services on many hosts, as cheap as they can be
+    monitoring.py such a program: polls them, in one of three ways
     producer.py   such a program: single-row INSERTs at a pace
     collector.py  such a program: takes spans and counts their bytes
     pgbench.py    single-row INSERTs as fast as so many clients can

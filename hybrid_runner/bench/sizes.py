@@ -25,6 +25,11 @@ class Sizes:
     waiting_every: tuple[float, ...] = (30.0, 3.0)
     """Seconds from one look of such a job to its next."""
     waiting_seconds: float = 10.0
+    monitor_services: int = 10_000
+    monitor_hosts: int = 50
+    monitor_every: float = 30.0
+    """Seconds from one poll of a service to its next."""
+    monitor_seconds: float = 30.0
     killed_rate: int = 300
     killed_seconds: float = 60.0
     producer_clients: tuple[int, ...] = (4, 32)
@@ -60,6 +65,10 @@ QUICK = Sizes(
     waiting_jobs=1_000,
     waiting_every=(3.0,),
     waiting_seconds=1.0,
+    monitor_services=500,
+    monitor_hosts=10,
+    monitor_every=5.0,
+    monitor_seconds=5.0,
     killed_seconds=10.0,
     producer_seconds=0.6,
     producer_rounds=1,

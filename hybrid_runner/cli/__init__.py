@@ -34,6 +34,7 @@ COMMANDS = {
     "detach": "leave the table as it was",
     "sources": "list and show the attached tables, and write late rows",
     "signal": "send a signal to the jobs that wait for it",
+    "monitors": "monitor services: their health, and what has become of it",
     "bench": "measure it on this machine: speed, pickup, what it costs",
 }
 """Name and help of each command; its module is hybrid_runner.cli.commands.<name>."""

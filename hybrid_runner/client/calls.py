@@ -33,6 +33,7 @@ from hybrid_runner.model.kinds import KindView, UnknownKind
 from hybrid_runner.model.signals import LARGEST_PAYLOAD
 from hybrid_runner.storage import client_calls, kind_calls, signal_calls
 from hybrid_runner.storage.alike import Alike
+from hybrid_runner.storage.connections.pool import Pool
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.publish_span import has_tracer_provider, publish_span
@@ -50,6 +51,10 @@ class Client:
         self._sessions = sessions
         self.registry = registry
         self._kind_names = KindNames()
+
+    async def pool(self) -> Pool:
+        """The connections of the running loop."""
+        return await self._sessions.pool()
 
     async def enqueue(
         self, kind: JobKind[P, R] | str, payload: Any, options: Mapping[str, Any]

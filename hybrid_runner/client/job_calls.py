@@ -14,6 +14,7 @@ from hybrid_runner.handlers.options import EnqueueManyOptions, EnqueueOptions
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobSummary, JobView, NewJob, State
 from hybrid_runner.model.kinds import KindView, UnknownKind
+from hybrid_runner.storage.connections.pool import Pool
 from hybrid_runner.storage.connections.statements import Fetches
 
 P = TypeVar("P")
@@ -26,6 +27,12 @@ class JobCalls:
     """The part of `Runner` that is about jobs."""
 
     _client: Client
+
+    async def pool(self) -> Pool:
+        """The connections that this runner shares in the running loop, opened when there are
+        none: for whoever builds on it, and has statements of its own.
+        """
+        return await self._client.pool()
 
     # --- putting jobs in
 

@@ -97,6 +97,13 @@ class Job(JobLooks, JobSignals, Generic[D]):
         return self._claim.id
 
     @property
+    def claim(self) -> int:
+        """The number of this attempt's claim. A statement that looks for id and claim in
+        `hybrid_runner.jobs` finds no row once the attempt has lost the job.
+        """
+        return self._claim.number
+
+    @property
     def kind(self) -> str:
         """The job's kind."""
         return self._claim.kind

@@ -11,6 +11,7 @@ from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.handlers.reconciler import Reconciler
 from hybrid_runner.model.jobs import Keep, State
 from hybrid_runner.model.kinds import DeclaredKind
+from hybrid_runner.telemetry.feature_report import FeatureReport
 
 
 class Registry:
@@ -19,6 +20,8 @@ class Registry:
     def __init__(self) -> None:
         self._kinds: dict[str, JobKind[Any, Any]] = {}
         self._reconcilers: dict[str, Reconciler] = {}
+        self.reports: list[FeatureReport] = []
+        """What features that stand on jobs show of themselves in a worker."""
 
     def add(self, kind: JobKind[Any, Any]) -> None:
         """Make a kind known; ConfigurationError when its name is taken."""

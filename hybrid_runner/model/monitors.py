@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -46,10 +47,21 @@ Suppressed: TypeAlias = Literal["maintenance", "parent"]
 """
 
 ROUND_KIND: Final = "monitors.round"
+OPEN_KIND: Final = "monitors.open"
+"""Stores the jobs of hosts that have none, after somebody has changed services; payload
+{"hosts": […]}. It has no key: whoever changes services waits for nobody.
+"""
 UPKEEP_KIND: Final = "monitors.upkeep"
 QUEUE: Final = "monitors"
 EVENT_KIND_PREFIX: Final = "monitors.on:"
 """Kinds of jobs that tell somebody of an event: `monitors.on:status:change:page`."""
+LATENCY_BOUNDS: Final = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(1_000, 2_000, 5_000, 10_000, 20_000, 60_000),
+)
+"""Milliseconds: the n-th place of `hours.buckets` counts what is at most the n-th of these and more
+than the one before; one more place counts what is above them all.
+"""
 
 
 def host_key(host: str) -> str:
@@ -75,6 +87,12 @@ class Standing:
     """After `fail_after` failed polls in a row, until `recover_after` good ones in a row."""
     recoveries: int = 0
     """Good polls in a row while it is down."""
+    since: datetime | None = None
+    """Since when it is down, or up: the first failed poll of those that brought it down, the first
+    good one of those that brought it back, or the first poll of all.
+    """
+    contrary_since: datetime | None = None
+    """Of the polls in a row that say the contrary of `is_down`, the first."""
     told_down: bool = False
     """Whether the event `service:down` was told: not while suppressed."""
     error: str | None = None
@@ -230,6 +248,10 @@ class Decision:
     errors: tuple[ErrorEntry, ...] = ()
     latencies: tuple[Latency, ...] = ()
     events: tuple[Event, ...] = ()
+    polled: Polled | None = None
+    """What was found; None: it was not polled, and is only due at another time."""
+    missed: bool = False
+    """This process had no network: nothing is known of the service."""
 
 
 class Stopped(NamedTuple):
@@ -250,6 +272,8 @@ class Taken:
     stopped: tuple[Stopped, ...] = ()
     next_due: timedelta | None = None
     """Until the next of the others; None: there are none."""
+    polls_are_read: bool = False
+    """Whether somebody reads events live, and good polls are to be stored as events too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,3 +293,50 @@ class Subscription:
     job_kind: str
     queue: str
     max_attempts: int = field(default=5)
+
+
+@dataclass(frozen=True, slots=True)
+class NewService:
+    """What somebody wants to be monitored."""
+
+    name: str
+    url: str
+    every: timedelta = timedelta(seconds=30)
+    timeout: timedelta = timedelta(seconds=10)
+    format: Format | None = None
+    """None: `mapping` if there is one, else `dependencies`."""
+    mapping: Mapping[str, Any] | None = None
+    expect: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] | None = None
+    follow: int = 0
+    fail_after: int = 1
+    recover_after: int = 1
+    depends_on: str | None = None
+    """The name of another service."""
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PollAnswer:
+    """What became of a poll that somebody asked for."""
+
+    is_pending: bool
+    is_there: bool
+    """False: nobody has such a service any more."""
+    standing: Standing | None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorsUpkeep:
+    """What one round of upkeep of monitors has done."""
+
+    partitions_made: int
+    partitions_dropped: int
+    partitions_blocked: int
+    """Could not be dropped, since somebody reads the table in a long transaction."""
+    hours_rolled_up: int
+    leftovers: int
+    """Rows of services that are gone."""
+    renamed: int
+    """Dependencies whose canonical name was another one since somebody changed aliases."""

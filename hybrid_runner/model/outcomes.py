@@ -158,14 +158,18 @@ class Repeat(_Raisable):
     """This run of the job is over and counts as completed; the same job runs again later, with all
     its attempts and budgets. For work that recurs for ever.
 
-    `data` replaces the job's memory.
+    `data` replaces the job's memory; `wake_on` is the key of a signal that runs it earlier. A run
+    is given all signals of that key that are there when it begins.
     """
 
     after: Duration
     data: Any = None
+    wake_on: str | None = None
 
     def __post_init__(self) -> None:
         parse_duration(self.after)
+        if self.wake_on is not None:
+            check_signal_key(self.wake_on)
 
 
 @_outcome

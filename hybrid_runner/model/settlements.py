@@ -56,6 +56,8 @@ class Repeated(NamedTuple):
     data: str | None = None
     finish_by: datetime | None = None
     follow_ups: tuple[NewJob, ...] = ()
+    wake_on: str | None = None
+    """The key of a signal that makes it due earlier."""
 
 
 Settlement = Finished | Requeued | Repeated

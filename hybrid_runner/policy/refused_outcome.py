@@ -56,7 +56,7 @@ def _says_nothing(settlement: Settlement) -> bool:
         case Finished(result=None, state=State.FAILED, error=str(error)):
             return str(orjson.loads(error)["message"]).startswith(_REFUSED)
         case Repeated():
-            return settlement.data is None
+            return settlement.data is None and settlement.wake_on is None
         case Finished() | Requeued():
             return False
         case _:

@@ -129,9 +129,13 @@ def _repeated(claim: Claim, repeat: Repeat, rules: Rules, now: datetime, left: L
     # What finish_within has made of it is over with this run.
     until = claim.finish_by if finish_within(claim, rules.budgets) is None else None
     delay = parse_duration(repeat.after)
-    if until is not None and now + delay >= until:  # this was the last run, and it is completed
-        return Finished(claim, State.COMPLETED, result="null", follow_ups=left.follow_ups)
-    return Repeated(claim, delay, memory, until, left.follow_ups)
+    if until is not None:
+        left_over = until - _LAST_LOOK - now
+        if repeat.wake_on is not None and left_over > timedelta(0):
+            delay = min(delay, left_over)  # till then it can be woken
+        elif now + delay >= until:  # this was the last run, and it is completed
+            return Finished(claim, State.COMPLETED, result="null", follow_ups=left.follow_ups)
+    return Repeated(claim, delay, memory, until, left.follow_ups, repeat.wake_on)
 
 
 def _memory(said: Snooze | Repeat, left: Left) -> str | None:

@@ -1,6 +1,7 @@
 """Settings in sections: from arguments first, then from the environment, then defaults."""
 
 from hybrid_runner.settings.load import PREFIX, Settings, unknown_variables
+from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.options import SettingOptions
 from hybrid_runner.settings.sections import (
     SECTIONS,
@@ -18,6 +19,7 @@ __all__ = [
     "SECTIONS",
     "Database",
     "Logs",
+    "Monitoring",
     "Pages",
     "Polling",
     "Retention",

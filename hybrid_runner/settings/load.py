@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.sections import (
     SECTIONS,
     Database,
@@ -51,6 +52,7 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     pages: Pages = field(default_factory=Pages)
     logs: Logs = field(default_factory=Logs)
+    monitoring: Monitoring = field(default_factory=Monitoring)
     tuning: Tuning = field(default_factory=Tuning)
 
     @classmethod

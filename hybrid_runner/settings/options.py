@@ -46,7 +46,17 @@ class SettingOptions(TypedDict, total=False):
     http_hosts: str | None
     http_origins: str | None
     http_url: str | None
+    http_status: str | None
     log_level: Literal["debug", "info", "warning", "error"] | None
     log_format: Literal["auto", "console", "json", "app"] | None
     log_payloads: bool | None
+    poll_max_concurrent_per_host: int | None
+    monitors_tick: Duration | None
+    monitors_breaker_failures: int | None
+    monitors_breaker_cooldown: Duration | None
+    monitors_backoff: Duration | None
+    monitors_backoff_cap: Duration | None
+    monitors_refuse: Literal["private"] | None
+    monitors_allow: str | None
+    monitors_keep_polls: bool | None
     tuning: Tuning | None

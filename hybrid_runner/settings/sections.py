@@ -13,12 +13,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
+from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.values import (
     Duration,
     Section,
     check_hosts,
     check_order,
     check_origins,
+    check_status,
     check_token,
     check_url,
     lower_case,
@@ -313,6 +315,16 @@ class Pages(Section):
             )
         ),
     ] = None
+    http_status: Annotated[
+        str | None,
+        AfterValidator(check_status),
+        Field(
+            description=(
+                "What `GET /status` shows to everybody of monitored services: `all`, or those with"
+                " one label, as `public=true`; absent: there is no such page."
+            )
+        ),
+    ] = None
 
 
 class Logs(Section):
@@ -351,5 +363,6 @@ SECTIONS: tuple[tuple[str, type[Section]], ...] = (
     ("retention", Retention),
     ("pages", Pages),
     ("logs", Logs),
+    ("monitoring", Monitoring),
 )
 """The attributes of `Settings`, in the order of docs/settings.md."""

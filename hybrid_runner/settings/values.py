@@ -63,6 +63,16 @@ def check_origins(origins: str | None) -> str | None:
     return origins
 
 
+def check_status(shown: str | None) -> str | None:
+    """`all`, or a label and its value."""
+    if shown is None:
+        return None
+    name, equals, value = shown.strip().partition("=")
+    if shown.strip() != "all" and not (name.strip() and equals and value.strip()):
+        raise ValueError(f"{shown[:60]!r} is neither `all` nor a label such as public=true")
+    return shown.strip()
+
+
 def check_url(url: str | None) -> str | None:
     """Scheme, name, port and path of a site, without a slash at the end."""
     if url is None:

@@ -222,6 +222,7 @@ async def repeat_jobs(
         next_traceparents,
         _attached(batch),
         put_off,
+        _unless_all(None, [r.wake_on for r in batch]),
     )
     return {row[0] for row in rows}
 

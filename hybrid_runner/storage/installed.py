@@ -31,6 +31,8 @@ class Installed:
     roles: tuple[str, ...]
     """The roles that are there now."""
     may_make_roles: bool
+    wanted: str
+    """The digest of this release."""
 
     @property
     def is_of_newer_release(self) -> bool:
@@ -43,29 +45,34 @@ class Installed:
         if self.is_of_newer_release:
             return True
         roles_are_missing = len(self.roles) < _ROLES and self.may_make_roles
-        return self.digest == digest() and self.granted == self.roles and not roles_are_missing
+        return self.digest == self.wanted and self.granted == self.roles and not roles_are_missing
 
 
-async def read_installed(on: Fetches) -> Installed:
+async def read_installed(on: Fetches, part: str = "") -> Installed:
     """What this database has."""
-    [(recorded, roles, may_make_roles)] = await on.fetch(query("installed"))
+    asked = query("monitors_installed") if part else query("installed")
+    [(recorded, roles, may_make_roles)] = await on.fetch(asked)
     try:
         found = json.loads(recorded or "{}")
         said = str(found["release"]), str(found["digest"]), tuple(map(str, found["roles"]))
     except (ValueError, LookupError, TypeError):
         said = "", "", ()
-    return Installed(*said, tuple(roles), bool(may_make_roles))
+    return Installed(*said, tuple(roles), bool(may_make_roles), digest(part))
 
 
-def digest() -> str:
+def digest(part: str = "") -> str:
     """Of the SQL of all functions, partitions and grants of this release."""
-    parts = [*(sql for _, sql in functions()), *map(script, _SCRIPTS)]
-    return sha256("\0".join(parts).encode()).hexdigest()[:16]
+    texts = [sql for _, sql in functions(part)] + [script(name, part) for name in _SCRIPTS]
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-def record() -> str:
+def record(part: str = "") -> str:
     """The statement that records those of this release."""
-    return script("installed").replace("{release}", _version()).replace("{digest}", digest())
+    words = {"{release}": _version(), "{digest}": digest(part)}
+    text = script("installed", part)
+    for place, word in words.items():
+        text = text.replace(place, word)
+    return text
 
 
 async def needs_functions(on: Fetches) -> bool:

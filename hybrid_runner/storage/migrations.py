@@ -14,6 +14,7 @@ from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.failures import needs_owner, translate
 from hybrid_runner.storage.installed import needs_functions, record, warn_of_older_functions
 from hybrid_runner.storage.lock_waits import LONGEST, Connects, until_locks_are_free
+from hybrid_runner.storage.monitor_schema import update_monitors
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 
 RECORD = (
@@ -63,14 +64,16 @@ async def migrate(
 async def _migrate(connection: Connection) -> list[Migration]:
     async with connection.transaction(isolation="read_committed"):
         await connection.execute(script("begin"))
+        missing: list[Migration] = []
         if not await _is_there(connection, to_migrate=True) or await _todo(connection) is not None:
             await connection.execute(script("bootstrap"))
             # Asked again behind the lock: somebody else may have migrated meanwhile.
             if (at := await _todo(connection)) is not None:
                 for _, sql in _steps(at):
                     await connection.execute(sql)
-                return _missing(at)
-    return []
+                missing = _missing(at)
+        await update_monitors(connection)
+    return missing
 
 
 async def _todo(connection: Connection) -> int | None:

@@ -1,4 +1,7 @@
-"""Reads the SQL files: inside the package when it is installed, in the checkout otherwise."""
+"""Reads the SQL files: inside the package when it is installed, in the checkout otherwise.
+
+What is made on request alone has a part of its own: sql/monitors is laid out like sql.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+
+
+PARTS = ("", "monitors")
+"""The folders in sql/ with migrations, functions and queries; "" is sql/ itself."""
 
 
 class Migration(NamedTuple):
@@ -38,14 +45,16 @@ def sql_folder() -> Path:
 
 @cache
 def query(name: str) -> str:
-    """The text of sql/queries/<name>.sql."""
-    return (sql_folder() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    """The text of sql/queries/<name>.sql, or of the part that has a query of this name."""
+    paths = [sql_folder() / part / "queries" / f"{name}.sql" for part in PARTS]
+    found = next((path for path in paths if path.is_file()), paths[0])
+    return found.read_text(encoding="utf-8")
 
 
 @cache
-def script(name: str) -> str:
-    """The text of sql/<name>.sql."""
-    return (sql_folder() / f"{name}.sql").read_text(encoding="utf-8")
+def script(name: str, part: str = "") -> str:
+    """The text of sql/<name>.sql, or of sql/<part>/<name>.sql."""
+    return (sql_folder() / part / f"{name}.sql").read_text(encoding="utf-8")
 
 
 @cache
@@ -55,10 +64,11 @@ def template(name: str) -> str:
 
 
 @cache
-def migrations() -> tuple[Migration, ...]:
+def migrations(part: str = "") -> tuple[Migration, ...]:
     """All migrations in order; their numbers have no gap."""
     found = []
-    for number, path in enumerate(sorted((sql_folder() / "migrations").glob("*.sql")), start=1):
+    files = sorted((sql_folder() / part / "migrations").glob("*.sql"))
+    for number, path in enumerate(files, start=1):
         match = re.fullmatch(r"(\d{4})_(\w+)", path.stem)
         if match is None or int(match[1]) != number:
             raise FileNotFoundError(
@@ -69,7 +79,7 @@ def migrations() -> tuple[Migration, ...]:
 
 
 @cache
-def functions() -> tuple[tuple[str, str], ...]:
+def functions(part: str = "") -> tuple[tuple[str, str], ...]:
     """The name and the SQL of every function, each of which replaces one of the same signature."""
-    files = sorted((sql_folder() / "functions").glob("*.sql"))
+    files = sorted((sql_folder() / part / "functions").glob("*.sql"))
     return tuple((path.stem, path.read_text(encoding="utf-8")) for path in files)

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hybrid_runner.resilience.log_events import SchedulerEvent
+
 LogEvent = Literal[
+    SchedulerEvent,
     "archive.prune_blocked",
     "archive.pruned",
     "command.failed",
@@ -60,6 +63,7 @@ LogEvent = Literal[
     "listener.started",
     "listener.unusable",
     "loop.stalled",
+    "monitors.service",
     "outage.failed",
     "outage.over",
     "postgres.embedded",
@@ -82,6 +86,7 @@ LogEvent = Literal[
     "schema.functions_newer",
     "schema.functions_older",
     "schema.migration_waits",
+    "schema.monitors_of_another_role",
     "settings.unknown",
     "source.readable",
     "source.unreadable",

@@ -1,5 +1,5 @@
-"""Pages of other sites that may read here where jobs stand: a browser asks whether it may show them
-an answer (CORS). Nobody else is held off or let in by it.
+"""Pages of other sites that may read here where jobs and services stand: a browser asks whether it
+may show them an answer (CORS). Nobody else is held off or let in by it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import re
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-_OPEN = re.compile(r"/events|/jobs/[^/]+|/jobs/[^/]+/events")
-"""What is read by pages of others: the streams, and one job, their source of truth."""
+_OPEN = re.compile(
+    r"/events|/jobs/[^/]+|/jobs/[^/]+/events|/monitors|/monitors/[^/]+|/monitors/[^/]+/history"
+)
+"""What is read by pages of others: the streams, and what they are about."""
 _READS = ("GET", "HEAD")
 _ALLOWED = {
     "Access-Control-Allow-Methods": "GET, HEAD",
@@ -45,7 +47,7 @@ class Origins:
 
     async def mark(self, request: web.Request, response: web.StreamResponse) -> None:
         """Say in an answer who may read it; errors too, so that a page can tell them apart."""
-        if not self._names or _OPEN.fullmatch(request.path) is None:
+        if not self._names or _OPEN.fullmatch(request.rel_url.raw_path) is None:
             return
         response.headers.add("Vary", "Origin")
         if request.method in (*_READS, "OPTIONS") and self._opens(request):
@@ -53,7 +55,7 @@ class Origins:
             response.headers["Access-Control-Expose-Headers"] = "Retry-After"
 
     def _opens(self, request: web.Request) -> bool:
-        return _OPEN.fullmatch(request.path) is not None and self.allows(
+        return _OPEN.fullmatch(request.rel_url.raw_path) is not None and self.allows(
             request.headers.get("Origin")
         )
 

@@ -15,6 +15,7 @@ from hybrid_runner.settings import Settings
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.setup import is_watched
 from hybrid_runner.telemetry.metrics.counters import Counters
+from hybrid_runner.telemetry.metrics.values import merged
 from hybrid_runner.telemetry.tracing.current import instrumentation_suppressed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
 from hybrid_runner.worker.identity import Identity
@@ -130,7 +131,12 @@ class Worker:
             self._reports.job_counts,
             stopping=self._stopping,
             ended_loops=self._tasks.ended,
-            metric_values=self._reports.counters.metric_values(),
+            metric_values=merged(
+                [
+                    self._reports.counters.metric_values(),
+                    *(report.metric_values() for report in self._registry.reports),
+                ]
+            ),
         )
 
     async def hearing(self) -> None:

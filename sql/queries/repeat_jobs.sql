@@ -2,16 +2,17 @@
 --   that follow the run that ended; returns the ids put back, a stale claim moves nothing.
 -- $1 int8[] ids, $2 int8[] claims, $3 interval[] delays, $4 jsonb[] data,
 -- $5 timestamptz[] finish_bys, $6 text[] follow_ups, $7 text[] traceparents,
--- $8 bool attached, $9 bool put_off
+-- $8 bool attached, $9 bool put_off, $10 text[] wake_ons
 -- odd: each run has a trace of its own; NULL: nobody traces these.
+-- odd: the next run waits for the signal of $10 or for none. NULL: none of them waits.
 -- odd: follow_ups as end_jobs() takes them; NULL: none.
 -- odd: the delay is made of seconds: a day of an interval is longer or shorter when the session's
 --   time zone changes its clocks.
 -- odd: a job whose cancelling was asked for is left alone: the caller finishes it as cancelled.
 WITH settled AS (
-    SELECT s.id, s.claim, s.delay, s.data, s.finish_by, s.traceparent
-    FROM unnest($1::int8[], $2::int8[], $3::interval[], $4::jsonb[], $5::timestamptz[], $7::text[])
-        AS s (id, claim, delay, data, finish_by, traceparent)
+    SELECT s.id, s.claim, s.delay, s.data, s.finish_by, s.traceparent, s.wake_on
+    FROM unnest($1::int8[], $2::int8[], $3::interval[], $4::jsonb[], $5::timestamptz[], $7::text[], $10::text[])
+        AS s (id, claim, delay, data, finish_by, traceparent, wake_on)
 ),
 repeated AS (
     UPDATE hybrid_runner.jobs AS j SET
@@ -21,7 +22,7 @@ repeated AS (
         attempt = 0,
         snoozes = 0,
         began_at = NULL,
-        waits_for = NULL,
+        waits_for = s.wake_on,
         data = coalesce(s.data, j.data),
         traceparent = coalesce(s.traceparent, j.traceparent),
         progress = NULL,

@@ -1,7 +1,10 @@
 -- take_signals: what these jobs were woken for: the earliest signal of the key that each waits for
---   and was not given yet; returns (id, is_locked, signal_id, payload).
+--   and was not given yet; returns (id, is_locked, signal_id, payload). A run that Repeat has begun
+--   takes all that are there, so that many at once cost one run.
 -- $1 int8[] ids, $2 int8[] claims
 -- odd: signal_id is NULL for a job that was woken by the clock. No row: the claim is stale.
+-- odd: no snooze yet, and it waits: so it is Repeat that said so. Of the signals that its run takes
+--   beside the earliest only the numbers are kept. Those past the 1,000th begin another run.
 -- odd: a later attempt after the same snooze is given the same signal.
 -- odd: the lock keeps two claims of one job apart: whoever takes it away waits for this statement,
 --   which does not wait for whoever has a lock.
@@ -27,23 +30,25 @@ had AS MATERIALIZED (
 ),
 taken AS (
     INSERT INTO hybrid_runner.waits AS w (job_id, run, key, wake_of, signal_id, payload)
-    SELECT a.id, a.run, a.key, a.snoozes, s.id, s.payload
+    SELECT
+        a.id, a.run, a.key, CASE WHEN s.place = 1 THEN a.snoozes END, s.id,
+        CASE WHEN s.place = 1 THEN s.payload END
     FROM asked AS a
     CROSS JOIN LATERAL (
-        SELECT g.id, g.payload
+        SELECT g.id, g.payload, row_number() OVER (ORDER BY g.newest_job, g.id) AS place
         FROM hybrid_runner.signals AS g
         WHERE g.key = a.key AND g.newest_job >= a.id
             AND (SELECT true FROM hybrid_runner.waits AS b WHERE b.job_id = a.id AND b.signal_id = g.id LIMIT 1) IS NULL
         ORDER BY g.newest_job, g.id
-        LIMIT 1
+        LIMIT CASE WHEN a.snoozes = 0 THEN 1000 ELSE 1 END
     ) AS s
     WHERE NOT EXISTS (SELECT FROM had AS h WHERE h.id = a.id)
-    RETURNING w.job_id AS id, w.signal_id, w.payload
+    RETURNING w.job_id AS id, w.wake_of, w.signal_id, w.payload
 )
 SELECT a.id, false AS is_locked, coalesce(h.signal_id, t.signal_id) AS signal_id, coalesce(h.payload, t.payload)::text AS payload
 FROM asked AS a
 LEFT JOIN had AS h ON h.id = a.id
-LEFT JOIN taken AS t ON t.id = a.id
+LEFT JOIN taken AS t ON t.id = a.id AND t.wake_of IS NOT NULL
 UNION ALL
 SELECT j.id, true, NULL, NULL
 FROM unnest($1::int8[], $2::int8[]) AS a (id, claim)

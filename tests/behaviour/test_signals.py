@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from hybrid_runner import Job, RetryPolicy, Runner, Snooze
+from hybrid_runner import Job, Repeat, RetryPolicy, Runner, Snooze
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support import inside
@@ -24,13 +24,21 @@ KEYS = [f"key:{number}" for number in range(10)]
 JOBS, SIGNALS = 40, 200
 QUICK = RetryPolicy(timedelta(milliseconds=10), timedelta(milliseconds=50))
 GOT = "SELECT id, key, data FROM hybrid_runner.jobs WHERE kind = 'gather'"
+TAKEN = """
+    SELECT j.id, j.key, (
+        SELECT jsonb_agg(s.payload)
+        FROM hybrid_runner.waits AS w JOIN hybrid_runner.signals AS s ON s.id = w.signal_id
+        WHERE w.job_id = j.id
+    ) AS data
+    FROM hybrid_runner.jobs AS j WHERE j.kind = 'gather'
+"""
 CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
     " AND application_name LIKE 'hybrid-runner _%' AND random() < 0.3"
 )
 
 
-def gathering(dsn: str) -> Runner:
+def gathering(dsn: str, *, repeats: bool = False) -> Runner:
     """A kind whose jobs note each signal of their key in their memory, and wait again."""
     app = runner(dsn, poll_base="100ms", poll_cap="500ms", heartbeat="500ms", lease="10s")
 
@@ -42,6 +50,8 @@ def gathering(dsn: str) -> Runner:
         if random.random() < 0.1:
             raise ValueError("it failed after it was given a signal")
         pause = random.choice([0.01, 0.1, 1, 3600])
+        if repeats:
+            return Repeat(pause, wake_on=payload["key"])
         return Snooze(pause, wake_on=payload["key"], data=got)
 
     return app
@@ -61,9 +71,11 @@ async def send(sender: Connection, keys: list[str], sent: dict[str, list[int]]) 
             sent[key].append(payload)
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize(
+    ("seed", "repeats"), [pytest.param(1, False, id="snooze"), pytest.param(2, True, id="repeat")]
+)
 async def test_no_signal_is_lost_or_given_twice_whatever_happens(
-    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, seed: int
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch, seed: int, *, repeats: bool
 ) -> None:
     """B16: 200 signals, before, during and after waits; time-outs, failures, cancels, retries, cut
     connections.
@@ -72,7 +84,7 @@ async def test_no_signal_is_lost_or_given_twice_whatever_happens(
     inside.make_outages_short(monkeypatch)
     sent: dict[str, list[int]] = {key: [] for key in KEYS}
     keys = [random.choice(KEYS) for _ in range(SIGNALS)]
-    apps = [gathering(dsn) for _ in range(3)]
+    apps = [gathering(dsn, repeats=repeats) for _ in range(3)]
     sender = await connect(dsn)
     async with contextlib.AsyncExitStack() as stack:
         for app in apps:
@@ -96,7 +108,7 @@ async def test_no_signal_is_lost_or_given_twice_whatever_happens(
         assert len(live) >= JOBS - 5
 
         async def missing() -> dict[int, Counter[int]]:
-            rows = await database.fetch(GOT)
+            rows = await database.fetch(TAKEN if repeats else GOT)
             short = {
                 row["id"]: Counter(sent[key_of[row["id"]]]) - Counter(_numbers(row["data"]))
                 for row in rows
@@ -104,7 +116,7 @@ async def test_no_signal_is_lost_or_given_twice_whatever_happens(
             return {job_id: lacking for job_id, lacking in short.items() if lacking}
 
         await until(missing, lambda found: not found, patience=60)
-        for row in await database.fetch(GOT):
+        for row in await database.fetch(TAKEN if repeats else GOT):
             assert Counter(_numbers(row["data"])) == Counter(sent[key_of[row["id"]]]), row["id"]
     await sender.close()
 

@@ -26,6 +26,8 @@ RUNS = "hybrid_runner_run_duration_seconds_count"
 UNKNOWN = 'hybrid_runner_unknown_kind_jobs{queue="q",kind="thumbnial"}'
 LATE = "hybrid_runner_late_rows_oldest_seconds"
 MENDED = 'hybrid_runner_row_repairs_total{table="t",what="stored"}'
+POLLS_LATE = "hybrid_runner_monitor_services_late_oldest_seconds"
+MISSED = 'hybrid_runner_monitor_polls_total{outcome="missed"}'
 LAG = "hybrid_runner_settle_lag_seconds_bucket"
 
 
@@ -115,6 +117,16 @@ def held(name: str, value: float, **labels: str) -> dict[str, str]:
     return {labelled(name, instance="one", **labels): f"{value}x240"}
 
 
+def unkept(age: float, services: int = 3) -> dict[str, str]:
+    """Upkeep of monitors that ended so long ago."""
+    counted = "hybrid_runner_monitor_services"
+    return {
+        **held("hybrid_runner_monitor_upkeep_age_seconds", age),
+        **held(counted, services, breaker="closed"),
+        **held(counted, 0, breaker="open"),
+    }
+
+
 CASES = [
     Case("HybridRunnerNoWorker", 1, "2m", held("up", 0, job="hybrid-runner")),
     Case("HybridRunnerNoWorker", 1, "2m", held("hybrid_runner_workers", 0)),
@@ -139,6 +151,16 @@ CASES = [
     Case("HybridRunnerRowsLate", 0, "4m", held(LATE, 60, table="t")),
     Case("HybridRunnerRowsMended", 1, "12m", {MENDED: "0+0x8 1x240"}),
     Case("HybridRunnerRowsMended", 0, "12m", {MENDED: "0x240"}),
+    Case("HybridRunnerServiceDown", 1, "3m", held("hybrid_runner_monitor_services_down", 1)),
+    Case("HybridRunnerServiceDown", 0, "3m", held("hybrid_runner_monitor_services_down", 0)),
+    Case("HybridRunnerPollsLate", 1, "3m", held(POLLS_LATE, 121)),
+    Case("HybridRunnerPollsLate", 0, "3m", held(POLLS_LATE, 120)),
+    Case("HybridRunnerPollsLate", 0, "3m", {}),
+    Case("HybridRunnerPollsMissed", 1, "12m", {MISSED: "0+3x240"}),
+    Case("HybridRunnerPollsMissed", 0, "12m", {MISSED: "7x240"}),
+    Case("HybridRunnerMonitorsUnkept", 1, "6m", unkept(10_801)),
+    Case("HybridRunnerMonitorsUnkept", 0, "6m", unkept(10_800)),
+    Case("HybridRunnerMonitorsUnkept", 0, "6m", unkept(10_801, services=0)),
     Case("HybridRunnerQueueWithoutWorker", 1, "3m", queue(due=1, workers=0)),
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=1, workers=1)),
     Case("HybridRunnerQueueWithoutWorker", 0, "3m", queue(due=0, workers=0)),

@@ -26,7 +26,7 @@ async def asked(database: Connection, title: str, place: int = 0) -> list[tuple[
 
 
 async def test_all_of_them_run(database: Connection) -> None:
-    assert sum(map(len, QUERIES.values())) == 9
+    assert sum(map(len, QUERIES.values())) == 11
     for queries in QUERIES.values():
         for query in queries:
             await database.execute(query)

@@ -1,5 +1,6 @@
 """Walks every interleaving of one job that waits for a key again and again, those who signal it,
-and those who wake it, by the rules of sql/queries/wake_waiting.sql and take_signals.sql.
+and those who wake it, by the rules of sql/queries/wake_waiting.sql and take_signals.sql. It waits by
+Snooze, and each signal wakes it once, or by Repeat, and takes all that are there.
 
 A world is bad when nobody is about to look for the job although it waits and a committed signal has
 not reached it. Its time-out does not count. Nor may it be given one signal twice, lose one that it
@@ -56,6 +57,8 @@ class Rules(NamedTuple):
     """Nor does anybody wake it that was given its signal, failed and waits for its next attempt."""
     ring_for_locked: bool = True
     """Whoever wanted to wake the job and came too late rings all the same."""
+    takes_all: bool = False
+    """No rule: the job says Repeat and not Snooze."""
     guarantee: bool = False
     """Somebody looks for all waiting jobs once in a while."""
 
@@ -71,7 +74,7 @@ class World(NamedTuple):
     given: int = 0
     """What the rows of `waits` say."""
     highest: int = -1
-    current: int | None = None
+    current: int = 0
     """What it was given for this wait."""
     handled: int = 0
     ring_due: bool = False
@@ -128,10 +131,10 @@ def _is_lost(world: World, rules: Rules) -> bool:
     is_expected = world.ring_due or world.look_due or world.version in world.asked
     return (
         world.phase is Phase.WAITS
-        and world.current is None
+        and not world.current
         and any(_is_open(world, number) for number in range(len(world.signals)))
         and not is_expected
-        and not (rules.guarantee and _takeable(world, rules) is not None)
+        and not (rules.guarantee and _takeable(world, rules))
     )
 
 
@@ -139,12 +142,15 @@ def _is_open(world: World, number: int) -> bool:
     return world.signals[number] is Sent.COMMITTED and not world.given >> number & 1
 
 
-def _takeable(world: World, rules: Rules) -> int | None:
-    """The signal that the job would be given now."""
+def _takeable(world: World, rules: Rules) -> int:
+    """The signals that the job would be given now."""
+    taken = 0
     for number in range(len(world.signals)):
         if _is_open(world, number) and (rules.remember_each or number > world.highest):
-            return number
-    return None
+            taken |= 1 << number
+            if not rules.takes_all:
+                break
+    return taken
 
 
 def _moves(world: World, rules: Rules) -> Iterator[World]:
@@ -162,7 +168,7 @@ def _moves(world: World, rules: Rules) -> Iterator[World]:
         after = world._replace(asked=world.asked[:place] + world.asked[place + 1 :])
         is_same = version == world.version or not rules.compare_versions
         if is_same and world.phase is Phase.WAITS:
-            fault = "its pause was cut short" if world.current is not None else ""
+            fault = "its pause was cut short" if world.current else ""
             yield after._replace(phase=Phase.DUE, is_rung=True, fault=fault)
         else:
             yield after._replace(locks=world.locks + 1)
@@ -198,7 +204,7 @@ def _of_the_job(world: World, rules: Rules) -> Iterator[World]:
     match world.phase:
         case Phase.RUNS:
             # A statement that looks before it is committed sees what was committed before it began.
-            sees = not rules.look_after_commit and _takeable(world, rules) is not None
+            sees = not rules.look_after_commit and _takeable(world, rules) != 0
             yield world._replace(phase=Phase.IS_PUT_BACK, look_due=sees)
             if world.crashes and world.has_waited:
                 version = world.version + 1  # as everybody does who puts a job back
@@ -210,12 +216,12 @@ def _of_the_job(world: World, rules: Rules) -> Iterator[World]:
                 phase=Phase.DUE if is_due else Phase.WAITS,
                 version=world.version + 1,
                 has_waited=True,
-                current=None,
+                current=0,
                 look_due=rules.look_after_commit,
                 is_rung=world.is_rung or is_due,
             )
         case Phase.WAITS:
-            if world.current is not None:  # the pause before its next attempt ends
+            if world.current:  # the pause before its next attempt ends
                 yield world._replace(phase=Phase.DUE, is_rung=True)
         case Phase.DUE:
             pass
@@ -228,31 +234,28 @@ def _looked(world: World, rules: Rules) -> World:
 
 
 def _handled(world: World) -> World:
-    if world.current is None:
-        return world
-    bit = 1 << world.current
-    fault = "a signal was given twice" if world.handled & bit else ""
-    return world._replace(handled=world.handled | bit, fault=fault)
+    fault = "a signal was given twice" if world.handled & world.current else ""
+    return world._replace(handled=world.handled | world.current, fault=fault)
 
 
 def _claimed(world: World, rules: Rules) -> World:
     """The attempt takes what it was woken for."""
     runs = world._replace(phase=Phase.RUNS)
-    if world.current is not None and rules.remember_the_wait:
+    if world.current and rules.remember_the_wait:
         return runs
-    if world.current is not None:
+    if world.current:
         runs = runs._replace(fault="a signal was lost with the attempt that it was given to")
-    number = _takeable(world, rules)
-    if number is None:
+    taken = _takeable(world, rules)
+    if not taken:
         return runs._replace(fault=runs.fault or "the job was woken for nothing")
-    given = world.given | 1 << number
-    return runs._replace(current=number, given=given, highest=max(number, world.highest))
+    highest = max(taken.bit_length() - 1, world.highest)
+    return runs._replace(current=taken, given=world.given | taken, highest=highest)
 
 
 def _ask(world: World, rules: Rules) -> World:
     """The statement that wakes takes its snapshot."""
-    is_waiting = world.current is None or not rules.not_once_given
-    is_open = is_waiting and _takeable(world, rules) is not None
+    is_waiting = not world.current or not rules.not_once_given
+    is_open = is_waiting and _takeable(world, rules) != 0
     if world.phase is Phase.WAITS and (is_open or not rules.only_for_signals):
         return world._replace(asked=(*world.asked, world.version)[:MOST_ASKED])
     return world

@@ -7,18 +7,26 @@ import pytest
 from tests.model.signals import Rules, explore
 
 
+WAYS = pytest.mark.parametrize(
+    "takes_all", [pytest.param(False, id="snooze"), pytest.param(True, id="repeat")]
+)
+
+
+@WAYS
 @pytest.mark.parametrize("signals", [1, 2, 3])
-def test_no_signal_is_lost_and_none_is_given_twice(signals: int) -> None:
-    explored = explore(signals)
+def test_no_signal_is_lost_and_none_is_given_twice(signals: int, *, takes_all: bool) -> None:
+    explored = explore(signals, rules=Rules(takes_all=takes_all))
     assert not explored.story, explored.story
     assert explored.worlds > 5 * 3**signals
 
 
-def test_nor_when_workers_die_and_somebody_looks_once_in_a_while() -> None:
-    explored = explore(2, crashes=2, rules=Rules(guarantee=True))
+@WAYS
+def test_nor_when_workers_die_and_somebody_looks_once_in_a_while(*, takes_all: bool) -> None:
+    explored = explore(2, crashes=2, rules=Rules(guarantee=True, takes_all=takes_all))
     assert not explored.story, explored.story
 
 
+@WAYS
 @pytest.mark.parametrize(
     "rules",
     [
@@ -36,8 +44,8 @@ def test_nor_when_workers_die_and_somebody_looks_once_in_a_while() -> None:
         ),
     ],
 )
-def test_without_its_rule_a_signal_is_lost(rules: Rules) -> None:
-    *_, bad = explore(2, rules=rules).story
+def test_without_its_rule_a_signal_is_lost(rules: Rules, *, takes_all: bool) -> None:
+    *_, bad = explore(2, rules=rules._replace(takes_all=takes_all)).story
     assert not bad.fault
 
 
@@ -51,6 +59,7 @@ def test_a_death_between_the_commit_and_the_look_is_what_the_guarantee_is_for() 
     assert not explore(1, crashes=1, rules=Rules(guarantee=True)).story
 
 
+@WAYS
 @pytest.mark.parametrize(
     ("rules", "crashes", "fault"),
     [
@@ -81,7 +90,7 @@ def test_a_death_between_the_commit_and_the_look_is_what_the_guarantee_is_for() 
     ],
 )
 def test_without_its_rule_a_job_is_given_the_wrong_thing(
-    rules: Rules, crashes: int, fault: str
+    rules: Rules, crashes: int, fault: str, *, takes_all: bool
 ) -> None:
-    *_, bad = explore(2, crashes, rules).story
+    *_, bad = explore(2, crashes, rules._replace(takes_all=takes_all)).story
     assert fault in bad.fault

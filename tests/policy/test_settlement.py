@@ -340,6 +340,21 @@ def test_a_run_after_which_finish_by_passes_is_the_last_and_completes_the_job() 
     assert isinstance(settled(Repeat("59m"), finish_by=until), Repeated)
 
 
+def test_a_repeat_that_waits_for_a_signal_has_its_last_run_when_finish_by_comes() -> None:
+    """Till then it can be woken."""
+    until = NOW + timedelta(hours=1)
+    waits = settled(Repeat("2h", wake_on="k"), finish_by=until)
+    assert waits == Repeated(
+        waits.claim, timedelta(minutes=59, seconds=59), finish_by=until, wake_on="k"
+    )
+    over = settled(Repeat("2h", wake_on="k"), finish_by=NOW + timedelta(seconds=1))
+    assert isinstance(over, Finished)
+    assert over.state is State.COMPLETED
+    soon = settled(Repeat("1s", wake_on="k"), finish_by=until)
+    assert isinstance(soon, Repeated)
+    assert soon.delay == timedelta(seconds=1)
+
+
 def test_memory_that_json_cannot_hold_fails_the_job() -> None:
     settlement = settled(Snooze(1, data=object()))
     assert isinstance(settlement, Finished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hybrid_runner import ConfigurationError, Job, Runner, Snooze
+from hybrid_runner import ConfigurationError, Job, Repeat, Runner, Snooze
 
 app = Runner()
 
@@ -38,3 +38,15 @@ def in_thread(payload: dict[str, Any], job: Job) -> Any:
 def in_process(payload: dict[str, Any], job: Job) -> Any:
     """In a process."""
     return _wait(job)
+
+
+@app.job("repeat-thread", executor="thread")
+def repeat_in_thread(payload: Any, job: Job) -> Repeat:
+    """In a thread."""
+    return Repeat("1h", data=[job.signalled], wake_on="k")
+
+
+@app.job("repeat-process", executor="process")
+def repeat_in_process(payload: Any, job: Job) -> Repeat:
+    """In a process."""
+    return Repeat("1h", data=[job.signalled], wake_on="k")

@@ -54,6 +54,7 @@ def sent(message: Message) -> dict[str, Any]:
         Ended(1, 2, Completed("null"), True, Left((FULL, SHORT))),
         Ended(1, 2, Snooze("2s", reason="not yet"), False, Left((), "[1]")),
         Ended(1, 2, Repeat("2s", [1]), False, Left((SHORT,))),
+        Ended(1, 2, Repeat("2s", wake_on="orders"), False),
         Ended(1, 2, Fail("no", (FULL,)), False),
     ],
     ids=lambda message: type(message).__name__,

@@ -7,6 +7,7 @@ SCENARIOS = {
     "paced": "from INSERT to handler, and the processor it costs, at a steady rate",
     "trickle": "looks and lateness of jobs that come due one by one, as those do that snooze",
     "waiting": "what 10,000 jobs cost that wait for something outside, and look now and then",
+    "monitors": "what it costs to poll 10,000 services, by a job per host or one per service",
     "killed": "from INSERT to handler while sessions of the worker are ended by the server",
     "drain": "how fast one worker empties a full queue",
     "tracing": "what recording jobs as spans costs a worker that empties a full queue",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hybrid_runner.telemetry.metrics import row_instruments
+from hybrid_runner.telemetry.metrics import monitor_instruments, row_instruments
 from hybrid_runner.telemetry.metrics.instrument import (
     FAST,
     LONG,
@@ -345,6 +345,7 @@ NOTIFY_QUEUE_USED = gauge(
 INSTRUMENTS: Final = (
     *(value for value in tuple(globals().values()) if isinstance(value, Instrument)),
     *row_instruments.INSTRUMENTS,
+    *monitor_instruments.INSTRUMENTS,
 )
 """All instruments, in this order."""
 

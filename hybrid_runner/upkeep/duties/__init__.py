@@ -3,7 +3,8 @@
 A row of `hybrid_runner.duties` says when a duty was last given out. After its period the next
 heartbeat of any worker is given it again. Those of an application's own have no row from the
 beginning: a worker that knows them adds it when it starts. The one of `sources` is there while
-tables are attached. To add a duty, see CONTRIBUTING.md.
+tables are attached, that of `monitors` where monitors are installed. To add a duty, see
+CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.duties.expired_jobs import EndExpiredJobs
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
+from hybrid_runner.upkeep.duties.monitors import Monitors
 from hybrid_runner.upkeep.duties.orphaned_jobs import RescueOrphanedJobs
 from hybrid_runner.upkeep.duties.partitions import Partitions
 from hybrid_runner.upkeep.duties.prune import Prune
@@ -43,6 +45,7 @@ class Duties:
         self.expired_jobs = EndExpiredJobs()
         self.signals = Signals()
         self.sources = Sources(row_check)
+        self.monitors = Monitors()
         self._repairs = Counter(table.RECONCILER_REPAIRS)
         registry = registry or Registry()
         self.all: tuple[Duty, ...] = (
@@ -55,6 +58,7 @@ class Duties:
             self.expired_jobs,
             self.signals,
             self.sources,
+            self.monitors,
             *(Reconcile(each, self._repairs) for each in registry.reconcilers),
         )
 
@@ -70,6 +74,7 @@ class Duties:
             **self.queue_depths.metric_values(),
             **self.signals.metric_values(),
             **self.sources.metric_values(),
+            **self.monitors.metric_values(),
             **self.unknown_kinds.metric_values(),
             **self.expired_jobs.metric_values(),
             **({table.RECONCILER_REPAIRS.name: repairs} if repairs else {}),

@@ -72,7 +72,9 @@ def phase_of(status: WorkerStatus | None) -> Phase:
 
 def checks_of(status: WorkerStatus | None) -> tuple[Check, ...]:
     """All checks of a worker. One that has not started yet has none, and so is healthy."""
-    return () if status is None else tuple(check(status) for check in CHECKS)
+    if status is None:
+        return ()
+    return tuple(found for check in CHECKS if (found := check(status)) is not None)
 
 
 def _claiming(status: WorkerStatus) -> Check:
@@ -223,6 +225,15 @@ def _sources(status: WorkerStatus) -> Check:
     return Check("sources", "ok", "this worker knows of no attached table that is in disorder")
 
 
+def _monitors(status: WorkerStatus) -> Check | None:
+    found = status.vitals.monitors
+    if found is None:
+        return None
+    if found:
+        return Check("monitors", "warning", "; ".join(found))
+    return Check("monitors", "ok", "services are polled in time")
+
+
 def _postgres(status: WorkerStatus) -> Check:
     away, complaint = status.vitals.away, status.vitals.complaint
     if away is None:
@@ -231,7 +242,7 @@ def _postgres(status: WorkerStatus) -> Check:
     return Check("postgres", severity, f"nobody has had an answer for {away:.0f} s: {complaint}")
 
 
-CHECKS: tuple[Callable[[WorkerStatus], Check], ...] = (
+CHECKS: tuple[Callable[[WorkerStatus], Check | None], ...] = (
     _claiming,
     _loops,
     _polling,
@@ -243,5 +254,6 @@ CHECKS: tuple[Callable[[WorkerStatus], Check], ...] = (
     _horizon,
     _kinds,
     _sources,
+    _monitors,
     _postgres,
 )

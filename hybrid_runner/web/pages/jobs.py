@@ -70,7 +70,7 @@ class JobPages:
         if columns is None:
             raise unknown(job_id)
         shown = _shown(columns, hidden=() if granted else HIDDEN)
-        return as_json(orjson.Fragment(_text(shown)), 200)
+        return as_json(orjson.Fragment(json_text(shown)), 200)
 
     async def cancel(self, request: web.Request) -> web.Response:
         """End a queued job, or ask a running one to stop; the body may be {"reason": "…"}."""
@@ -172,13 +172,14 @@ async def _reason_of(request: web.Request) -> str | None:
 
 def _can_be_written(value: object) -> bool:
     try:
-        _text([[value]])  # as deep as it will stand
+        json_text([[value]])  # as deep as it will stand
     except (TypeError, ValueError, RecursionError):
         return False
     return True
 
 
-def _text(body: object) -> bytes:
+def json_text(body: object) -> bytes:
+    """JSON of what came from the database, whatever SQL has put there."""
     try:
         return orjson.dumps(body, default=_other, option=_AS_WE_SHOW_THEM)
     except TypeError:  # numbers beyond 64 bits, or nested too deep for orjson: written by SQL

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import re
-import socket
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,6 +20,15 @@ from hybrid_runner.web.pages.jobs import JobPages, job_id_of, unavailable
 from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.job_stream import STOPPING, JobStream
 from hybrid_runner.web.stream.reader import MOST_FOLLOWED, EventReader, Subscription, event
+from hybrid_runner.web.stream.sse import (
+    HEADERS,
+    RETRY,
+    bound_backlog,
+    head,
+    is_there,
+    no_room,
+    seen_by,
+)
 
 KEEP_ALIVE = 15.0
 """Seconds without an event until a comment is sent: proxies close silent connections, often after
@@ -31,14 +39,8 @@ STUCK = 30.0
 STOP_PATIENCE = 10.0
 """Seconds that a client has to take the last event."""
 _STOP_PATIENCE_AT_SHUTDOWN = 0.5
-_RETRY = b"retry: 2000\n\n"
-_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "X-Accel-Buffering": "no",
-}
-_KERNEL_BUFFER = 64 * 1024
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
+_MOST_DIGITS = 9
+"""Of a job's version."""
 
 log = logging.getLogger("hybrid_runner.web")
 
@@ -59,11 +61,11 @@ class EventPages:
         """The state of a job now, then its changes until it has ended; with `follow_ups` those of
         the jobs that its end has stored, too. 204 if the client has seen the end.
         """
-        job_id, seen = job_id_of(request), _seen_by(request)
+        job_id, seen = job_id_of(request), seen_by(request, _MOST_DIGITS)
         subscription = Subscription(job_id, follow_ups=_follows(request))
         if request.method == "HEAD":
             await self._jobs.snapshot(job_id)
-            return _head()
+            return head()
         reader = self._admit(request, subscription, seen)
         try:
             jobs = await self._jobs_of(subscription, await self._jobs.snapshot(job_id))
@@ -85,7 +87,7 @@ class EventPages:
                 reason=f"there is no {min(unknown)[:60]!r} here: say queue, kind, both or neither"
             )
         if request.method == "HEAD":
-            return _head()
+            return head()
         reader = self._admit(request, subscription, None)
         if "Last-Event-ID" in request.headers:
             reader.skip(0)
@@ -119,25 +121,19 @@ class EventPages:
             raise unavailable()
         granted = self._access.brings_token(request)
         if not self._stream.make_room(granted=granted):
-            raise web.HTTPServiceUnavailable(
-                reason=(
-                    "as many read events here as HYBRID_RUNNER_HTTP_READERS allows: try later, or"
-                    " set it higher"
-                ),
-                headers={"Retry-After": "5"},
-            )
-        reader = EventReader(subscription, seen, lambda: _is_there(request), granted=granted)
+            raise no_room()
+        reader = EventReader(subscription, seen, lambda: is_there(request), granted=granted)
         self._stream.join(reader)
         lasts(request)
         return reader
 
     async def _send(self, request: web.Request, reader: EventReader) -> web.StreamResponse:
-        response = web.StreamResponse(headers=_HEADERS)
+        response = web.StreamResponse(headers=HEADERS)
         try:
             await response.prepare(request)
-            _bound_backlog(request)
+            bound_backlog(request)
             async with asyncio.timeout(STOP_PATIENCE):
-                await response.write(_RETRY)
+                await response.write(RETRY)
             await _pass_on(reader, response)
             dismissed = reader.reason is not None and not self._stream.stopping
             if dismissed and self._dismissed.is_due():
@@ -178,33 +174,6 @@ async def _pass_on(reader: EventReader, response: web.StreamResponse) -> None:
 def _give_up(limit: asyncio.Timeout) -> None:
     with contextlib.suppress(RuntimeError):  # it has just run out
         limit.reschedule(asyncio.get_running_loop().time())
-
-
-def _is_there(request: web.Request) -> bool:
-    return request.transport is not None and not request.transport.is_closing()
-
-
-def _bound_backlog(request: web.Request) -> None:
-    """Keep the kernel from taking megabytes that nobody reads: events wait in `Reader`, where they
-    are counted.
-    """
-    connection = None if request.transport is None else request.transport.get_extra_info("socket")
-    if connection is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
-
-
-def _head() -> web.Response:
-    return web.Response(headers=_HEADERS)
-
-
-def _seen_by(request: web.Request) -> int | None:
-    """The job's version that the client has seen last; None: none yet."""
-    text = request.headers.get("Last-Event-ID", "")
-    if text and not _NUMBER.fullmatch(text):
-        raise web.HTTPBadRequest(
-            reason="Last-Event-ID is the id of an event that was sent here: a number"
-        )
-    return int(text) if text else None
 
 
 def _has_seen_all(

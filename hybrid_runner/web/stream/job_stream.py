@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
@@ -28,6 +27,7 @@ from hybrid_runner.web.stream.changes import ChangeListener
 from hybrid_runner.web.stream.event_names import event_name
 from hybrid_runner.web.stream.new_jobs import NewJobs
 from hybrid_runner.web.stream.reader import Reader
+from hybrid_runner.web.stream.room import Room
 from hybrid_runner.worker.loops import Outage
 
 PAUSE = 0.04
@@ -59,7 +59,6 @@ _ID = attrgetter("id")
 
 STOPPING = "this worker stops: connect again, to another one"
 _BROKEN = "something went wrong here; it is in the worker's log"
-_DISPLACED = "as many read here as may, and somebody with the token came"
 
 log = logging.getLogger("hybrid_runner.web")
 
@@ -70,17 +69,13 @@ class JobStream:
     def __init__(
         self,
         database: PageDatabase,
-        most_readers: float = math.inf,
+        room: Room | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database = database
-        self._most_readers = most_readers
+        self._room = room or Room()
         self._stopping = stopping
         self._readers: set[Reader] = set()
-        self._admitted: dict[Reader, None] = {}
-        """The readers, and those that have ended while their requests are still open; the oldest
-        first.
-        """
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = False
         self._left_at = 0.0
@@ -104,14 +99,7 @@ class JobStream:
         """Whether there is room for another reader; one that brings the token takes the place of
         one that does not.
         """
-        if len(self._admitted) < self._most_readers:
-            return True
-        other = next((each for each in self._admitted if not each.granted), None)
-        if not granted or other is None:
-            return False
-        other.end(_DISPLACED)
-        del self._admitted[other]
-        return True
+        return self._room.make(granted=granted)
 
     @property
     def has_started(self) -> bool:
@@ -125,7 +113,7 @@ class JobStream:
     def join(self, reader: Reader) -> None:
         """Send events to this reader from now on."""
         self._readers.add(reader)
-        self._admitted[reader] = None
+        self._room.take(reader)
         if self._away:
             reader.away()
         self._recheck_at = 0.0
@@ -136,7 +124,7 @@ class JobStream:
 
     def leave(self, reader: Reader) -> None:
         """Forget the reader: its request has ended."""
-        self._admitted.pop(reader, None)
+        self._room.leave(reader)
         self._drop(reader)
 
     def _drop(self, reader: Reader) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from hybrid_runner.model.job_events import JobEvent
+from hybrid_runner.web.stream.room import Seat
 
 BUFFER = 1000
 """Events that may wait for one reader; readers share the bytes, so a waiting event costs little."""
@@ -50,7 +51,7 @@ class Subscription:
         return self.job_id is None and self.queue in (None, queue) and self.kind in (None, kind)
 
 
-class Reader:
+class Reader(Seat):
     """Filled by the stream, until it ends; what becomes of an event is its subclass's matter."""
 
     def __init__(

@@ -67,5 +67,6 @@ def _vitals(station: Station) -> Vitals:
         refusal=station.settler.refusal(),
         pinned=membership.upkeep.duties.growth.pinned,
         sources=membership.upkeep.duties.sources.complaints,
+        monitors=membership.upkeep.duties.monitors.complaints,
         unknown_kinds=tuple(map(str, membership.upkeep.duties.unknown_kinds.found)),
     )

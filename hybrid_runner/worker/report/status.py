@@ -76,6 +76,8 @@ class Vitals:
     """Due jobs that no live worker of their queue knows, if this worker looks for them."""
     sources: tuple[str, ...] = ()
     """What is wrong with attached tables, if this worker looks after their rows."""
+    monitors: tuple[str, ...] | None = None
+    """What is wrong with monitors, if this worker measures them; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,11 +160,12 @@ def _plain_outcome(outcome: FromHandler) -> dict[str, Any]:
                 "reason": None if reason is None else printable(str(reason)),
                 "wake_on": wake_on,
             }
-        case Repeat(after, data):
+        case Repeat(after, data, wake_on):
             return {
                 "says": "repeat",
                 "seconds": parse_duration(after).total_seconds(),
                 "data": None if data is None else encode(data, "the data of Repeat"),
+                "wake_on": wake_on,
             }
         case Retry(after, reason):
             return {
@@ -263,8 +264,13 @@ def _outcome(plain: object) -> FromHandler:
             if isinstance(until, str):
                 when = datetime.fromisoformat(until)
             return Snooze(when, data=decode(data), reason=said, wake_on=wake_on)
-        case {"says": "repeat", "seconds": seconds, "data": None | str() as data}:
-            return Repeat(_pause(seconds), decode(data))
+        case {
+            "says": "repeat",
+            "seconds": seconds,
+            "data": None | str() as data,
+            "wake_on": None | str() as wake_on,
+        }:
+            return Repeat(_pause(seconds), decode(data), wake_on)
         case {
             "says": "retry",
             "seconds": seconds,

@@ -113,8 +113,7 @@ class BatchWriter:
             ]
             _replace(batch, requeues, cancelled)
             finishes += cancelled
-            if waiting := [s.claim.id for s in put_back if s.wake_on is not None]:
-                await self._look_for_signals(waiting)
+            await self._look_for_signals(put_back)
         if repeats:
             began = time.monotonic()
             repeated, over = _partition(repeats, await self._outcomes.repeat(repeats))
@@ -122,6 +121,7 @@ class BatchWriter:
             cancelled = [Finished(s.claim, State.CANCELLED) for s in over]
             _replace(batch, repeats, cancelled)
             finishes += cancelled
+            await self._look_for_signals(repeated)
         if finishes:
             began = time.monotonic()
             moved = await self._outcomes.finish(finishes)
@@ -133,8 +133,11 @@ class BatchWriter:
             self._tell(await self._explained(ended), stale, began)
             _replace(batch, finishes, [])
 
-    async def _look_for_signals(self, ids: list[int]) -> None:
+    async def _look_for_signals(self, put_back: Sequence[Requeued | Repeated]) -> None:
         """Only now, after the commit: a signal that came meanwhile found nobody waiting."""
+        ids = [s.claim.id for s in put_back if s.wake_on is not None]
+        if not ids:
+            return
         try:
             await self._outcomes.wake_waiting(ids)
         except RunnerError as error:  # the duty `signals` looks for them

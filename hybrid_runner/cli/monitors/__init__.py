@@ -1,0 +1,1 @@
+"""What `hybrid-runner monitors` reads, prints and stores."""

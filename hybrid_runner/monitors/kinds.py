@@ -1,0 +1,66 @@
+"""The kinds of jobs that monitors are made of, and the reconcilers that restore them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from hybrid_runner.handlers.job import Job
+from hybrid_runner.model.monitors import OPEN_KIND, QUEUE, ROUND_KIND, UPKEEP_KIND
+from hybrid_runner.model.outcomes import Repeat
+from hybrid_runner.monitors.app import App
+from hybrid_runner.monitors.round import Memory, Round, Rounds
+from hybrid_runner.policy.retry import RetryPolicy
+from hybrid_runner.storage import monitor_calls
+from hybrid_runner.storage.queries import query
+
+UPKEEP_EVERY: Final = "1m"
+_QUICK: Final = RetryPolicy("1s", cap="15s")
+_SHORTLY: Final = "10m"
+"""So long ended jobs are kept: there are many, and they say little."""
+
+
+class Host(BaseModel):
+    """What a round is about."""
+
+    host: str
+
+
+class Hosts(BaseModel):
+    """Hosts of which somebody has changed services; none: look at all."""
+
+    hosts: list[str] = Field(default_factory=list)
+
+
+def declare_kinds(app: App, rounds: Rounds) -> None:
+    """Make them known to the application."""
+
+    @app.job(
+        ROUND_KIND,
+        queue=QUEUE,
+        max_attempts=100,
+        timeout="4m",
+        retry=_QUICK,
+        data=Memory,
+        keep_completed=_SHORTLY,
+    )
+    async def round_of_host(payload: Host, job: Job[Memory]) -> Repeat | None:
+        return await Round(rounds, await app.pool(), payload.host, job).run()
+
+    @app.job(OPEN_KIND, queue=QUEUE, timeout="5m", retry=_QUICK, keep_completed=_SHORTLY)
+    async def open_hosts(payload: Hosts) -> int:
+        return await monitor_calls.open_hosts(await app.pool(), payload.hosts or None)
+
+    @app.job(UPKEEP_KIND, queue=QUEUE, timeout="10m", retry=_QUICK)
+    async def upkeep(payload: dict[str, Any]) -> Repeat:
+        await monitor_calls.upkeep(await app.pool())
+        return Repeat(UPKEEP_EVERY)
+
+    @app.reconcile("1m", kind=round_of_host, key="monitors:{host}")
+    def monitored_hosts() -> str:
+        return query("hosts_with_work")
+
+    @app.reconcile("1m", kind=upkeep, key="monitors.{one}")
+    def monitors_upkeep() -> str:
+        return query("one_upkeep")

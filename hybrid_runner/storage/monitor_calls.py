@@ -1,0 +1,128 @@
+"""The storage calls of rounds of monitors: each runs the file of sql/monitors/queries that has its
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from hybrid_runner.errors import ConfigurationError, RunnerError
+from hybrid_runner.model.monitors import (
+    Decision,
+    Dependency,
+    Event,
+    MonitorsUpkeep,
+    PollAnswer,
+    Recorded,
+    Stopped,
+    Subscription,
+    Taken,
+)
+from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
+from hybrid_runner.storage.monitor_rows import (
+    read_answer,
+    read_dependencies,
+    read_recorded,
+    read_taken,
+    write_round,
+)
+
+_REFUSED = ("22023", "23514", "55P03")
+
+
+async def take_round(on: Fetches, host: str, job_id: int, claim: int, most: int) -> Taken | None:
+    """What is to be polled on this host now; None: the claim is stale."""
+    text = await fetch_value(on, "take_round", host, job_id, claim, most)
+    return None if text is None else read_taken(text)
+
+
+async def begin_probes(
+    on: Fetches, job_id: int, claim: int, service_ids: Sequence[int], until: datetime
+) -> set[int] | None:
+    """Write down, before they begin, that these services with an open breaker are probed; which may
+    be. None: the claim is stale.
+    """
+    begun = await fetch_value(on, "begin_probes", job_id, claim, list(service_ids), until)
+    return None if begun is None else set(begun)
+
+
+async def dependencies_of(
+    on: Fetches, service_ids: Sequence[int]
+) -> dict[int, dict[str, Dependency]]:
+    """What is stored of the dependencies of these services, by their names."""
+    return read_dependencies(service_ids, await fetch(on, "dependencies_of", service_ids))
+
+
+async def record_round(
+    on: Fetches,
+    host: str,
+    job_id: int,
+    claim: int,
+    decisions: Sequence[Decision],
+    stopped: Sequence[tuple[Stopped, Sequence[Event]]],
+    subscriptions: Sequence[Subscription],
+    *,
+    keeps_polls: bool,
+    last: bool,
+) -> Recorded | None:
+    """Store what polls have changed, all of it or nothing; None: the claim is stale.
+
+    What was decided of a service that has another URL by now, or is paused or gone, is dropped.
+    Good polls are stored as events only with `keeps_polls`, or if somebody subscribes to them. With
+    the `last` call of a run the round gives its services back, and `next_due` is known.
+    """
+    written = write_round(decisions, stopped, subscriptions, keeps_polls=keeps_polls)
+    rows = await fetch(on, "record_round", host, job_id, claim, *written, last)
+    return read_recorded(rows[0]) if rows else None
+
+
+async def open_hosts(on: Fetches, hosts: Sequence[str] | None = None) -> int:
+    """Store the jobs of those of these hosts, or of all, that have something to do and no job; how
+    many.
+    """
+    opened: int = await fetch_value(on, "open_hosts", None if hosts is None else list(hosts))
+    return opened
+
+
+async def ask_poll(on: Fetches, name: str) -> int:
+    """Ask for a poll of this service now; its id. ConfigurationError says why it is refused."""
+    try:
+        asked: int = await fetch_value(on, "ask_poll", name)
+    except RunnerError as error:
+        raise refused(error) from error
+    return asked
+
+
+async def answer_of_poll(on: Fetches, service_id: int) -> PollAnswer:
+    """What became of the poll that was asked for."""
+    return read_answer((await fetch(on, "answer_of_poll", service_id))[0])
+
+
+async def upkeep(on: Fetches) -> MonitorsUpkeep:
+    """Make partitions ahead and drop old ones, sum hours up, remove what is left of services that
+    are gone. Each is a statement of its own, since none may hold a lock for long.
+    """
+    made = await fetch_value(on, "make_monitor_partitions")
+    dropped = [row[0] for row in await fetch(on, "drop_monitor_partitions")]
+    hours = 0
+    while await fetch_value(on, "roll_up_hour"):
+        hours += 1
+    leftovers = await fetch_value(on, "forget_leftovers")
+    renamed = await fetch_value(on, "rename_dependencies")
+    await fetch(on, "upkeep_ended")
+    return MonitorsUpkeep(
+        made,
+        sum(what != "blocked" for what in dropped),
+        sum(what == "blocked" for what in dropped),
+        hours,
+        leftovers,
+        renamed,
+    )
+
+
+def refused(error: RunnerError) -> RunnerError:
+    """What SQL says in one line of what somebody asked for is for whoever asked."""
+    if error.sqlstate not in _REFUSED:
+        return error
+    return ConfigurationError(str(error).removeprefix("refused: "))

@@ -1,0 +1,25 @@
+-- add_partition: attach one partition to a table; what landed in its default partition meanwhile
+-- moves over.
+CREATE OR REPLACE FUNCTION hybrid_monitors.add_partition(
+    what text, opens timestamptz, closes timestamptz
+) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    its_name text := format('%s_%s', what, to_char(opens, 'YYYYMMDD'));
+    divided_by text := CASE what WHEN 'hours' THEN 'hour' ELSE 'at' END;
+BEGIN
+    -- ATTACH, not PARTITION OF: it lets others read and write the table meanwhile.
+    EXECUTE format('LOCK TABLE hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE', what || '_default');
+    EXECUTE format(
+        'CREATE TABLE hybrid_monitors.%I (LIKE hybrid_monitors.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+        its_name, what);
+    EXECUTE format(
+        'WITH strays AS (DELETE FROM hybrid_monitors.%1$I WHERE %5$I >= %2$L AND %5$I < %3$L RETURNING *) '
+        'INSERT INTO hybrid_monitors.%4$I SELECT * FROM strays', what || '_default', opens, closes,
+        its_name, divided_by);
+    EXECUTE format(
+        'ALTER TABLE hybrid_monitors.%I ATTACH PARTITION hybrid_monitors.%I FOR VALUES FROM (%L) TO (%L)',
+        what, its_name, opens, closes);
+END
+$$;

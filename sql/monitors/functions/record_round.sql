@@ -1,0 +1,95 @@
+-- record_round: store what a round has found, all of it or nothing; no row: its claim is stale.
+-- What was decided of a service that has another address by now, or is paused or gone, is dropped.
+-- Events get their numbers last, so that rounds wait for each other's commits for as short as can
+-- be.
+CREATE OR REPLACE FUNCTION hybrid_monitors.record_round(
+    host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[],
+    latency_names text[], latencies integer[], last boolean
+) RETURNS TABLE (next_due double precision, event_ids bigint[], status_changes integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s' SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
+SET enable_mergejoin = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    now CONSTANT timestamptz := clock_timestamp();
+    decided hybrid_monitors.standings[];
+    kept bigint[];
+    gone bigint[];
+    has_stopped bigint[];
+BEGIN
+    PERFORM FROM hybrid_runner.jobs AS j
+    WHERE j.id = record_round.job_id AND j.claim = record_round.claim AND j.state = 'running'
+        AND j.key = 'monitors:' || record_round.host
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    event_ids := '{}';
+    status_changes := 0;
+
+    IF round ? 'stopped' THEN
+        -- Unless it goes on by now, or another round has told it.
+        WITH deleted AS (
+            DELETE FROM hybrid_monitors.standings AS t
+            WHERE t.service_id = ANY (ARRAY(
+                SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'stopped') AS i (id)))
+                AND NOT EXISTS (
+                    SELECT FROM hybrid_monitors.services AS s
+                    WHERE s.id = t.service_id AND s.active AND s.host = t.host)
+            RETURNING t.service_id
+        )
+        SELECT coalesce(array_agg(d.service_id), '{}') INTO has_stopped FROM deleted AS d;
+        SELECT coalesce(array_agg(i.id), '{}') INTO gone
+        FROM unnest(has_stopped) AS i (id)
+        WHERE NOT EXISTS (SELECT FROM hybrid_monitors.services AS s WHERE s.id = i.id);
+        IF cardinality(gone) > 0 THEN
+            DELETE FROM hybrid_monitors.dependencies AS d WHERE d.service_id = ANY (gone);
+            DELETE FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (gone);
+        END IF;
+    END IF;
+
+    IF round ? 'standings' THEN
+        SELECT array_agg(r.*::hybrid_monitors.standings), array_agg(s.id) INTO decided, kept
+        FROM jsonb_populate_recordset(NULL::hybrid_monitors.standings, round -> 'standings') AS r
+        JOIN hybrid_monitors.services AS s ON s.id = r.service_id
+        WHERE s.active AND s.host = record_round.host AND s.url = r.url;
+    END IF;
+    kept := coalesce(kept, '{}');
+    IF cardinality(kept) > 0 THEN
+        PERFORM hybrid_monitors.store_standings(record_round.host, decided);
+        status_changes := hybrid_monitors.store_dependencies(kept, round, now);
+        PERFORM hybrid_monitors.store_latencies(
+            record_round.host, kept, latency_services, latency_names, latencies, now);
+    END IF;
+    IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        DELETE FROM hybrid_monitors.asked AS a
+        WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
+            SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
+    END IF;
+
+    UPDATE hybrid_monitors.hosts AS h SET
+        looked_at = now,
+        round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
+            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (ARRAY(
+                SELECT (d.decided ->> 'service_id')::bigint
+                FROM jsonb_array_elements(round -> 'standings') AS d (decided)
+            ))
+        ) END
+    WHERE h.host = record_round.host AND h.round_claim = record_round.claim;
+    IF record_round.last THEN
+        SELECT extract(epoch FROM min(
+            CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host AND t.due_at > now
+                THEN t.due_at ELSE now END
+        ) - now) INTO next_due
+        FROM hybrid_monitors.services AS s
+        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+        WHERE s.host = record_round.host AND s.active;
+    END IF;
+    IF round ? 'events' THEN
+        event_ids := hybrid_monitors.store_events(kept, has_stopped, round);
+    END IF;
+    RETURN NEXT;
+END
+$$;

@@ -1,0 +1,13 @@
+-- refusal_of_equals: what is wrong with a value that is compared with, in one line; NULL: nothing.
+CREATE OR REPLACE FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF jsonb_typeof(value) NOT IN ('string', 'number', 'boolean') THEN
+        RETURN place || ' must be a text, a number or a boolean';
+    ELSIF jsonb_typeof(value) = 'string' AND char_length(value #>> '{}') > 200 THEN
+        RETURN place || ' has more than 200 characters: make it shorter';
+    END IF;
+    RETURN NULL;
+END
+$$;

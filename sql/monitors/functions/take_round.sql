@@ -1,0 +1,118 @@
+-- take_round: what the round of this host has to do now, at most so many services: those that are
+-- asked for or due, polled longest ago first. NULL: the claim is stale.
+-- Only the round of the host's own job: nobody else polls there at the same time.
+CREATE OR REPLACE FUNCTION hybrid_monitors.take_round(
+    host text, job_id bigint, claim bigint, most integer
+) RETURNS json
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Its statements are so written that one index fits each, for any table.
+SET lock_timeout = '5s' SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    looked timestamptz;
+    last_look timestamptz;
+    on_its_way bigint[];
+    is_known boolean;
+    taken bigint[];
+    stopped json;
+    services json;
+    until_next numeric;
+BEGIN
+    PERFORM FROM hybrid_runner.jobs AS j
+    WHERE j.id = take_round.job_id AND j.claim = take_round.claim AND j.state = 'running'
+        AND j.key = 'monitors:' || take_round.host
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT
+        h.looked_at,
+        CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
+            THEN h.round_services ELSE '{}' END
+    INTO last_look, on_its_way
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    is_known := FOUND;
+    on_its_way := coalesce(on_its_way, '{}');
+    looked := clock_timestamp();
+
+    PERFORM hybrid_monitors.spread_services(take_round.host, last_look, looked);
+
+    -- Of one whose first poll was put off nothing was told.
+    DELETE FROM hybrid_monitors.standings AS t
+    WHERE t.host = take_round.host AND NOT t.is_started AND NOT EXISTS (
+        SELECT FROM hybrid_monitors.services AS s
+        WHERE s.id = t.service_id AND s.active AND s.host = t.host);
+
+    SELECT
+        array_agg(d.id ORDER BY d.place) FILTER (WHERE d.due <= looked AND d.place <= take_round.most),
+        extract(epoch FROM min(CASE WHEN d.due > looked THEN d.due ELSE looked END)
+            FILTER (WHERE d.due > looked OR d.place > take_round.most) - looked)
+    INTO taken, until_next
+    FROM (
+        SELECT
+            n.id, n.due, row_number() OVER (
+                ORDER BY n.due > looked, n.is_asked DESC, n.polled_at NULLS FIRST, n.id) AS place
+        FROM (
+            SELECT
+                s.id, t.polled_at, a.service_id IS NOT NULL AS is_asked,
+                CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host
+                    THEN t.due_at ELSE '-infinity' END AS due
+            FROM hybrid_monitors.services AS s
+            LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+            LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+            WHERE s.host = take_round.host AND s.active AND s.id <> ALL (on_its_way)
+        ) AS n
+    ) AS d;
+    taken := coalesce(taken, '{}');
+
+    SELECT coalesce(json_agg(json_build_array(g.service_id, g.name, g.is_deleted)), '[]')
+    INTO stopped
+    FROM (
+        SELECT t.service_id, t.name, s.id IS NULL AS is_deleted
+        FROM hybrid_monitors.standings AS t
+        LEFT JOIN hybrid_monitors.services AS s ON s.id = t.service_id
+        WHERE t.host = take_round.host
+            AND (s.id IS NULL OR NOT s.active OR s.host <> take_round.host)
+        UNION ALL
+        -- What comes from another host has stopped there before it starts here.
+        SELECT t.service_id, t.name, false
+        FROM unnest(taken) AS i (id)
+        JOIN hybrid_monitors.standings AS t ON t.service_id = i.id
+        WHERE t.host <> take_round.host AND t.is_started
+        LIMIT 1000
+    ) AS g;
+
+    SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.place), '[]') INTO services
+    FROM (
+        SELECT
+            s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
+            extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+            s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
+            hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until) AS suppressed,
+            CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+            i.place
+        FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+        JOIN hybrid_monitors.services AS s ON s.id = i.id
+        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+    ) AS v;
+
+    IF is_known THEN
+        UPDATE hybrid_monitors.hosts AS h SET
+            looked_at = looked, round_job = take_round.job_id, round_claim = take_round.claim,
+            round_began_at = CASE WHEN h.round_claim = take_round.claim
+                THEN h.round_began_at ELSE looked END,
+            round_services = on_its_way || taken
+        WHERE h.host = take_round.host;
+    ELSE
+        INSERT INTO hybrid_monitors.hosts
+            (host, looked_at, round_job, round_claim, round_began_at, round_services)
+        VALUES (take_round.host, looked, take_round.job_id, take_round.claim, looked, taken);
+    END IF;
+    RETURN json_build_object(
+        'now', looked, 'services', services, 'stopped', stopped, 'next_due', until_next,
+        'polls_are_read', hybrid_monitors.events_are_read());
+END
+$$;

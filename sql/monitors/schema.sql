@@ -1,0 +1,2589 @@
+-- schema: what all migrations make together, as pg_dump shows it. Written by `make schema`; never edited.
+
+CREATE SCHEMA hybrid_monitors;
+
+CREATE TYPE hybrid_monitors.service_columns AS (
+	name text,
+	url text,
+	every interval,
+	timeout interval,
+	format text,
+	mapping jsonb,
+	expect jsonb,
+	headers jsonb,
+	follow integer,
+	fail_after integer,
+	recover_after integer,
+	depends_on bigint,
+	labels jsonb,
+	active boolean,
+	quiet_until timestamp with time zone
+);
+
+CREATE FUNCTION hybrid_monitors.add_partition(what text, opens timestamp with time zone, closes timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    its_name text := format('%s_%s', what, to_char(opens, 'YYYYMMDD'));
+
+    divided_by text := CASE what WHEN 'hours' THEN 'hour' ELSE 'at' END;
+
+BEGIN
+    -- ATTACH, not PARTITION OF: it lets others read and write the table meanwhile.
+    EXECUTE format('LOCK TABLE hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE', what || '_default');
+
+    EXECUTE format(
+        'CREATE TABLE hybrid_monitors.%I (LIKE hybrid_monitors.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)',
+        its_name, what);
+
+    EXECUTE format(
+        'WITH strays AS (DELETE FROM hybrid_monitors.%1$I WHERE %5$I >= %2$L AND %5$I < %3$L RETURNING *) '
+        'INSERT INTO hybrid_monitors.%4$I SELECT * FROM strays', what || '_default', opens, closes,
+        its_name, divided_by);
+
+    EXECUTE format(
+        'ALTER TABLE hybrid_monitors.%I ATTACH PARTITION hybrid_monitors.%I FOR VALUES FROM (%L) TO (%L)',
+        what, its_name, opens, closes);
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_monitors.add_service(columns jsonb) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    added bigint;
+    c hybrid_monitors.service_columns;
+BEGIN
+    c := hybrid_monitors.service_columns_of(add_service.columns);
+    INSERT INTO hybrid_monitors.services AS s (
+        name, url, every, timeout, format, mapping, expect, headers, follow, fail_after,
+        recover_after, depends_on, labels, active, quiet_until
+    ) VALUES (
+        c.name, c.url, coalesce(c.every, interval '30 s'), coalesce(c.timeout, interval '10 s'),
+        c.format, c.mapping, c.expect, c.headers, coalesce(c.follow, 0), coalesce(c.fail_after, 1),
+        coalesce(c.recover_after, 1), c.depends_on, coalesce(c.labels, '{}'),
+        coalesce(c.active, true), c.quiet_until
+    ) RETURNING s.id INTO added;
+    RETURN added;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.ask_poll(name text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '1s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    wanted record;
+    its_name text := quote_literal(left(ask_poll.name, 200));
+BEGIN
+    SELECT s.id, s.host, s.active INTO wanted
+    FROM hybrid_monitors.services AS s WHERE s.name = ask_poll.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no service called %', coalesce(its_name, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT wanted.active THEN
+        RAISE EXCEPTION 'service % is paused: resume it first', its_name
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF EXISTS (
+        SELECT FROM hybrid_monitors.hosts AS h
+        JOIN hybrid_runner.jobs AS j ON j.id = h.round_job AND j.claim = h.round_claim
+        WHERE h.host = wanted.host AND j.state = 'running' AND wanted.id = ANY (h.round_services)
+    ) THEN
+        RAISE EXCEPTION 'a poll of service % is on its way: wait for its answer', its_name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO hybrid_monitors.asked (service_id) VALUES (wanted.id)
+    ON CONFLICT (service_id) DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a poll of service % is asked for already: wait for its answer', its_name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM hybrid_monitors.services_changed(ARRAY[wanted.host]);
+    RETURN wanted.id;
+EXCEPTION WHEN lock_not_available THEN
+    RAISE EXCEPTION 'a poll of service % is asked for in a transaction that is still open: try '
+        'again once it has ended', its_name
+        USING ERRCODE = 'invalid_parameter_value';
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    its_host text;
+    begun bigint[];
+BEGIN
+    SELECT substr(j.key, 10) INTO its_host FROM hybrid_runner.jobs AS j
+    WHERE j.id = begin_probes.job_id AND j.claim = begin_probes.claim AND j.state = 'running'
+        AND j.key LIKE 'monitors:%'
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    WITH probed AS (
+        UPDATE hybrid_monitors.standings AS t
+        SET breaker = 'half_open', opened_at = clock_timestamp(), due_at = begin_probes.until
+        WHERE t.service_id = ANY (begin_probes.service_ids) AND t.host = its_host
+            AND t.breaker <> 'closed'
+        RETURNING t.service_id
+    )
+    SELECT coalesce(array_agg(p.service_id), '{}') INTO begun FROM probed AS p;
+    RETURN begun;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.check_alias() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    refusal text := coalesce(
+        hybrid_monitors.refusal_of_name('alias', NEW.alias),
+        hybrid_monitors.refusal_of_name('canonical_name', NEW.canonical_name));
+BEGIN
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION 'aliases.%', refusal
+            USING ERRCODE = 'check_violation', SCHEMA = 'hybrid_monitors', TABLE = 'aliases';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.check_service() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+DECLARE
+    is_new CONSTANT boolean := TG_OP = 'INSERT';
+    refusal text;
+BEGIN
+    IF NEW.format IS NULL THEN
+        NEW.format := CASE WHEN NEW.mapping IS NULL THEN 'dependencies' ELSE 'mapping' END;
+    END IF;
+    IF is_new AND NEW.id NOT BETWEEN 1 AND 4611686018427387904 THEN
+        refusal := format('id must be given by Postgres, not %s', NEW.id);
+    ELSIF NOT is_new AND NEW.id <> OLD.id THEN
+        refusal := format('id must stay what it is, which is %s: add another service instead', OLD.id);
+    ELSIF is_new OR NEW.name IS DISTINCT FROM OLD.name THEN
+        refusal := hybrid_monitors.refusal_of_name('name', NEW.name);
+    END IF;
+    IF refusal IS NULL AND (is_new OR NEW.url IS DISTINCT FROM OLD.url) THEN
+        refusal := coalesce(
+            CASE WHEN NEW.url IS NULL THEN 'url must begin with http:// or https:// and name a host' END,
+            hybrid_monitors.refusal_of_url(NEW.url));
+    END IF;
+    IF refusal IS NULL AND (is_new OR NEW.every IS DISTINCT FROM OLD.every) THEN
+        refusal := hybrid_monitors.refusal_of_interval(
+            'every', NEW.every, interval '5 s', interval '1 h', '5s and 1h');
+    END IF;
+    IF refusal IS NULL AND (is_new OR NEW.timeout IS DISTINCT FROM OLD.timeout) THEN
+        refusal := hybrid_monitors.refusal_of_interval(
+            'timeout', NEW.timeout, interval '100 ms', interval '60 s', '0.1s and 60s');
+    END IF;
+    IF refusal IS NULL AND (
+        is_new OR (NEW.format, NEW.mapping) IS DISTINCT FROM (OLD.format, OLD.mapping)
+    ) THEN
+        refusal := CASE
+            WHEN NEW.format NOT IN ('dependencies', 'mapping', 'status') THEN format(
+                'format must be dependencies, mapping or status, not %s', left(NEW.format, 100))
+            WHEN NEW.format = 'mapping' AND NEW.mapping IS NULL THEN
+                'mapping is missing: it explains what the format mapping is'
+            WHEN NEW.format <> 'mapping' AND NEW.mapping IS NOT NULL THEN format(
+                'mapping is not used with the format %s: set the format to mapping', NEW.format)
+            ELSE hybrid_monitors.refusal_of_mapping(NEW.mapping)
+        END;
+    END IF;
+    IF refusal IS NULL AND (is_new OR NEW.expect IS DISTINCT FROM OLD.expect) THEN
+        refusal := hybrid_monitors.refusal_of_expect(NEW.expect);
+    END IF;
+    IF refusal IS NULL AND (is_new OR NEW.headers IS DISTINCT FROM OLD.headers) THEN
+        refusal := hybrid_monitors.refusal_of_headers(NEW.headers);
+    END IF;
+    refusal := coalesce(refusal, CASE
+        WHEN (NEW.follow BETWEEN 0 AND 5) IS NOT TRUE THEN
+            format('follow must be 0 to 5, not %s', coalesce(NEW.follow::text, 'NULL'))
+        WHEN (NEW.fail_after BETWEEN 1 AND 100) IS NOT TRUE THEN
+            format('fail_after must be 1 to 100, not %s', coalesce(NEW.fail_after::text, 'NULL'))
+        WHEN (NEW.recover_after BETWEEN 1 AND 100) IS NOT TRUE THEN
+            format('recover_after must be 1 to 100, not %s', coalesce(NEW.recover_after::text, 'NULL'))
+        WHEN NEW.labels IS NULL OR jsonb_typeof(NEW.labels) <> 'object' THEN 'labels must be an object'
+        WHEN octet_length(NEW.labels::text) > 8192 THEN
+            'labels has more than 8192 bytes of JSON: make it shorter'
+        WHEN NEW.active IS NULL THEN 'active must be true or false, not NULL'
+        WHEN NOT (NEW.quiet_until >= '1970-01-01 UTC' AND NEW.quiet_until < '9999-01-01 UTC') THEN
+            format('quiet_until must be between 1970 and 9999, not %s', NEW.quiet_until)
+        WHEN NEW.created_at IS NULL OR NOT isfinite(NEW.created_at) THEN
+            'created_at must be a time: leave it out'
+    END);
+    IF refusal IS NULL AND NEW.depends_on IS NOT NULL
+        AND (is_new OR NEW.depends_on IS DISTINCT FROM OLD.depends_on) THEN
+        refusal := hybrid_monitors.refusal_of_parent(NEW.id, NEW.depends_on);
+    END IF;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION 'services.%', refusal
+            USING ERRCODE = 'check_violation', SCHEMA = 'hybrid_monitors', TABLE = 'services';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.check_window() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    most CONSTANT integer := 1000;
+    refusal text;
+BEGIN
+    refusal := CASE
+        WHEN num_nonnulls(NEW.service_id, NEW.label) <> 1 THEN
+            'service_id or label must be given, not both: label {} is all services'
+        WHEN NEW.label IS NOT NULL AND jsonb_typeof(NEW.label) <> 'object' THEN
+            'label must be an object, such as {"team": "billing"}'
+        WHEN octet_length(NEW.label::text) > 8192 THEN
+            'label has more than 8192 bytes of JSON: make it shorter'
+        WHEN (NEW.begins >= '1970-01-01 UTC' AND NEW.begins < '9999-01-01 UTC') IS NOT TRUE THEN
+            'begins must be between 1970 and 9999, not ' || coalesce(NEW.begins::text, 'NULL')
+        WHEN (NEW.ends > NEW.begins AND NEW.ends < '9999-01-01 UTC') IS NOT TRUE THEN
+            'ends must be later than begins, not ' || coalesce(NEW.ends::text, 'NULL')
+        WHEN char_length(NEW.reason) > 1000 THEN
+            'reason has more than 1000 characters: make it shorter'
+        WHEN NEW.every IS NOT NULL THEN coalesce(
+            hybrid_monitors.refusal_of_interval(
+                'every', NEW.every, interval '1 min', interval '366 days', '1m and 366 days'),
+            CASE WHEN extract(epoch FROM NEW.every)
+                <= extract(epoch FROM NEW.ends) - extract(epoch FROM NEW.begins)
+                THEN 'every must be longer than from begins to ends' END)
+    END;
+    IF refusal IS NULL AND TG_OP = 'INSERT' AND (
+        SELECT count(*) FROM (SELECT FROM hybrid_monitors.windows LIMIT most) AS w
+    ) = most THEN
+        refusal := format('id: there are %s already: delete those that are over', most);
+    END IF;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION 'windows.%', refusal
+            USING ERRCODE = 'check_violation', SCHEMA = 'hybrid_monitors', TABLE = 'windows';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.drop_partitions(most integer DEFAULT 20) RETURNS TABLE(what text, partition text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    SET lock_timeout TO '300ms'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    due record;
+BEGIN
+    PERFORM FROM hybrid_monitors.upkeep_runs AS r FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    FOR due IN
+        SELECT p.what AS whole, p.partition AS name
+        FROM hybrid_monitors.partitions AS p
+        JOIN hybrid_monitors.retention AS r ON r.what = p.what
+        CROSS JOIN hybrid_monitors.upkeep_runs AS u
+        WHERE NOT p.is_default AND p.upper + r.keep <= now()
+            -- not before its hours are summed up
+            AND (p.what <> 'latencies' OR u.rolled_up_until >= p.upper
+                OR p.upper + r.keep <= now() - interval '3 days')
+        ORDER BY p.upper
+        LIMIT most
+    LOOP
+        partition := due.name;
+        BEGIN
+            EXECUTE format('LOCK TABLE ONLY hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE', due.whole);
+            EXECUTE format('LOCK TABLE ONLY hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE NOWAIT', due.name);
+            EXECUTE format('DROP TABLE hybrid_monitors.%I', due.name);
+            what := 'dropped';
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            what := 'blocked';
+            BEGIN
+                IF pg_relation_size(format('hybrid_monitors.%I', due.name)::regclass) > 0 THEN
+                    EXECUTE format('TRUNCATE hybrid_monitors.%I', due.name);
+                    what := 'emptied';
+                END IF;
+            EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+                NULL; -- somebody reads it, and will have ended another time
+            END;
+        END;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.events_are_read() RETURNS boolean
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(
+        pg_sequence_last_value('hybrid_monitors.event_readers_until')
+        - (extract(epoch FROM clock_timestamp()) * 1000)::bigint BETWEEN 1 AND 60000, false)
+$$;
+
+CREATE FUNCTION hybrid_monitors.forget_leftovers(most integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '300ms'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    forgotten integer := 0;
+    n integer;
+BEGIN
+    DELETE FROM hybrid_monitors.dependencies AS d
+    WHERE d.id IN (
+        SELECT o.id FROM hybrid_monitors.dependencies AS o
+        WHERE NOT EXISTS (SELECT FROM hybrid_monitors.services AS s WHERE s.id = o.service_id)
+            AND NOT EXISTS (
+                SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = o.service_id)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
+    DELETE FROM hybrid_monitors.asked AS a
+    WHERE a.service_id IN (
+        SELECT o.service_id FROM hybrid_monitors.asked AS o
+        WHERE NOT EXISTS (
+            SELECT FROM hybrid_monitors.services AS s WHERE s.id = o.service_id AND s.active)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
+    DELETE FROM hybrid_monitors.hosts AS h
+    WHERE h.host IN (
+        SELECT o.host FROM hybrid_monitors.hosts AS o
+        WHERE o.looked_at < now() - interval '1 day'
+            AND NOT EXISTS (
+                SELECT FROM hybrid_monitors.services AS s WHERE s.host = o.host AND s.active)
+            AND NOT EXISTS (
+                SELECT FROM hybrid_monitors.standings AS t WHERE t.host = o.host)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
+    DELETE FROM hybrid_monitors.windows AS w
+    WHERE w.id IN (
+        SELECT o.id FROM hybrid_monitors.windows AS o
+        WHERE o.every IS NULL AND o.ends < now() - interval '30 days'
+            OR o.service_id IS NOT NULL AND NOT EXISTS (
+                SELECT FROM hybrid_monitors.services AS s WHERE s.id = o.service_id)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
+    -- Changes of services that a round was woken for.
+    DELETE FROM hybrid_runner.signals AS s
+    WHERE s.id IN (
+        SELECT o.id FROM hybrid_runner.signals AS o
+        WHERE o.sent_at < now() - interval '1 hour' AND o.key LIKE 'monitors:%'
+            AND EXISTS (SELECT FROM hybrid_runner.waits AS w WHERE w.signal_id = o.id)
+        LIMIT most
+        FOR UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    forgotten := forgotten + n;
+    -- A service whose parent is gone depends on none. These are rows of editors: one that is held
+    -- is left.
+    UPDATE hybrid_monitors.services AS s SET depends_on = NULL
+    WHERE s.id IN (
+        SELECT o.id FROM hybrid_monitors.services AS o
+        WHERE o.depends_on IS NOT NULL AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.services AS p WHERE p.id = o.depends_on)
+        LIMIT most
+        FOR NO KEY UPDATE OF o SKIP LOCKED
+    );
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN forgotten + n;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.is_short_text(value jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT pg_catalog.jsonb_typeof(value) = 'string' AND pg_catalog.char_length(value #>> '{}') BETWEEN 1 AND 200
+$$;
+
+CREATE FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT begins <= at AND CASE WHEN every IS NULL THEN at < ends
+        ELSE pg_catalog.mod(
+            extract(epoch FROM at) - extract(epoch FROM begins),
+            greatest(extract(epoch FROM every), 1)
+        ) < extract(epoch FROM ends) - extract(epoch FROM begins) END
+$$;
+
+CREATE FUNCTION hybrid_monitors.latency_bounds() RETURNS integer[]
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT ARRAY[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 60000]
+$$;
+
+CREATE FUNCTION hybrid_monitors.make_partitions(days_ahead integer DEFAULT 7) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    SET lock_timeout TO '1s'
+    AS $$
+DECLARE
+    wanted record;
+    opens timestamptz;
+    closes timestamptz;
+    made integer := 0;
+BEGIN
+    PERFORM FROM hybrid_monitors.upkeep_runs AS r FOR UPDATE;
+    FOR wanted IN
+        SELECT r.what, r.unit, ('1 ' || r.unit)::interval AS width FROM hybrid_monitors.retention AS r
+        ORDER BY r.what
+    LOOP
+        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
+        FROM hybrid_monitors.partitions AS p
+        WHERE p.what = wanted.what AND p.upper > date_trunc(wanted.unit, now());
+        WHILE opens <= now() + make_interval(days => days_ahead) LOOP
+            closes := date_trunc(wanted.unit, opens) + wanted.width;
+            PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+            opens := closes;
+            made := made + 1;
+        END LOOP;
+    END LOOP;
+    RETURN made;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '500ms'
+    AS $$
+DECLARE
+    closed text[];
+    host text;
+    opened integer;
+BEGIN
+    closed := ARRAY(
+        SELECT h.host
+        FROM (
+            SELECT s.host FROM hybrid_monitors.services AS s
+            WHERE s.active AND (open_hosts.hosts IS NULL OR s.host = ANY (open_hosts.hosts))
+            UNION
+            SELECT t.host FROM hybrid_monitors.standings AS t
+            WHERE open_hosts.hosts IS NULL OR t.host = ANY (open_hosts.hosts)
+        ) AS h (host)
+        WHERE NOT EXISTS (
+            SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || h.host)
+        ORDER BY h.host COLLATE "C"
+    );
+    BEGIN
+        RETURN hybrid_monitors.store_rounds(closed);
+    EXCEPTION WHEN lock_not_available THEN
+        opened := 0;
+    END;
+    SET LOCAL lock_timeout = '50ms';
+    FOREACH host IN ARRAY closed LOOP
+        BEGIN
+            opened := opened + hybrid_monitors.store_rounds(ARRAY[host]);
+        EXCEPTION WHEN lock_not_available THEN
+            NULL; -- whoever stores it commits or not; the next look will do
+        END;
+    END LOOP;
+    RETURN opened;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.phase_of(id bigint) RETURNS double precision
+    LANGUAGE sql IMMUTABLE STRICT
+    AS $$
+    SELECT (pg_catalog.mod(id::numeric * 0.618033988749894848204586834365638118, 1))::double precision
+$$;
+
+CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) RETURNS TABLE(next_due double precision, event_ids bigint[], status_changes integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    now CONSTANT timestamptz := clock_timestamp();
+    decided hybrid_monitors.standings[];
+    kept bigint[];
+    gone bigint[];
+    has_stopped bigint[];
+BEGIN
+    PERFORM FROM hybrid_runner.jobs AS j
+    WHERE j.id = record_round.job_id AND j.claim = record_round.claim AND j.state = 'running'
+        AND j.key = 'monitors:' || record_round.host
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    event_ids := '{}';
+    status_changes := 0;
+
+    IF round ? 'stopped' THEN
+        -- Unless it goes on by now, or another round has told it.
+        WITH deleted AS (
+            DELETE FROM hybrid_monitors.standings AS t
+            WHERE t.service_id = ANY (ARRAY(
+                SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'stopped') AS i (id)))
+                AND NOT EXISTS (
+                    SELECT FROM hybrid_monitors.services AS s
+                    WHERE s.id = t.service_id AND s.active AND s.host = t.host)
+            RETURNING t.service_id
+        )
+        SELECT coalesce(array_agg(d.service_id), '{}') INTO has_stopped FROM deleted AS d;
+        SELECT coalesce(array_agg(i.id), '{}') INTO gone
+        FROM unnest(has_stopped) AS i (id)
+        WHERE NOT EXISTS (SELECT FROM hybrid_monitors.services AS s WHERE s.id = i.id);
+        IF cardinality(gone) > 0 THEN
+            DELETE FROM hybrid_monitors.dependencies AS d WHERE d.service_id = ANY (gone);
+            DELETE FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (gone);
+        END IF;
+    END IF;
+
+    IF round ? 'standings' THEN
+        SELECT array_agg(r.*::hybrid_monitors.standings), array_agg(s.id) INTO decided, kept
+        FROM jsonb_populate_recordset(NULL::hybrid_monitors.standings, round -> 'standings') AS r
+        JOIN hybrid_monitors.services AS s ON s.id = r.service_id
+        WHERE s.active AND s.host = record_round.host AND s.url = r.url;
+    END IF;
+    kept := coalesce(kept, '{}');
+    IF cardinality(kept) > 0 THEN
+        PERFORM hybrid_monitors.store_standings(record_round.host, decided);
+        status_changes := hybrid_monitors.store_dependencies(kept, round, now);
+        PERFORM hybrid_monitors.store_latencies(
+            record_round.host, kept, latency_services, latency_names, latencies, now);
+    END IF;
+    IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        DELETE FROM hybrid_monitors.asked AS a
+        WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
+            SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
+    END IF;
+
+    UPDATE hybrid_monitors.hosts AS h SET
+        looked_at = now,
+        round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
+            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (ARRAY(
+                SELECT (d.decided ->> 'service_id')::bigint
+                FROM jsonb_array_elements(round -> 'standings') AS d (decided)
+            ))
+        ) END
+    WHERE h.host = record_round.host AND h.round_claim = record_round.claim;
+    IF record_round.last THEN
+        SELECT extract(epoch FROM min(
+            CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host AND t.due_at > now
+                THEN t.due_at ELSE now END
+        ) - now) INTO next_due
+        FROM hybrid_monitors.services AS s
+        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+        WHERE s.host = record_round.host AND s.active;
+    END IF;
+    IF round ? 'events' THEN
+        event_ids := hybrid_monitors.store_events(kept, has_stopped, round);
+    END IF;
+    RETURN NEXT;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF jsonb_typeof(value) NOT IN ('string', 'number', 'boolean') THEN
+        RETURN place || ' must be a text, a number or a boolean';
+    ELSIF jsonb_typeof(value) = 'string' AND char_length(value #>> '{}') > 200 THEN
+        RETURN place || ' has more than 200 characters: make it shorter';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_expect(expect jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    level jsonb[] := ARRAY[expect];
+    deeper jsonb[];
+    depth integer := 0;
+    parts integer := 0;
+BEGIN
+    IF jsonb_typeof(expect) <> 'object' THEN
+        RETURN 'expect must be an object';
+    ELSIF octet_length(expect::text) > 8192 THEN
+        RETURN 'expect has more than 8192 bytes of JSON: make it shorter';
+    END IF;
+    WHILE cardinality(level) > 0 LOOP
+        depth := depth + 1;
+        parts := parts + cardinality(level);
+        IF depth > 8 THEN
+            RETURN 'expect is deeper than 8';
+        END IF;
+        SELECT coalesce(array_agg(c.child), '{}') INTO deeper
+        FROM unnest(level) AS n (node)
+        CROSS JOIN LATERAL (
+            SELECT n.node -> 'not' WHERE jsonb_typeof(n.node) = 'object' AND n.node ? 'not'
+            UNION ALL
+            SELECT e.child
+            FROM (VALUES ('and'), ('or')) AS o (operator)
+            CROSS JOIN LATERAL jsonb_array_elements(
+                CASE WHEN jsonb_typeof(n.node) = 'object'
+                    AND jsonb_typeof(n.node -> o.operator) = 'array'
+                    THEN n.node -> o.operator ELSE '[]' END
+            ) AS e (child)
+        ) AS c (child);
+        level := deeper;
+    END LOOP;
+    IF parts > 50 THEN
+        RETURN 'expect has more than 50 parts';
+    END IF;
+    RETURN hybrid_monitors.refusal_of_node('expect', expect);
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_headers(headers jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    header record;
+
+    place text;
+
+BEGIN
+    IF jsonb_typeof(headers) <> 'object' THEN
+        RETURN 'headers must be an object';
+
+    ELSIF octet_length(headers::text) > 8192 THEN
+        RETURN 'headers has more than 8192 bytes of JSON: make it shorter';
+
+    ELSIF (SELECT count(*) FROM jsonb_object_keys(headers)) > 64 THEN
+        RETURN 'headers has more than 64 entries';
+
+    END IF;
+
+    FOR header IN
+        SELECT h.key, h.value, lower(h.key COLLATE "C") AS low,
+            count(*) OVER (PARTITION BY lower(h.key COLLATE "C") ORDER BY h.key COLLATE "C") > 1 AS again
+        FROM jsonb_each(headers) AS h
+        ORDER BY h.key COLLATE "C"
+    LOOP
+        place := 'headers.' || left(header.key, 100);
+
+        IF header.key !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,100}$' THEN
+            RETURN place || ' is no name of a header: use letters, digits and -';
+
+        ELSIF header.low IN (
+            'host', 'connection', 'content-length', 'transfer-encoding', 'accept-encoding',
+            'upgrade', 'te', 'trailer', 'expect', 'keep-alive', 'proxy-authorization',
+            'proxy-connection'
+        ) THEN
+            RETURN place || ' is set by the poller: leave it out';
+
+        ELSIF header.again THEN
+            RETURN place || ' is given twice';
+
+        ELSIF jsonb_typeof(header.value) <> 'string' OR char_length(header.value #>> '{}') > 2000 THEN
+            RETURN place || ' must be a text of up to 2000 characters';
+
+        ELSIF header.value #>> '{}' ~ '[\u0001-\u0008\u000a-\u001f\u007f\u0100-\U0010ffff]' THEN
+            RETURN place || ' has a character that no header can hold: use printable ASCII';
+
+        END IF;
+
+    END LOOP;
+
+    RETURN NULL;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_interval(place text, value interval, lowest interval, highest interval, words text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "IntervalStyle" TO 'postgres'
+    AS $$
+BEGIN
+    IF (value BETWEEN lowest AND highest) IS NOT TRUE THEN
+        RETURN format('%s must be between %s, not %s', place, words, coalesce(value::text, 'NULL'));
+    ELSIF extract(year FROM value) <> 0 OR extract(month FROM value) <> 0 THEN
+        RETURN format('%s must be written without months, not %s', place, value);
+    ELSIF abs(extract(day FROM value)) > extract(day FROM highest) THEN
+        RETURN format('%s must be written without days, not %s', place, value);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_keys(place text, value jsonb, known text[]) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    unknown text;
+BEGIN
+    IF jsonb_typeof(value) <> 'object' THEN
+        RETURN place || ' must be an object';
+    END IF;
+    SELECT min(k.key COLLATE "C") INTO unknown
+    FROM jsonb_object_keys(value) AS k (key) WHERE k.key <> ALL (known);
+    IF unknown IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN format('%s.%s is unknown: use one of %s', place, left(unknown, 100),
+        array_to_string(known, ', '));
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_leaf(place text, what text, leaf jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    subject CONSTANT text := CASE what WHEN 'header' THEN 'name' WHEN 'body' THEN 'path' END;
+    known CONSTANT text[] := CASE what
+        WHEN 'status' THEN ARRAY['equals', 'above', 'below']
+        WHEN 'header' THEN ARRAY['equals', 'contains', 'exists']
+        WHEN 'body' THEN ARRAY['equals', 'contains', 'above', 'below', 'exists']
+        ELSE ARRAY['above', 'below']
+    END;
+    a_text CONSTANT text := ' must be a text of 1 to 200 characters';
+    comparison text;
+    value jsonb;
+    there integer := 0;
+    refusal text;
+BEGIN
+    refusal := hybrid_monitors.refusal_of_keys(place, leaf, array_remove(subject || known, NULL));
+    IF refusal IS NOT NULL THEN
+        RETURN refusal;
+    ELSIF what = 'header' AND NOT leaf ? 'name' THEN
+        RETURN place || '.name is missing';
+    ELSIF what = 'header' AND NOT hybrid_monitors.is_short_text(leaf -> 'name') THEN
+        RETURN place || '.name' || a_text;
+    ELSIF what = 'body' AND leaf ? 'path' THEN
+        refusal := CASE WHEN jsonb_typeof(leaf -> 'path') <> 'string'
+            THEN place || '.path must be a path, such as status or checks.state'
+            ELSE hybrid_monitors.refusal_of_path(place || '.path', leaf ->> 'path') END;
+        IF refusal IS NOT NULL THEN
+            RETURN refusal;
+        END IF;
+    END IF;
+    FOREACH comparison IN ARRAY ARRAY['equals', 'contains', 'above', 'below', 'exists'] LOOP
+        CONTINUE WHEN NOT leaf ? comparison;
+        there := there + 1;
+        value := leaf -> comparison;
+        refusal := place || '.' || comparison || CASE
+            WHEN comparison IN ('above', 'below') OR comparison = 'equals' AND what = 'status' THEN
+                CASE WHEN jsonb_typeof(value) <> 'number' THEN ' must be a number' END
+            WHEN comparison = 'exists' THEN
+                CASE WHEN jsonb_typeof(value) <> 'boolean' THEN ' must be true or false' END
+            WHEN comparison = 'contains' OR what = 'header' THEN
+                CASE WHEN NOT hybrid_monitors.is_short_text(value) THEN a_text END
+            ELSE hybrid_monitors.refusal_of_equals('', value)
+        END;
+        IF refusal IS NOT NULL THEN
+            RETURN refusal;
+        END IF;
+    END LOOP;
+    IF there <> 1 THEN
+        RETURN format('%s must have exactly one of %s', place, array_to_string(known, ', '));
+    ELSIF what = 'body' AND NOT leaf ? 'path' AND NOT leaf ? 'contains' THEN
+        RETURN place || '.path is missing';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_mapping(mapping jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    known CONSTANT text[] := ARRAY[
+        'name', 'healthy', 'type', 'description', 'impact', 'state', 'code', 'latency', 'skipped',
+        'contact', 'checkDetails', 'error', 'errorMessage', 'lastChecked'
+    ];
+    root jsonb := mapping -> 'root';
+    fields jsonb := mapping -> 'fields';
+    field text;
+    place text;
+    value jsonb;
+    refusal text;
+BEGIN
+    IF jsonb_typeof(mapping) <> 'object' THEN
+        RETURN 'mapping must be an object';
+    ELSIF octet_length(mapping::text) > 8192 THEN
+        RETURN 'mapping has more than 8192 bytes of JSON: make it shorter';
+    END IF;
+    refusal := hybrid_monitors.refusal_of_keys('mapping', mapping, ARRAY['root', 'fields']);
+    IF refusal IS NULL AND root IS NOT NULL AND jsonb_typeof(root) <> 'string' THEN
+        refusal := 'mapping.root must be a path, such as status or checks.state';
+    ELSIF refusal IS NULL AND root IS NOT NULL AND root <> '""' THEN
+        refusal := hybrid_monitors.refusal_of_path('mapping.root', root #>> '{}');
+    END IF;
+    IF refusal IS NULL AND fields IS NULL THEN
+        refusal := 'mapping.fields is missing';
+    END IF;
+    refusal := coalesce(refusal, hybrid_monitors.refusal_of_keys('mapping.fields', fields, known));
+    IF refusal IS NOT NULL THEN
+        RETURN refusal;
+    END IF;
+    FOREACH field IN ARRAY known LOOP
+        place := 'mapping.fields.' || field;
+        value := fields -> field;
+        IF value IS NULL THEN
+            IF field IN ('name', 'healthy') THEN
+                RETURN place || ' is missing';
+            END IF;
+        ELSIF jsonb_typeof(value) = 'string' THEN
+            refusal := hybrid_monitors.refusal_of_path(place, value #>> '{}');
+        ELSIF field NOT IN ('healthy', 'skipped') THEN
+            refusal := place || ' must be a path, such as status or checks.state';
+        ELSIF jsonb_typeof(value) <> 'object' THEN
+            refusal := place || ' must be a path or {"field": path, "equals": value}';
+        ELSE
+            refusal := coalesce(
+                hybrid_monitors.refusal_of_keys(place, value, ARRAY['field', 'equals']),
+                CASE
+                    WHEN NOT value ? 'field' THEN place || '.field is missing'
+                    WHEN jsonb_typeof(value -> 'field') <> 'string'
+                        THEN place || '.field must be a path, such as status or checks.state'
+                    ELSE hybrid_monitors.refusal_of_path(place || '.field', value ->> 'field')
+                END,
+                CASE WHEN NOT value ? 'equals' THEN place || '.equals is missing'
+                    ELSE hybrid_monitors.refusal_of_equals(place || '.equals', value -> 'equals') END
+            );
+        END IF;
+        IF refusal IS NOT NULL THEN
+            RETURN refusal;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_name(place text, name text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+BEGIN
+    IF name IS NULL OR char_length(name) NOT BETWEEN 1 AND 200 THEN
+        RETURN format('%s must be 1 to 200 characters, not %s', place,
+            coalesce(char_length(name)::text, 'NULL'));
+
+    ELSIF name ~ '[[:cntrl:]\u0080-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]' THEN
+        RETURN place || ' has a control character in it: leave it out';
+
+    ELSIF name ~ '^\s|\s$' THEN
+        RETURN place || ' begins or ends with a blank: leave it out';
+
+    END IF;
+
+    RETURN NULL;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_node(place text, node jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    known CONSTANT text[] := ARRAY[
+        'and', 'or', 'not', 'status', 'header', 'body', 'latency', 'certificate'
+    ];
+    operator text;
+    refusal text;
+BEGIN
+    IF jsonb_typeof(node) <> 'object' THEN
+        RETURN place || ' must be an object';
+    END IF;
+    SELECT CASE WHEN count(*) = 1 THEN min(k.key) END INTO operator
+    FROM jsonb_object_keys(node) AS k (key);
+    IF (operator = ANY (known)) IS NOT TRUE THEN
+        RETURN format('%s must have exactly one of %s', place, array_to_string(known, ', '));
+    END IF;
+    place := place || '.' || operator;
+    node := node -> operator;
+    IF operator = 'not' THEN
+        RETURN hybrid_monitors.refusal_of_node(place, node);
+    ELSIF operator NOT IN ('and', 'or') THEN
+        RETURN hybrid_monitors.refusal_of_leaf(place, operator, node);
+    ELSIF jsonb_typeof(node) <> 'array' OR node = '[]' THEN
+        RETURN place || ' must be a list of one or more';
+    END IF;
+    FOR number IN 0..jsonb_array_length(node) - 1 LOOP
+        refusal := hybrid_monitors.refusal_of_node(format('%s[%s]', place, number), node -> number);
+        IF refusal IS NOT NULL THEN
+            RETURN refusal;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_parent(id bigint, parent bigint) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    link bigint := refusal_of_parent.parent;
+    links integer := 0;
+BEGIN
+    IF link = refusal_of_parent.id THEN
+        RETURN 'depends_on must be another service than itself';
+    ELSIF NOT EXISTS (SELECT FROM hybrid_monitors.services AS s WHERE s.id = link) THEN
+        RETURN format('depends_on must be the id of another service, and there is none with %s', link);
+    END IF;
+    LOOP
+        SELECT s.depends_on INTO link FROM hybrid_monitors.services AS s WHERE s.id = link;
+        EXIT WHEN link IS NULL;
+        links := links + 1;
+        IF link = refusal_of_parent.id THEN
+            RETURN format('depends_on makes a circle: %s depends on this one', refusal_of_parent.parent);
+        ELSIF links > 100 THEN
+            RETURN 'depends_on has more than 100 services above it: make the chain shorter';
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_path(place text, path text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+BEGIN
+    IF path = '' THEN
+        RETURN place || ' is empty: write a path, such as status or checks.state';
+
+    ELSIF char_length(path) > 200 THEN
+        RETURN place || ' has more than 200 characters: make it shorter';
+
+    ELSIF path = '$key' THEN
+        RETURN CASE WHEN place <> 'mapping.fields.name'
+            THEN place || ' is $key, which only the name can be: write a path' END;
+
+    ELSIF path LIKE '$.%' OR path LIKE '$[%' THEN
+        RETURN NULL;
+
+    ELSIF path LIKE '$%' THEN
+        RETURN place || ' begins with $: use $key, or JSONPath, which begins with $. or $[';
+
+    ELSIF path LIKE '.%' OR path LIKE '%.' OR path LIKE '%..%' THEN
+        RETURN place || ' has an empty part: write names with one dot between, such as checks.state';
+
+    END IF;
+
+    RETURN NULL;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_monitors.refusal_of_url(url text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    place text;
+
+    host text;
+
+    port text;
+
+BEGIN
+    IF octet_length(url) > 2048 THEN
+        RETURN 'url has more than 2048 bytes: make it shorter';
+
+    ELSIF url ~ '[\s[:cntrl:]\\\u0080-\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]' THEN
+        RETURN 'url has a blank or a control character in it: write it as %20 or leave it out';
+
+    END IF;
+
+    place := substring(url FROM '^[Hh][Tt][Tt][Pp][Ss]?://([^/?#]+)');
+
+    host := substring(regexp_replace(place, '^.*@', '') FROM '^(\[[0-9A-Fa-f:.]+\]|[^]:[]+)(?::.*)?$');
+
+    IF host IS NULL THEN
+        RETURN 'url must begin with http:// or https:// and name a host';
+
+    ELSIF place LIKE '%@%' THEN
+        RETURN 'url has a user or password in it: put it into headers, as a secret';
+
+    ELSIF octet_length(host) > 253 THEN
+        RETURN 'url has a host of more than 253 bytes: make it shorter';
+
+    END IF;
+
+    port := substring(place FROM char_length(host) + 2);
+
+    IF place LIKE '%:' OR (port <> '' AND (port !~ '^[0-9]{1,5}$' OR port::integer NOT BETWEEN 1 AND 65535)) THEN
+        RETURN 'url has a port that is not 1 to 65535';
+
+    END IF;
+
+    RETURN NULL;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_monitors.rename_dependencies(most integer DEFAULT 10000) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    renamed integer;
+BEGIN
+    UPDATE hybrid_monitors.dependencies AS d
+    SET canonical_name = n.canonical_name
+    FROM (
+        SELECT o.id, coalesce(a.canonical_name, o.name) AS canonical_name
+        FROM hybrid_monitors.dependencies AS o
+        LEFT JOIN hybrid_monitors.aliases AS a ON a.alias = o.name
+        WHERE o.canonical_name <> coalesce(a.canonical_name, o.name)
+        LIMIT most
+        FOR NO KEY UPDATE OF o SKIP LOCKED
+    ) AS n
+    WHERE d.id = n.id;
+    GET DIAGNOSTICS renamed = ROW_COUNT;
+    RETURN renamed;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.roll_up_hour() RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    bounds CONSTANT integer[] := hybrid_monitors.latency_bounds();
+    until timestamptz;
+    oldest timestamptz;
+BEGIN
+    -- Two at once: the other one does it.
+    SELECT r.rolled_up_until INTO until FROM hybrid_monitors.upkeep_runs AS r FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
+    WHERE l.at >= coalesce(until, '-infinity');
+    -- Hours in which nobody polled are passed over.
+    oldest := coalesce(oldest, date_trunc('hour', now() - interval '2 minutes'));
+    IF oldest + interval '1 hour' > now() - interval '2 minutes' THEN
+        UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest
+        WHERE r.rolled_up_until IS DISTINCT FROM oldest;
+        RETURN false;
+    END IF;
+    INSERT INTO hybrid_monitors.hours AS h (hour, dependency_id, answers, sum_ms, max_ms, buckets)
+    SELECT
+        oldest, b.dependency_id, sum(b.answers), sum(b.sum_ms), max(b.max_ms),
+        ARRAY(
+            SELECT coalesce((jsonb_object_agg(b.bucket, b.answers) ->> n.place::text)::integer, 0)
+            FROM generate_series(0, cardinality(bounds)) AS n (place)
+            ORDER BY n.place
+        )
+    FROM (
+        SELECT
+            u.dependency_id, width_bucket(u.ms, c.lower) AS bucket,
+            count(*)::integer AS answers, sum(u.ms) AS sum_ms, max(u.ms) AS max_ms
+        FROM hybrid_monitors.latencies AS l
+        CROSS JOIN LATERAL unnest(l.dependency_ids, l.milliseconds) AS u (dependency_id, ms)
+        -- a bucket holds its upper bound: its lower one is one more than that of the one before
+        CROSS JOIN (SELECT ARRAY(SELECT i.bound + 1 FROM unnest(bounds) AS i (bound))) AS c (lower)
+        WHERE l.at >= oldest AND l.at < oldest + interval '1 hour'
+        GROUP BY u.dependency_id, 2
+    ) AS b
+    GROUP BY b.dependency_id;
+    UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest + interval '1 hour';
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.service_columns_of(columns jsonb) RETURNS hybrid_monitors.service_columns
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    k jsonb := jsonb_strip_nulls(columns - ARRAY['mapping', 'expect', 'headers', 'labels']);
+    c hybrid_monitors.service_columns;
+BEGIN
+    c := jsonb_populate_record(c, k - ARRAY['every', 'timeout', 'depends_on']);
+    c.every := make_interval(secs => (k ->> 'every')::double precision);
+    c.timeout := make_interval(secs => (k ->> 'timeout')::double precision);
+    c.mapping := nullif(columns -> 'mapping', 'null');
+    c.expect := nullif(columns -> 'expect', 'null');
+    c.headers := nullif(columns -> 'headers', 'null');
+    c.labels := nullif(columns -> 'labels', 'null');
+    IF k ? 'depends_on' THEN
+        SELECT s.id INTO c.depends_on FROM hybrid_monitors.services AS s
+        WHERE s.name = k ->> 'depends_on';
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'services.depends_on must be another service, and there is none called %',
+                quote_literal(left(k ->> 'depends_on', 200))
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    END IF;
+    RETURN c;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.services_changed(hosts text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF cardinality(services_changed.hosts) IS NULL THEN
+        RETURN;
+    END IF;
+    INSERT INTO hybrid_runner.signals (key)
+    SELECT 'monitors:' || h.host FROM unnest(services_changed.hosts) AS h (host);
+    INSERT INTO hybrid_runner.jobs (kind, queue, payload)
+    SELECT 'monitors.open', 'monitors', jsonb_build_object('hosts', jsonb_agg(h.host))
+    FROM (
+        SELECT n.host, (row_number() OVER () - 1) / 500 AS batch
+        FROM unnest(services_changed.hosts) AS n (host)
+        WHERE NOT EXISTS (
+            SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || n.host)
+    ) AS h
+    GROUP BY h.batch;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.services_deleted() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_monitors.services_changed(ARRAY(
+        SELECT DISTINCT d.host FROM deleted AS d WHERE d.active));
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.services_inserted() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_monitors.services_changed(ARRAY(
+        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active));
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.services_truncated() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_monitors.services_changed(ARRAY(
+        SELECT DISTINCT t.host FROM hybrid_monitors.standings AS t));
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.services_updated() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_monitors.services_changed(ARRAY(
+        SELECT DISTINCT h.host
+        FROM old_rows AS o
+        JOIN new_rows AS n ON n.id = o.id
+        CROSS JOIN LATERAL unnest(ARRAY[o.host, n.host]) AS h (host)
+        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)));
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    most CONSTANT integer := 100;
+    has_new boolean;
+    new integer;
+BEGIN
+    SELECT EXISTS (
+        SELECT FROM hybrid_monitors.services AS s
+        WHERE s.host = spread_services.host AND s.active AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = s.id)
+    ) INTO has_new;
+    IF has_new THEN
+        SELECT count(*) INTO new
+        FROM (
+            SELECT FROM hybrid_monitors.services AS s
+            WHERE s.active AND NOT EXISTS (
+                SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = s.id)
+            LIMIT most + 1
+        ) AS n;
+        IF new > most THEN
+            INSERT INTO hybrid_monitors.standings AS t
+                (service_id, due_at, is_started, host, name, url)
+            SELECT
+                s.id, looked + s.every * hybrid_monitors.phase_of(s.id), false, s.host, s.name, s.url
+            FROM hybrid_monitors.services AS s
+            WHERE s.host = spread_services.host AND s.active
+                AND NOT EXISTS (
+                    SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = s.id)
+            ON CONFLICT (service_id) DO NOTHING;
+        END IF;
+    END IF;
+
+    IF EXISTS (
+        SELECT FROM hybrid_monitors.standings AS t
+        WHERE t.host = spread_services.host AND t.due_at > last_look
+            AND t.due_at < looked - interval '5 seconds'
+    ) THEN
+        UPDATE hybrid_monitors.standings AS t
+        SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
+        FROM hybrid_monitors.services AS s
+        WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+            -- not one that was put off since its last poll: it would never be polled
+            AND t.is_started AND t.due_at <= t.polled_at + s.every
+            AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.store_dependencies(kept bigint[], round jsonb, now timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    changes integer := 0;
+BEGIN
+    IF round ? 'dependencies' THEN
+        WITH named AS MATERIALIZED (
+            -- one of each name: a statement may not touch a row twice
+            SELECT DISTINCT ON (r.service_id, r.name) r.*, c.status_changed
+            FROM jsonb_array_elements(round -> 'dependencies') WITH ORDINALITY AS e (value, place)
+            CROSS JOIN LATERAL jsonb_populate_record(NULL::hybrid_monitors.dependencies, e.value) AS r
+            CROSS JOIN LATERAL (
+                SELECT (e.value ->> 'status_changed')::boolean) AS c (status_changed)
+            WHERE r.service_id = ANY (kept)
+            ORDER BY r.service_id, r.name, e.place
+        ),
+        written AS (
+            INSERT INTO hybrid_monitors.dependencies AS d (
+                service_id, name, canonical_name, type, description, impact, healthy, state, code,
+                latency_ms, skipped, contact, check_details, error, error_message, last_checked,
+                last_status_change, contrary, told, missing, changed_at
+            )
+            SELECT
+                n.service_id, n.name, coalesce(a.canonical_name, n.name), n.type, n.description,
+                n.impact, n.healthy, n.state, n.code, n.latency_ms, n.skipped,
+                nullif(n.contact, 'null'), nullif(n.check_details, 'null'), nullif(n.error, 'null'),
+                n.error_message, coalesce(n.last_checked, now),
+                CASE WHEN n.status_changed THEN now END, n.contrary, n.told, n.missing, now
+            FROM named AS n
+            LEFT JOIN hybrid_monitors.aliases AS a ON a.alias = n.name
+            ORDER BY n.service_id, n.name
+            ON CONFLICT (service_id, name) DO UPDATE SET
+                canonical_name = excluded.canonical_name, type = excluded.type,
+                description = excluded.description, impact = excluded.impact,
+                healthy = excluded.healthy, state = excluded.state, code = excluded.code,
+                latency_ms = excluded.latency_ms, skipped = excluded.skipped,
+                contact = excluded.contact, check_details = excluded.check_details,
+                error = excluded.error, error_message = excluded.error_message,
+                last_checked = excluded.last_checked,
+                last_status_change = coalesce(excluded.last_status_change, d.last_status_change),
+                contrary = excluded.contrary, told = excluded.told, missing = excluded.missing,
+                changed_at = excluded.changed_at
+        )
+        SELECT count(*) FILTER (WHERE n.status_changed) INTO changes FROM named AS n;
+    END IF;
+    IF round ? 'errors' THEN
+        INSERT INTO hybrid_monitors.errors (at, service_id, dependency_id, error, message)
+        SELECT now, n.service_id, d.id, nullif(n.error, 'null'), n.message
+        FROM jsonb_to_recordset(round -> 'errors')
+            AS n (service_id bigint, name text, error jsonb, message text)
+        LEFT JOIN hybrid_monitors.dependencies AS d
+            ON d.service_id = n.service_id AND d.name = n.name
+        WHERE n.service_id = ANY (kept) AND (n.name IS NULL OR d.id IS NOT NULL);
+        UPDATE hybrid_monitors.dependencies AS d SET last_error = nullif(n.error, 'null')
+        FROM jsonb_to_recordset(round -> 'errors') AS n (service_id bigint, name text, error jsonb)
+        WHERE d.service_id = n.service_id AND d.name = n.name AND n.service_id = ANY (kept);
+    END IF;
+    IF round ? 'gone' THEN
+        DELETE FROM hybrid_monitors.dependencies AS d
+        USING jsonb_to_recordset(round -> 'gone') AS n (service_id bigint, name text)
+        WHERE d.service_id = n.service_id AND d.name = n.name AND n.service_id = ANY (kept);
+    END IF;
+    RETURN changes;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.store_events(kept bigint[], stopped bigint[], round jsonb) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    happened record;
+    numbers bigint[];
+    newest bigint;
+BEGIN
+    SELECT
+        array_agg(n.kind ORDER BY n.place) AS kinds, array_agg(n.service_id ORDER BY n.place) AS ids,
+        array_agg(n.payload ORDER BY n.place) AS payloads,
+        array_agg(n.suppressed ORDER BY n.place) AS reasons
+    INTO happened
+    FROM (
+        SELECT e.kind, e.service_id, e.payload, e.suppressed, e.is_stop, e.place
+        FROM ROWS FROM (
+            jsonb_to_recordset(round -> 'events') AS (
+                kind text, service_id bigint, payload jsonb, suppressed text, is_stop boolean)
+        ) WITH ORDINALITY AS e (kind, service_id, payload, suppressed, is_stop, place)
+    ) AS n
+    WHERE n.service_id = ANY (CASE WHEN n.is_stop THEN store_events.stopped ELSE store_events.kept END);
+    IF happened.ids IS NULL THEN
+        RETURN '{}';
+    END IF;
+    UPDATE hybrid_monitors.event_numbers AS n SET last = n.last + cardinality(happened.ids)
+    RETURNING n.last INTO newest;
+    WITH new AS MATERIALIZED (
+        SELECT
+            newest - cardinality(happened.ids) + e.place AS id, clock_timestamp() AS at, e.kind,
+            e.service_id, e.payload, e.suppressed
+        FROM unnest(happened.kinds, happened.ids, happened.payloads, happened.reasons)
+            WITH ORDINALITY AS e (kind, service_id, payload, suppressed, place)
+    ),
+    made AS (
+        INSERT INTO hybrid_monitors.events (id, at, kind, service_id, payload, suppressed)
+        SELECT n.id, n.at, n.kind, n.service_id, n.payload, n.suppressed FROM new AS n
+    ),
+    told AS (
+        INSERT INTO hybrid_runner.jobs (kind, queue, payload, max_attempts)
+        SELECT
+            s.job_kind, s.queue,
+            n.payload || jsonb_build_object('id', n.id, 'kind', n.kind, 'at', n.at), s.max_attempts
+        FROM new AS n
+        JOIN jsonb_to_recordset(round -> 'subscriptions')
+            AS s (event text, job_kind text, queue text, max_attempts smallint) ON s.event = n.kind
+        WHERE n.suppressed IS NULL
+        ORDER BY n.id
+    )
+    SELECT array_agg(n.id ORDER BY n.id) INTO numbers FROM new AS n;
+    RETURN numbers;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF cardinality(store_latencies.services) = 0 THEN
+        RETURN;
+    END IF;
+    INSERT INTO hybrid_monitors.latencies (at, host, dependency_ids, milliseconds)
+    SELECT store_latencies.now, store_latencies.host, l.ids, l.ms
+    FROM (
+        SELECT array_agg(d.id ORDER BY d.id) AS ids, array_agg(n.ms ORDER BY d.id) AS ms
+        FROM unnest(store_latencies.services, store_latencies.names, store_latencies.latencies)
+            AS n (service_id, name, ms)
+        JOIN hybrid_monitors.dependencies AS d ON d.service_id = n.service_id AND d.name = n.name
+        WHERE n.ms > 0 AND n.service_id = ANY (store_latencies.kept)
+    ) AS l
+    WHERE l.ids IS NOT NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.store_rounds(hosts text[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    added integer;
+BEGIN
+    INSERT INTO hybrid_runner.jobs (kind, queue, key, payload)
+    SELECT 'monitors.round', 'monitors', 'monitors:' || h.host, jsonb_build_object('host', h.host)
+    FROM unnest(store_rounds.hosts) WITH ORDINALITY AS h (host, place)
+    ORDER BY h.place
+    ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING;
+    GET DIAGNOSTICS added = ROW_COUNT;
+    RETURN added;
+END
+$$;
+
+CREATE TABLE hybrid_monitors.standings (
+    service_id bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    polled_at timestamp with time zone,
+    latency_ms integer,
+    failures integer DEFAULT 0 NOT NULL,
+    recoveries integer DEFAULT 0 NOT NULL,
+    ok boolean,
+    is_down boolean DEFAULT false NOT NULL,
+    told_down boolean DEFAULT false NOT NULL,
+    is_unsettled boolean DEFAULT false NOT NULL,
+    is_started boolean DEFAULT true NOT NULL,
+    since timestamp with time zone,
+    contrary_since timestamp with time zone,
+    opened_at timestamp with time zone,
+    certificate_ends_at timestamp with time zone,
+    breaker text DEFAULT 'closed'::text NOT NULL,
+    digest text,
+    host text NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    failure text,
+    error text,
+    warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
+    CONSTRAINT standings_breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
+)
+WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.1', autovacuum_vacuum_threshold='1000');
+
+CREATE FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    changed bigint[];
+BEGIN
+    WITH written AS (
+        UPDATE hybrid_monitors.standings AS t SET
+            due_at = d.due_at, polled_at = d.polled_at, latency_ms = d.latency_ms,
+            failures = d.failures, recoveries = d.recoveries, ok = d.ok, is_down = d.is_down,
+            told_down = d.told_down, is_unsettled = d.is_unsettled, is_started = true,
+            since = d.since, contrary_since = d.contrary_since, opened_at = d.opened_at,
+            certificate_ends_at = d.certificate_ends_at, breaker = d.breaker, digest = d.digest,
+            host = s.host, name = s.name, url = d.url, failure = d.failure, error = d.error,
+            warnings = d.warnings
+        FROM unnest(store_standings.decided) AS d
+        JOIN hybrid_monitors.services AS s ON s.id = d.service_id
+        WHERE t.service_id = d.service_id
+        RETURNING t.service_id
+    )
+    SELECT coalesce(array_agg(w.service_id), '{}') INTO changed FROM written AS w;
+    IF cardinality(changed) = cardinality(store_standings.decided) THEN
+        RETURN;
+    END IF;
+    INSERT INTO hybrid_monitors.standings AS t (
+        service_id, due_at, polled_at, latency_ms, failures, recoveries, ok, is_down, told_down,
+        is_unsettled, since, contrary_since, opened_at, certificate_ends_at, breaker, digest, host,
+        name, url, failure, error, warnings
+    )
+    SELECT
+        d.service_id, d.due_at, d.polled_at, d.latency_ms, d.failures, d.recoveries, d.ok,
+        d.is_down, d.told_down, d.is_unsettled, d.since, d.contrary_since, d.opened_at,
+        d.certificate_ends_at, d.breaker, d.digest, store_standings.host, s.name, d.url, d.failure,
+        d.error, d.warnings
+    FROM unnest(store_standings.decided) AS d
+    JOIN hybrid_monitors.services AS s ON s.id = d.service_id
+    WHERE d.service_id <> ALL (changed)
+    ORDER BY d.service_id
+    ON CONFLICT (service_id) DO NOTHING;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) RETURNS json
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    looked timestamptz;
+    last_look timestamptz;
+    on_its_way bigint[];
+    is_known boolean;
+    taken bigint[];
+    stopped json;
+    services json;
+    until_next numeric;
+BEGIN
+    PERFORM FROM hybrid_runner.jobs AS j
+    WHERE j.id = take_round.job_id AND j.claim = take_round.claim AND j.state = 'running'
+        AND j.key = 'monitors:' || take_round.host
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT
+        h.looked_at,
+        CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
+            THEN h.round_services ELSE '{}' END
+    INTO last_look, on_its_way
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    is_known := FOUND;
+    on_its_way := coalesce(on_its_way, '{}');
+    looked := clock_timestamp();
+
+    PERFORM hybrid_monitors.spread_services(take_round.host, last_look, looked);
+
+    -- Of one whose first poll was put off nothing was told.
+    DELETE FROM hybrid_monitors.standings AS t
+    WHERE t.host = take_round.host AND NOT t.is_started AND NOT EXISTS (
+        SELECT FROM hybrid_monitors.services AS s
+        WHERE s.id = t.service_id AND s.active AND s.host = t.host);
+
+    SELECT
+        array_agg(d.id ORDER BY d.place) FILTER (WHERE d.due <= looked AND d.place <= take_round.most),
+        extract(epoch FROM min(CASE WHEN d.due > looked THEN d.due ELSE looked END)
+            FILTER (WHERE d.due > looked OR d.place > take_round.most) - looked)
+    INTO taken, until_next
+    FROM (
+        SELECT
+            n.id, n.due, row_number() OVER (
+                ORDER BY n.due > looked, n.is_asked DESC, n.polled_at NULLS FIRST, n.id) AS place
+        FROM (
+            SELECT
+                s.id, t.polled_at, a.service_id IS NOT NULL AS is_asked,
+                CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host
+                    THEN t.due_at ELSE '-infinity' END AS due
+            FROM hybrid_monitors.services AS s
+            LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+            LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+            WHERE s.host = take_round.host AND s.active AND s.id <> ALL (on_its_way)
+        ) AS n
+    ) AS d;
+    taken := coalesce(taken, '{}');
+
+    SELECT coalesce(json_agg(json_build_array(g.service_id, g.name, g.is_deleted)), '[]')
+    INTO stopped
+    FROM (
+        SELECT t.service_id, t.name, s.id IS NULL AS is_deleted
+        FROM hybrid_monitors.standings AS t
+        LEFT JOIN hybrid_monitors.services AS s ON s.id = t.service_id
+        WHERE t.host = take_round.host
+            AND (s.id IS NULL OR NOT s.active OR s.host <> take_round.host)
+        UNION ALL
+        -- What comes from another host has stopped there before it starts here.
+        SELECT t.service_id, t.name, false
+        FROM unnest(taken) AS i (id)
+        JOIN hybrid_monitors.standings AS t ON t.service_id = i.id
+        WHERE t.host <> take_round.host AND t.is_started
+        LIMIT 1000
+    ) AS g;
+
+    SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.place), '[]') INTO services
+    FROM (
+        SELECT
+            s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
+            extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+            s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
+            hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until) AS suppressed,
+            CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+            i.place
+        FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+        JOIN hybrid_monitors.services AS s ON s.id = i.id
+        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+    ) AS v;
+
+    IF is_known THEN
+        UPDATE hybrid_monitors.hosts AS h SET
+            looked_at = looked, round_job = take_round.job_id, round_claim = take_round.claim,
+            round_began_at = CASE WHEN h.round_claim = take_round.claim
+                THEN h.round_began_at ELSE looked END,
+            round_services = on_its_way || taken
+        WHERE h.host = take_round.host;
+    ELSE
+        INSERT INTO hybrid_monitors.hosts
+            (host, looked_at, round_job, round_claim, round_began_at, round_services)
+        VALUES (take_round.host, looked, take_round.job_id, take_round.claim, looked, taken);
+    END IF;
+    RETURN json_build_object(
+        'now', looked, 'services', services, 'stopped', stopped, 'next_due', until_next,
+        'polls_are_read', hybrid_monitors.events_are_read());
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.update_service(name text, columns jsonb) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    changed bigint;
+    k jsonb := update_service.columns;
+    c hybrid_monitors.service_columns;
+BEGIN
+    c := hybrid_monitors.service_columns_of(k);
+    UPDATE hybrid_monitors.services AS s SET
+        name = CASE WHEN k ? 'name' THEN c.name ELSE s.name END,
+        url = CASE WHEN k ? 'url' THEN c.url ELSE s.url END,
+        every = CASE WHEN k ? 'every' THEN c.every ELSE s.every END,
+        timeout = CASE WHEN k ? 'timeout' THEN c.timeout ELSE s.timeout END,
+        -- another mapping alone says what the format is
+        format = CASE WHEN k ? 'format' THEN c.format WHEN k ? 'mapping' THEN NULL ELSE s.format END,
+        mapping = CASE WHEN k ? 'mapping' THEN c.mapping ELSE s.mapping END,
+        expect = CASE WHEN k ? 'expect' THEN c.expect ELSE s.expect END,
+        headers = CASE WHEN k ? 'headers' THEN c.headers ELSE s.headers END,
+        follow = CASE WHEN k ? 'follow' THEN c.follow ELSE s.follow END,
+        fail_after = CASE WHEN k ? 'fail_after' THEN c.fail_after ELSE s.fail_after END,
+        recover_after = CASE WHEN k ? 'recover_after' THEN c.recover_after ELSE s.recover_after END,
+        depends_on = CASE WHEN k ? 'depends_on' THEN c.depends_on ELSE s.depends_on END,
+        labels = CASE WHEN k ? 'labels' THEN c.labels ELSE s.labels END,
+        active = CASE WHEN k ? 'active' THEN c.active ELSE s.active END,
+        quiet_until = CASE WHEN k ? 'quiet_until' THEN c.quiet_until ELSE s.quiet_until END
+    WHERE s.name = update_service.name
+    RETURNING s.id INTO changed;
+    RETURN changed;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.upkeep_ended() RETURNS timestamp with time zone
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    UPDATE hybrid_monitors.upkeep_runs AS r SET ended_at = clock_timestamp() RETURNING r.ended_at
+$$;
+
+CREATE FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    parent bigint := why_suppressed.depends_on;
+    its_parent bigint;
+    is_down boolean;
+BEGIN
+    IF why_suppressed.quiet_until > now() OR EXISTS (
+        SELECT FROM hybrid_monitors.windows AS w
+        WHERE (w.service_id = why_suppressed.id OR why_suppressed.labels @> w.label)
+            AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+    ) THEN
+        RETURN 'maintenance';
+    END IF;
+    FOR link IN 1..10 LOOP
+        EXIT WHEN parent IS NULL;
+        SELECT s.depends_on, t.is_down INTO its_parent, is_down
+        FROM hybrid_monitors.services AS s
+        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+        WHERE s.id = parent AND s.active;
+        EXIT WHEN NOT FOUND;
+        IF is_down THEN
+            RETURN 'parent';
+        END IF;
+        parent := its_parent;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE TABLE hybrid_monitors.aliases (
+    alias text NOT NULL,
+    canonical_name text NOT NULL
+);
+
+CREATE TABLE hybrid_monitors.asked (
+    service_id bigint NOT NULL,
+    asked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    asked_by text DEFAULT SESSION_USER NOT NULL
+);
+
+CREATE TABLE hybrid_monitors.dependencies (
+    id bigint NOT NULL,
+    service_id bigint NOT NULL,
+    name text NOT NULL,
+    canonical_name text NOT NULL,
+    type text DEFAULT 'other'::text NOT NULL,
+    description text,
+    impact text,
+    healthy boolean NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    code integer DEFAULT 200 NOT NULL,
+    latency_ms integer DEFAULT 0 NOT NULL,
+    skipped boolean DEFAULT false NOT NULL,
+    contact jsonb,
+    check_details jsonb,
+    error jsonb,
+    error_message text,
+    last_checked timestamp with time zone NOT NULL,
+    last_status_change timestamp with time zone,
+    contrary smallint DEFAULT 0 NOT NULL,
+    told boolean DEFAULT true NOT NULL,
+    missing smallint DEFAULT 0 NOT NULL,
+    last_error jsonb,
+    first_seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+WITH (fillfactor='80');
+
+ALTER TABLE hybrid_monitors.dependencies ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_monitors.dependencies_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE hybrid_monitors.errors (
+    at timestamp with time zone NOT NULL,
+    service_id bigint NOT NULL,
+    dependency_id bigint,
+    error jsonb,
+    message text
+)
+PARTITION BY RANGE (at);
+
+CREATE TABLE hybrid_monitors.errors_default (
+    at timestamp with time zone CONSTRAINT errors_at_not_null NOT NULL,
+    service_id bigint CONSTRAINT errors_service_id_not_null NOT NULL,
+    dependency_id bigint,
+    error jsonb,
+    message text
+);
+
+CREATE TABLE hybrid_monitors.event_numbers (
+    is_one boolean DEFAULT true NOT NULL,
+    last bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT event_numbers_is_one_check CHECK (is_one)
+)
+WITH (fillfactor='10');
+
+CREATE SEQUENCE hybrid_monitors.event_readers_until
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE hybrid_monitors.events (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    kind text NOT NULL,
+    service_id bigint NOT NULL,
+    payload jsonb NOT NULL,
+    suppressed text
+)
+PARTITION BY RANGE (at);
+
+CREATE TABLE hybrid_monitors.events_default (
+    id bigint CONSTRAINT events_id_not_null NOT NULL,
+    at timestamp with time zone CONSTRAINT events_at_not_null NOT NULL,
+    kind text CONSTRAINT events_kind_not_null NOT NULL,
+    service_id bigint CONSTRAINT events_service_id_not_null NOT NULL,
+    payload jsonb CONSTRAINT events_payload_not_null NOT NULL,
+    suppressed text
+);
+
+CREATE TABLE hybrid_monitors.hosts (
+    host text NOT NULL,
+    looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    round_job bigint,
+    round_claim bigint,
+    round_began_at timestamp with time zone,
+    round_services bigint[] DEFAULT '{}'::bigint[] NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE hybrid_monitors.hours (
+    hour timestamp with time zone NOT NULL,
+    dependency_id bigint NOT NULL,
+    answers integer NOT NULL,
+    sum_ms bigint NOT NULL,
+    max_ms integer NOT NULL,
+    buckets integer[] NOT NULL
+)
+PARTITION BY RANGE (hour);
+
+CREATE TABLE hybrid_monitors.hours_default (
+    hour timestamp with time zone CONSTRAINT hours_hour_not_null NOT NULL,
+    dependency_id bigint CONSTRAINT hours_dependency_id_not_null NOT NULL,
+    answers integer CONSTRAINT hours_answers_not_null NOT NULL,
+    sum_ms bigint CONSTRAINT hours_sum_ms_not_null NOT NULL,
+    max_ms integer CONSTRAINT hours_max_ms_not_null NOT NULL,
+    buckets integer[] CONSTRAINT hours_buckets_not_null NOT NULL
+);
+
+CREATE TABLE hybrid_monitors.latencies (
+    at timestamp with time zone NOT NULL,
+    host text NOT NULL,
+    dependency_ids bigint[] NOT NULL,
+    milliseconds integer[] NOT NULL
+)
+PARTITION BY RANGE (at);
+
+CREATE TABLE hybrid_monitors.latencies_default (
+    at timestamp with time zone CONSTRAINT latencies_at_not_null NOT NULL,
+    host text CONSTRAINT latencies_host_not_null NOT NULL,
+    dependency_ids bigint[] CONSTRAINT latencies_dependency_ids_not_null NOT NULL,
+    milliseconds integer[] CONSTRAINT latencies_milliseconds_not_null NOT NULL
+);
+
+CREATE VIEW hybrid_monitors.latency_history AS
+ SELECT u.dependency_id,
+    l.at,
+    u.ms
+   FROM (hybrid_monitors.latencies l
+     CROSS JOIN LATERAL UNNEST(l.dependency_ids, l.milliseconds) u(dependency_id, ms));
+
+CREATE TABLE hybrid_monitors.services (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    host text GENERATED ALWAYS AS (lower((COALESCE("substring"(url, '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'::text), ''::text) COLLATE "C"))) STORED NOT NULL,
+    every interval DEFAULT '00:00:30'::interval NOT NULL,
+    timeout interval DEFAULT '00:00:10'::interval NOT NULL,
+    format text NOT NULL,
+    mapping jsonb,
+    expect jsonb,
+    headers jsonb,
+    follow integer DEFAULT 0 NOT NULL,
+    fail_after integer DEFAULT 1 NOT NULL,
+    recover_after integer DEFAULT 1 NOT NULL,
+    depends_on bigint,
+    labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+    active boolean DEFAULT true NOT NULL,
+    quiet_until timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE hybrid_monitors.windows (
+    id bigint NOT NULL,
+    service_id bigint,
+    label jsonb,
+    begins timestamp with time zone NOT NULL,
+    ends timestamp with time zone NOT NULL,
+    every interval,
+    reason text
+);
+
+CREATE VIEW hybrid_monitors.maintained AS
+ SELECT id AS service_id
+   FROM hybrid_monitors.services s
+  WHERE ((quiet_until > now()) OR (EXISTS ( SELECT
+           FROM hybrid_monitors.windows w
+          WHERE (((w.service_id = s.id) OR (s.labels @> w.label)) AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())))));
+
+CREATE TABLE hybrid_monitors.migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE VIEW hybrid_monitors.overview AS
+ WITH maintained AS MATERIALIZED (
+         SELECT m_1.service_id
+           FROM hybrid_monitors.maintained m_1
+        )
+ SELECT s.id,
+    s.name,
+    s.host,
+        CASE
+            WHEN (NOT s.active) THEN 'paused'::text
+            WHEN (m.service_id IS NOT NULL) THEN 'maintenance'::text
+            WHEN (st.polled_at IS NULL) THEN 'unknown'::text
+            WHEN st.is_down THEN 'down'::text
+            ELSE 'up'::text
+        END AS state,
+    st.since,
+    st.failure,
+    st.error,
+    COALESCE(st.breaker, 'closed'::text) AS breaker,
+    COALESCE(st.failures, 0) AS failures,
+    st.latency_ms,
+    st.polled_at,
+        CASE
+            WHEN s.active THEN st.due_at
+            ELSE NULL::timestamp with time zone
+        END AS due_at,
+    COALESCE(st.warnings, '[]'::jsonb) AS warnings,
+    s.labels
+   FROM ((hybrid_monitors.services s
+     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)))
+     LEFT JOIN maintained m ON ((m.service_id = s.id)));
+
+CREATE TABLE hybrid_monitors.retention (
+    what text NOT NULL,
+    keep interval NOT NULL,
+    unit text NOT NULL,
+    CONSTRAINT retention_keep_is_an_hour_to_ten_years CHECK (((keep >= '01:00:00'::interval) AND (keep <= '3653 days'::interval) AND (EXTRACT(year FROM keep) = (0)::numeric) AND (EXTRACT(month FROM keep) = (0)::numeric) AND ((EXTRACT(day FROM keep) >= (0)::numeric) AND (EXTRACT(day FROM keep) <= (3653)::numeric)))),
+    CONSTRAINT retention_unit_is_known CHECK ((unit = ANY (ARRAY['day'::text, 'month'::text])))
+);
+
+CREATE VIEW hybrid_monitors.partitions AS
+ SELECT r.what,
+    (part.relname)::text AS partition,
+    (bound.text = 'DEFAULT'::text) AS is_default,
+    ("substring"(bound.text, 'FROM \(''([^'']+)''\)'::text))::timestamp with time zone AS lower,
+    ("substring"(bound.text, 'TO \(''([^'']+)''\)'::text))::timestamp with time zone AS upper
+   FROM ((((hybrid_monitors.retention r
+     JOIN pg_class whole ON (((whole.relname = r.what) AND (whole.relnamespace = ( SELECT n.oid
+           FROM pg_namespace n
+          WHERE (n.nspname = 'hybrid_monitors'::name))))))
+     JOIN pg_inherits i ON ((i.inhparent = whole.oid)))
+     JOIN pg_class part ON (((part.oid = i.inhrelid) AND (part.relnamespace = whole.relnamespace))))
+     CROSS JOIN LATERAL pg_get_expr(part.relpartbound, part.oid) bound(text));
+
+ALTER TABLE hybrid_monitors.services ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_monitors.services_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE hybrid_monitors.upkeep_runs (
+    one boolean DEFAULT true NOT NULL,
+    rolled_up_until timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT upkeep_runs_one_check CHECK (one)
+);
+
+ALTER TABLE hybrid_monitors.windows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME hybrid_monitors.windows_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY hybrid_monitors.errors ATTACH PARTITION hybrid_monitors.errors_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_monitors.events ATTACH PARTITION hybrid_monitors.events_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_monitors.hours ATTACH PARTITION hybrid_monitors.hours_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_monitors.latencies ATTACH PARTITION hybrid_monitors.latencies_default DEFAULT;
+
+ALTER TABLE ONLY hybrid_monitors.aliases
+    ADD CONSTRAINT aliases_pkey PRIMARY KEY (alias);
+
+ALTER TABLE ONLY hybrid_monitors.asked
+    ADD CONSTRAINT asked_pkey PRIMARY KEY (service_id);
+
+ALTER TABLE ONLY hybrid_monitors.dependencies
+    ADD CONSTRAINT dependencies_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_monitors.event_numbers
+    ADD CONSTRAINT event_numbers_pkey PRIMARY KEY (is_one);
+
+ALTER TABLE ONLY hybrid_monitors.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (id, at);
+
+ALTER TABLE ONLY hybrid_monitors.events_default
+    ADD CONSTRAINT events_default_pkey PRIMARY KEY (id, at);
+
+ALTER TABLE ONLY hybrid_monitors.hosts
+    ADD CONSTRAINT hosts_pkey PRIMARY KEY (host);
+
+ALTER TABLE ONLY hybrid_monitors.hours
+    ADD CONSTRAINT hours_pkey PRIMARY KEY (dependency_id, hour);
+
+ALTER TABLE ONLY hybrid_monitors.hours_default
+    ADD CONSTRAINT hours_default_pkey PRIMARY KEY (dependency_id, hour);
+
+ALTER TABLE ONLY hybrid_monitors.migrations
+    ADD CONSTRAINT migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY hybrid_monitors.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (what);
+
+ALTER TABLE ONLY hybrid_monitors.services
+    ADD CONSTRAINT services_one_per_name UNIQUE (name);
+
+ALTER TABLE ONLY hybrid_monitors.services
+    ADD CONSTRAINT services_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY hybrid_monitors.standings
+    ADD CONSTRAINT standings_pkey PRIMARY KEY (service_id);
+
+ALTER TABLE ONLY hybrid_monitors.upkeep_runs
+    ADD CONSTRAINT upkeep_runs_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY hybrid_monitors.windows
+    ADD CONSTRAINT windows_pkey PRIMARY KEY (id);
+
+CREATE INDEX dependencies_by_canonical_name ON hybrid_monitors.dependencies USING btree (canonical_name);
+
+CREATE UNIQUE INDEX dependencies_one_per_service_and_name ON hybrid_monitors.dependencies USING btree (service_id, name) INCLUDE (id);
+
+CREATE INDEX errors_by_dependency ON ONLY hybrid_monitors.errors USING btree (dependency_id, at) WHERE (dependency_id IS NOT NULL);
+
+CREATE INDEX errors_by_service ON ONLY hybrid_monitors.errors USING btree (service_id, at) WHERE (dependency_id IS NULL);
+
+CREATE INDEX errors_default_dependency_id_at_idx ON hybrid_monitors.errors_default USING btree (dependency_id, at) WHERE (dependency_id IS NOT NULL);
+
+CREATE INDEX errors_default_service_id_at_idx ON hybrid_monitors.errors_default USING btree (service_id, at) WHERE (dependency_id IS NULL);
+
+CREATE INDEX events_by_service ON ONLY hybrid_monitors.events USING btree (service_id, id);
+
+CREATE INDEX events_default_service_id_id_idx ON hybrid_monitors.events_default USING btree (service_id, id);
+
+CREATE INDEX latencies_by_age ON ONLY hybrid_monitors.latencies USING btree (at);
+
+CREATE INDEX latencies_by_host ON ONLY hybrid_monitors.latencies USING btree (host, at);
+
+CREATE INDEX latencies_default_at_idx ON hybrid_monitors.latencies_default USING btree (at);
+
+CREATE INDEX latencies_default_host_at_idx ON hybrid_monitors.latencies_default USING btree (host, at);
+
+CREATE INDEX services_by_host ON hybrid_monitors.services USING btree (host) WHERE active;
+
+CREATE INDEX services_by_parent ON hybrid_monitors.services USING btree (depends_on) WHERE (depends_on IS NOT NULL);
+
+CREATE INDEX standings_by_host ON hybrid_monitors.standings USING btree (host);
+
+ALTER INDEX hybrid_monitors.errors_by_dependency ATTACH PARTITION hybrid_monitors.errors_default_dependency_id_at_idx;
+
+ALTER INDEX hybrid_monitors.errors_by_service ATTACH PARTITION hybrid_monitors.errors_default_service_id_at_idx;
+
+ALTER INDEX hybrid_monitors.events_pkey ATTACH PARTITION hybrid_monitors.events_default_pkey;
+
+ALTER INDEX hybrid_monitors.events_by_service ATTACH PARTITION hybrid_monitors.events_default_service_id_id_idx;
+
+ALTER INDEX hybrid_monitors.hours_pkey ATTACH PARTITION hybrid_monitors.hours_default_pkey;
+
+ALTER INDEX hybrid_monitors.latencies_by_age ATTACH PARTITION hybrid_monitors.latencies_default_at_idx;
+
+ALTER INDEX hybrid_monitors.latencies_by_host ATTACH PARTITION hybrid_monitors.latencies_default_host_at_idx;
+
+CREATE TRIGGER check_alias BEFORE INSERT OR UPDATE ON hybrid_monitors.aliases FOR EACH ROW EXECUTE FUNCTION hybrid_monitors.check_alias();
+
+CREATE TRIGGER check_service BEFORE INSERT OR UPDATE ON hybrid_monitors.services FOR EACH ROW EXECUTE FUNCTION hybrid_monitors.check_service();
+
+CREATE TRIGGER check_window BEFORE INSERT OR UPDATE ON hybrid_monitors.windows FOR EACH ROW EXECUTE FUNCTION hybrid_monitors.check_window();
+
+CREATE TRIGGER services_deleted AFTER DELETE ON hybrid_monitors.services REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_deleted();
+
+CREATE TRIGGER services_inserted AFTER INSERT ON hybrid_monitors.services REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_inserted();
+
+CREATE TRIGGER services_truncated AFTER TRUNCATE ON hybrid_monitors.services FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_truncated();
+
+CREATE TRIGGER services_updated AFTER UPDATE ON hybrid_monitors.services REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_updated();
+
+GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_monitors_editor;
+
+GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_worker;
+
+GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_reader;
+
+GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.add_partition(what text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.ask_poll(name text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_admin;
+
+GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_worker;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.check_alias() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.check_service() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.check_window() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.events_are_read() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.events_are_read() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.events_are_read() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.is_short_text(value jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_admin;
+
+GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_worker;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.latency_bounds() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_runner_admin;
+
+GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_runner_worker;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.phase_of(id bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_expect(expect jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_headers(headers jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_interval(place text, value interval, lowest interval, highest interval, words text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_keys(place text, value jsonb, known text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_leaf(place text, what text, leaf jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_mapping(mapping jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_name(place text, name text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_node(place text, node jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_parent(id bigint, parent bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_path(place text, path text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_url(url text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.roll_up_hour() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.roll_up_hour() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.roll_up_hour() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.services_deleted() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.services_inserted() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.services_truncated() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.services_updated() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.store_dependencies(kept bigint[], round jsonb, now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.store_events(kept bigint[], stopped bigint[], round jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.store_rounds(hosts text[]) FROM PUBLIC;
+
+GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) TO hybrid_monitors_editor;
+
+GRANT ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.upkeep_ended() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) FROM PUBLIC;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_monitors.aliases TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.aliases TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.aliases TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_monitors.aliases TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_monitors_editor;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_worker;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_reader;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_monitors_editor;
+
+GRANT SELECT,UPDATE ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_worker;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_reader;
+
+GRANT SELECT,UPDATE ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_admin;
+
+GRANT SELECT,DELETE ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.services TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.services TO hybrid_runner_reader;
+
+GRANT SELECT,DELETE ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(name),UPDATE(name) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(name),UPDATE(name) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(url),UPDATE(url) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(url),UPDATE(url) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(format),UPDATE(format) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(format),UPDATE(format) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(mapping),UPDATE(mapping) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(mapping),UPDATE(mapping) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(expect),UPDATE(expect) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(expect),UPDATE(expect) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(headers),UPDATE(headers) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(headers),UPDATE(headers) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(follow),UPDATE(follow) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(follow),UPDATE(follow) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(fail_after),UPDATE(fail_after) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(fail_after),UPDATE(fail_after) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(recover_after),UPDATE(recover_after) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(recover_after),UPDATE(recover_after) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(depends_on),UPDATE(depends_on) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(depends_on),UPDATE(depends_on) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(labels),UPDATE(labels) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(labels),UPDATE(labels) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(active),UPDATE(active) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(active),UPDATE(active) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT INSERT(quiet_until),UPDATE(quiet_until) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
+
+GRANT INSERT(quiet_until),UPDATE(quiet_until) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
+
+GRANT SELECT,DELETE ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.windows TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.windows TO hybrid_runner_reader;
+
+GRANT SELECT,DELETE ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(service_id),UPDATE(service_id) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(service_id),UPDATE(service_id) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(label),UPDATE(label) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(label),UPDATE(label) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(begins),UPDATE(begins) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(begins),UPDATE(begins) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(ends),UPDATE(ends) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(ends),UPDATE(ends) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT INSERT(reason),UPDATE(reason) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
+
+GRANT INSERT(reason),UPDATE(reason) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_admin;
+
+GRANT UPDATE(keep) ON TABLE hybrid_monitors.retention TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_monitors_editor;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_worker;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_reader;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_monitors_editor;
+
+GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_admin;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_monitors_editor;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_worker;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_reader;
+
+GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_admin;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_worker;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_reader;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_admin;
+
+ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_monitors_editor;

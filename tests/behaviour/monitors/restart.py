@@ -1,0 +1,96 @@
+"""Everything stops, all services become overdue, and everything starts again: a burst would hit
+whoever shares a host or a network with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid_runner.storage.monitor_schema import install_monitors
+
+from examples.status_monitor.fake.journal import Visit
+from examples.status_monitor.fake.server import FakeService
+from hybrid_runner.storage.connections.connection import connect
+from tests.behaviour.monitors.fakes import fake_services
+from tests.behaviour.monitors.fleet import Fleet
+from tests.behaviour.monitors.laws import Violation
+from tests.behaviour.monitors.mix import Outcome
+from tests.behaviour.monitors.plan import Planned, store
+
+MOST = 2.0
+"""Times the steady rate."""
+
+
+@dataclass(frozen=True)
+class Options:
+    services: int = 5_000
+    per_host: int = 100
+    every: float = 30.0
+    members: int = 1
+    intervals: float = 2.5
+    """How long it runs before and after, and how long it is away."""
+
+    @property
+    def steady(self) -> float:
+        """Polls a second."""
+        return self.services / self.every
+
+
+async def run(dsn: str, options: Options, say: Callable[[str], None] = lambda _: None) -> Outcome:
+    planned = [
+        Planned(fake.name, fake)
+        for fake in (
+            FakeService(f"service-{number}", "steady", f"127.0.2.{number // options.per_host + 1}")
+            for number in range(options.services)
+        )
+    ]
+    connection = await connect(dsn)
+    await install_monitors(connection)
+    await connection.execute("CREATE TABLE public.told (event_id bigint NOT NULL)")
+    with tempfile.TemporaryDirectory(prefix="hybrid-runner-monitors-") as name:
+        folder = Path(name)
+        async with fake_services([one.fake for one in planned], folder) as services:
+            await store(connection, planned, services.port, options.every)
+            fleet = Fleet(options.members, dsn, 5.0, folder)
+            lengths = options.every * options.intervals
+            say(f"{options.services} new services: {options.steady:.0f} polls a second at rest")
+            await fleet.start()
+            await asyncio.sleep(lengths)
+            await fleet.stop(signal.SIGKILL)
+            before = (await services.journal()).visits
+            say(f"all is away for {options.every * 1.5:.0f} s: every service is overdue")
+            await asyncio.sleep(options.every * 1.5)
+            say("it starts again")
+            await fleet.start()
+            await asyncio.sleep(lengths)
+            await fleet.stop()
+            after = (await services.journal()).visits[len(before) :]
+    await connection.close()
+    return _judge(before, after, options)
+
+
+def _judge(before: Sequence[Visit], after: Sequence[Visit], options: Options) -> Outcome:
+    violations, figures = list[Violation](), list[tuple[str, str]]()
+    for when, visits in (("at the first start", before), ("after the restart", after)):
+        most, polled = busiest(visits), len({visit.service for visit in visits})
+        figures.append((f"busiest second {when}", f"{most} polls, {most / options.steady:.2f}x"))
+        if most > MOST * options.steady:
+            violations.append(Violation("a burst", f"{when}: {most} polls in a second"))
+        if polled < options.services:
+            violations.append(Violation("not all were polled", f"{when}: {polled}"))
+    return Outcome(violations, (("polls a second at rest", f"{options.steady:.0f}"), *figures))
+
+
+def busiest(visits: Sequence[Visit]) -> int:
+    """The most visits that began within one second, whichever."""
+    begun, most, first = sorted(visit.began for visit in visits), 0, 0
+    for last, at in enumerate(begun):
+        while begun[first] <= at - 1.0:
+            first += 1
+        most = max(most, last - first + 1)
+    return most

@@ -1,0 +1,242 @@
+"""GET /monitors, one service, its history, and POST to have it polled now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web.pages.monitors import HIDDEN, HIDDEN_OF_DEPENDENCY, HIDDEN_OF_LINE
+from tests.support.monitored import Monitored, monitored, served
+from tests.support.streams import BEARER, TOKEN, Pages
+
+HOUR = """
+INSERT INTO hybrid_monitors.hours (hour, dependency_id, answers, sum_ms, max_ms, buckets)
+VALUES (date_trunc('hour', now()), $1, 100, 700, 90, ARRAY[0, 0, 50, 45, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+"""
+ERROR = """
+INSERT INTO hybrid_monitors.errors (at, service_id, dependency_id, error, message)
+VALUES (now() - $3::int * interval '1 minute', $1, $2, $4::text::jsonb, $5)
+"""
+
+
+async def asked(client: Pages, path: str, method: str = "GET") -> tuple[int, Any]:
+    """With the token."""
+    async with client.session.request(method, path, headers=BEARER) as response:
+        return response.status, await response.json()
+
+
+async def some(database: Connection) -> Monitored:
+    here = await monitored(database)
+    await here.up("zebra", team="animals")
+    await here.down("orders", team="payments")
+    await here.add("newcomer", team="payments")
+    await database.execute(
+        "UPDATE hybrid_monitors.services SET active = false WHERE id = $1", await here.up("asleep")
+    )
+    await database.execute(
+        "UPDATE hybrid_monitors.services SET quiet_until = now() + interval '1 h' WHERE id = $1",
+        await here.down("mended"),
+    )
+    return here
+
+
+async def test_the_list_begins_with_what_is_down_and_counts_all(
+    dsn: str, database: Connection
+) -> None:
+    await some(database)
+    async with served(dsn) as client:
+        status, body = await client.get("/monitors")
+    assert status == 200
+    assert body["services"] == {"down": 1, "unknown": 1, "maintenance": 1, "up": 1, "paused": 1}
+    assert [(one["name"], one["state"]) for one in body["listed"]] == [
+        ("orders", "down"),
+        ("newcomer", "unknown"),
+        ("mended", "maintenance"),
+        ("zebra", "up"),
+        ("asleep", "paused"),
+    ]
+    assert body["more"] is False
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("state=up", ["zebra"]),
+        ("label=team=payments", ["orders", "newcomer"]),
+        ("label=team=payments&state=down", ["orders"]),
+        ("text=ORD", ["orders"]),
+        ("text=%25", []),
+        ("host=Secret.Example&limit=2", ["orders", "newcomer"]),
+        ("limit=2&offset=3", ["zebra", "asleep"]),
+        ("host=elsewhere.example", []),
+    ],
+)
+async def test_what_is_listed_can_be_chosen(
+    dsn: str, database: Connection, query: str, names: list[str]
+) -> None:
+    await some(database)
+    async with served(dsn) as client:
+        status, body = await client.get(f"/monitors?{query}")
+    assert (status, [one["name"] for one in body["listed"]]) == (200, names)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("state=broken", "state: use one of down, unknown"),
+        ("limit=0", "limit: use a whole number 1 to 1000"),
+        ("limit=99999999999999999999", "limit: use a whole number"),
+        ("offset=-1", "offset: use a whole number"),
+        ("label=team", "label: write it as name=value"),
+        ("text=%00", "text: at most 500 characters, and no NUL"),
+        ("colour=red", "there is no 'colour' here"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_in_one_line(
+    dsn: str, database: Connection, query: str, reason: str
+) -> None:
+    await monitored(database)
+    async with served(dsn) as client:
+        status, body = await client.get(f"/monitors?{query}")
+    assert status == 400
+    assert reason in body["error"]
+    assert "\n" not in body["error"]
+
+
+async def test_addresses_and_what_answers_said_are_for_the_token_alone(
+    dsn: str, database: Connection
+) -> None:
+    here = await some(database)
+    orders = await database.fetchval(
+        "SELECT id FROM hybrid_monitors.services WHERE name = 'orders'"
+    )
+    await here.depends(orders, "postgres", healthy=False)
+    dependency = await here.depends(orders, "redis")
+    await database.execute(
+        ERROR, orders, dependency, 3, '{"at": "db.secret.example"}', "secret.example"
+    )
+    paths = ("/monitors?text=orders", "/monitors/orders", "/monitors/orders/history")
+    async with served(dsn, http_token=TOKEN) as client:
+        for path in paths:
+            async with client.session.get(path) as response:
+                assert response.status == 200
+                text = await response.text()
+            without_host = text.replace('"host":"secret.example"', "")
+            assert "secret" not in without_host, path
+            assert '"hidden":' in text
+            status, body = await asked(client, path)
+            assert status == 200
+            assert "secret" in str(body)
+            assert "hidden" not in body
+        _, shown = await client.get("/monitors/orders")
+        assert not {*HIDDEN, *HIDDEN_OF_LINE} & set(shown)
+        assert all(not set(HIDDEN_OF_DEPENDENCY) & set(one) for one in shown["dependencies"])
+        async with client.session.get(paths[0], headers={"Authorization": "Bearer x"}) as response:
+            assert response.status in (401, 403)
+
+
+async def test_one_service_is_shown_with_its_dependencies(dsn: str, database: Connection) -> None:
+    here = await some(database)
+    orders = await database.fetchval(
+        "SELECT id FROM hybrid_monitors.services WHERE name = 'orders'"
+    )
+    await here.depends(orders, "redis")
+    await here.depends(orders, "postgres", healthy=False)
+    async with served(dsn, http_token=TOKEN) as client:
+        status, body = await asked(client, "/monitors/orders")
+        missing, why = await client.get("/monitors/nobody")
+    assert status == 200
+    assert (body["state"], body["failure"], body["failures"], body["every"]) == (
+        "down",
+        "http",
+        3,
+        30,
+    )
+    assert body["since"]
+    assert body["due_at"]
+    assert [(one["name"], one["healthy"]) for one in body["dependencies"]] == [
+        ("postgres", False),
+        ("redis", True),
+    ]
+    assert body["dependencies"][0]["error"] == {"code": "E1"}
+    assert (missing, "there is no service 'nobody'" in why["error"]) == (404, True)
+
+
+async def test_the_history_has_errors_newest_first_and_percentiles_by_hour(
+    dsn: str, database: Connection
+) -> None:
+    here = await monitored(database)
+    orders = await here.up("orders")
+    redis = await here.depends(orders, "redis")
+    await database.execute(ERROR, orders, redis, 9, '{"code": 1}', "it is broken")
+    await database.execute(ERROR, orders, redis, 5, None, None)
+    await database.execute(ERROR, orders, None, 7, '"timeout"', "no answer within 10s")
+    await database.execute(HOUR, redis)
+    async with served(dsn, http_token=TOKEN) as client:
+        _, body = await asked(client, "/monitors/orders/history")
+        _, one = await asked(client, "/monitors/orders/history?dependency=redis&hours=1")
+        _, none = await asked(client, "/monitors/orders/history?dependency=other")
+        bad, _ = await asked(client, "/monitors/orders/history?hours=9999")
+    assert [(row["dependency"], row["recovered"], row["error"]) for row in body["errors"]] == [
+        ("redis", True, None),
+        (None, False, "timeout"),
+        ("redis", False, {"code": 1}),
+    ]
+    [hour] = body["hours"]
+    del hour["hour"]
+    assert hour == {
+        "dependency": "redis",
+        "answers": 100,
+        "mean_ms": 7.0,
+        "max_ms": 90,
+        "p50_ms": 5,
+        "p95_ms": 10,
+        "p99_ms": 20,
+    }
+    assert [row["recovered"] for row in one["errors"]] == [True, False]
+    assert len(one["hours"]) == 1
+    assert (none["errors"], none["hours"], bad) == ([], [], 400)
+
+
+async def test_a_poll_can_be_asked_for_with_the_token_once(dsn: str, database: Connection) -> None:
+    here = await monitored(database)
+    await here.up("orders")
+    async with served(dsn, http_token=TOKEN) as client:
+        refused, _ = await client.get("/monitors/orders/poll", "POST")
+        first = await asked(client, "/monitors/orders/poll", "POST")
+        again, why = await asked(client, "/monitors/orders/poll", "POST")
+        missing, _ = await asked(client, "/monitors/nobody/poll", "POST")
+    async with served(dsn) as client:
+        closed, _ = await client.get("/monitors/orders/poll", "POST")
+    assert (refused, closed, missing) == (401, 403, 404)
+    assert (first[0], first[1]["outcome"]) == (202, "asked")
+    assert again == 409
+    assert "orders" in why["error"]
+    assert "\n" not in why["error"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/monitors", "/monitors/orders", "/monitors/orders/history", "/monitors/events", "/status"],
+)
+async def test_without_monitors_there_is_one_line(dsn: str, path: str) -> None:
+    async with served(dsn, http_status="all") as client:
+        for _ in range(3):
+            status, body = await client.get(path)
+            assert status == 404
+            assert "run `hybrid-runner monitors migrate`" in body["error"]
+
+
+async def test_monitors_that_are_installed_or_dropped_later_are_noticed(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid_runner.web.pages.monitor_access._LOOK_AGAIN", 0.0)
+    async with served(dsn) as client:
+        assert (await client.get("/monitors"))[0] == 404
+        await monitored(database)
+        assert (await client.get("/monitors"))[0] == 200
+        await database.execute("DROP SCHEMA hybrid_monitors CASCADE")
+        assert (await client.get("/monitors"))[0] in (404, 503)
+        assert (await client.get("/monitors"))[0] == 404
