@@ -78,7 +78,7 @@ def double_probes(
 ) -> Iterator[Violation]:
     """While a breaker is open, one visit per cool-down; an excused one is made up for at once."""
     says = {service.fake.name: service for service in planned}
-    shared = {name for name, count in _services_of(planned).items() if count > 1}
+    shared = _shared(planned)
     for fake, visits in journal.by_service().items():
         failures, before = 0, None
         for visit in visits:
@@ -96,7 +96,9 @@ def stored_wrongly(
     planned: Sequence[Planned], journal: Journal, records: Records, excused: set[Visit]
 ) -> Iterator[Violation]:
     """Each answered visit is stored once, in the order of visits; nothing else is."""
-    visits = {name: {one.number: one for one in all_} for name, all_ in _visits(journal).items()}
+    visits = {
+        name: {one.number: one for one in all_} for name, all_ in journal.by_service().items()
+    }
     covered: dict[str, set[int]] = defaultdict(set)
     for service in planned:
         seen, numbers = visits.get(service.fake.name, {}), records.stored.get(service.name, [])
@@ -109,7 +111,7 @@ def stored_wrongly(
                 yield Violation("stored twice", f"{service.name} {number}")
         if numbers != sorted(numbers):
             yield Violation("stored out of order", f"{service.name} {numbers}")
-    failed = _failed_polls(records)
+    failed, shared = _failed_polls(records), _shared(planned)
     for fake, service in {service.fake.name: service for service in planned}.items():
         missing = [
             visit
@@ -125,7 +127,7 @@ def stored_wrongly(
         if len(missing) > spare:
             yield Violation("a visit was not stored", f"{missing[0]} and {len(missing) - 1} more")
         lost = len([visit for visit in bad if visit not in excused]) - failed[service.name]
-        if lost > 0 and _services_of(planned)[fake] == 1:
+        if lost > 0 and fake not in shared:
             yield Violation("a failed poll was not stored", f"{lost} of {fake}")
 
 
@@ -205,13 +207,10 @@ def _stored_by_fake(planned: Sequence[Planned], records: Records) -> Mapping[str
     return found
 
 
-def _services_of(planned: Sequence[Planned]) -> Counter[str]:
-    """How many services ask each fake."""
-    return Counter(service.fake.name for service in planned)
-
-
-def _visits(journal: Journal) -> dict[str, list[Visit]]:
-    return journal.by_service()
+def _shared(planned: Sequence[Planned]) -> set[str]:
+    """Fakes that several services ask."""
+    count = Counter(service.fake.name for service in planned)
+    return {name for name, services in count.items() if services > 1}
 
 
 def _failed_polls(records: Records) -> Counter[str]:
