@@ -27,7 +27,8 @@ INSERT INTO hybrid_monitors.standings (
 SELECT
     s.id, now() + interval '20 s', now() - interval '10 s', $2::text IS NULL, $2::text IS NOT NULL,
     now() - $4::int * interval '1 minute', CASE WHEN $2::text IS NULL THEN 0 ELSE 3 END, $2::text,
-    $3::text, s.host, s.name, s.url, 43, CASE WHEN $2::text = 'timeout' THEN 'open' ELSE 'closed' END,
+    $3::text, s.host, s.name, s.url, 43,
+    CASE WHEN $2::text = 'timeout' THEN 'open' ELSE 'closed' END,
     CASE WHEN $2::text = 'timeout' THEN now() END, '[]'
 FROM hybrid_monitors.services AS s WHERE s.id = $1
 """
