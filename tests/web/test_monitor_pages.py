@@ -13,7 +13,10 @@ from tests.support.streams import BEARER, TOKEN, Pages
 
 HOUR = """
 INSERT INTO hybrid_monitors.hours (hour, dependency_id, answers, sum_ms, max_ms, buckets)
-VALUES (date_trunc('hour', now()), $1, 100, 700, 90, ARRAY[0, 0, 50, 45, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+VALUES (
+    date_trunc('hour', now()), $1, 100, 700, 90,
+    ARRAY[0, 0, 50, 45, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+)
 """
 ERROR = """
 INSERT INTO hybrid_monitors.errors (at, service_id, dependency_id, error, message)

@@ -35,7 +35,7 @@ class Options:
     members: int = 1
     rounds: int = 2
     """How often each service is polled before and after."""
-    patience: float = 6.0
+    patience: float = 20.0
     """Intervals after which it is given up."""
 
     @property
