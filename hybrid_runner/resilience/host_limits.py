@@ -73,7 +73,7 @@ class HostLimits:
         except BaseException:
             if mine.done() and not mine.cancelled():  # it was given the place in the same moment
                 self._give_back(name)
-            else:
+            elif mine in waiting:  # else a place was passed on over its head
                 waiting.remove(mine)
             raise
 
