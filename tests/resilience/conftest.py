@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -28,5 +29,8 @@ async def scheduler(clock: MovedClock, changes: list[Change]) -> AsyncIterator[A
         changes.append(change)
         log_change(change)
 
-    async with AdaptiveScheduler(clock=clock, on_change=note) as scheduler:
-        yield scheduler
+    scheduler = AdaptiveScheduler(clock=clock, on_change=note)
+    yield scheduler
+    closing = asyncio.create_task(scheduler.close(grace=0))
+    await clock.forward(10)  # what a test that failed left running would be waited for
+    await closing
