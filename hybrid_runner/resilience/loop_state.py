@@ -134,7 +134,7 @@ class LoopRules:
 
     def _rest(self, state: LoopState, now: datetime, chance: float) -> LoopState:
         pause = self.pause(state) * (1 + self.jitter * (2 * chance - 1))
-        due_at = self._not_before(state, now + min(LONGEST, pause), now)
+        due_at = self._not_before(state, now + pause, now)
         return replace(state, rested_since=now, due_at=due_at)
 
     def pause(self, state: LoopState) -> timedelta:

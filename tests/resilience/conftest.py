@@ -7,7 +7,15 @@ import pytest
 
 from hybrid_runner.resilience import AdaptiveScheduler, Change
 from hybrid_runner.resilience.changes import log_change
-from tests.support.moved_clock import MovedClock
+from tests.resilience.loops import Held
+from tests.support.moved_clock import MovedClock, turn
+
+
+@pytest.fixture(autouse=True)
+async def nothing_held_goes_on() -> AsyncIterator[None]:
+    yield
+    Held.let_all_go()
+    await turn()
 
 
 @pytest.fixture

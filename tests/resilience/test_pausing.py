@@ -47,6 +47,37 @@ async def test_stale_loops_run_on_resume_150_ms_apart_in_order_of_registration(
     assert [noted.at[2:] for noted in loops.values()] == [[40], [40.15], [40.3], []]
 
 
+async def test_what_runs_at_the_resume_keeps_nobody_waiting_for_its_turn(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E5"""
+    held, noted = Held(clock), Noted(clock)
+    scheduler.schedule("held", held, 10)
+    scheduler.schedule("it", noted, 10)
+    await clock.forward(10)
+    scheduler.pause()
+    await clock.forward(20)
+    scheduler.resume()
+    await clock.forward(0)
+    assert (held.at, noted.at) == ([10], [10, 30])
+    held.let_go()
+
+
+async def test_a_loop_that_was_replaced_is_registered_last(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E5"""
+    first, second = Noted(clock), Noted(clock)
+    scheduler.schedule("first", first, 10)
+    scheduler.schedule("second", second, 10)
+    scheduler.schedule("first", first, 10)
+    scheduler.pause()
+    await clock.forward(20)
+    scheduler.resume()
+    await clock.forward(1)
+    assert (first.at, second.at) == ([20.15], [20])
+
+
 async def test_the_others_keep_their_timers_over_a_pause(
     scheduler: AdaptiveScheduler, clock: MovedClock
 ) -> None:
@@ -299,12 +330,13 @@ async def test_a_loop_may_replace_itself_from_within(
 
 async def test_close_ends_all_loops_and_can_be_repeated(clock: MovedClock) -> None:
     """E7"""
-    noted = Noted(clock)
-    scheduler = AdaptiveScheduler(clock=clock)
+    noted, told = Noted(clock), list[Change]()
+    scheduler = AdaptiveScheduler(clock=clock, on_change=told.append)
     scheduler.schedule("it", noted, 1)
-    await scheduler.close()
+    await asyncio.gather(scheduler.close(), scheduler.close())
     await scheduler.close()
     await clock.forward(10)
+    assert [change.what for change in told] == ["scheduled", "closed"]
     assert (noted.at, clock.timers, scheduler.trigger("it")) == ([], 0, False)
     state = scheduler.backoff_state("it")
     assert state is not None
