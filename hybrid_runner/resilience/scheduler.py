@@ -30,9 +30,9 @@ from hybrid_runner.resilience.runs import Runs
 
 
 class AdaptiveScheduler:
-    """Calls functions again and again, until it is closed: all in one event loop, of whose other
-    tasks it asks nothing. What fails is called less often: after one failure half as often, then a
-    quarter, then an eighth (`factor`, `cap`).
+    """Calls functions again and again, in one event loop, until it is closed. What fails is called
+    less often: 2, 4, then 8 intervals after its last run (`factor`, `cap`), and after a success
+    again after one.
     """
 
     def __init__(

@@ -85,6 +85,8 @@ def test_a_probes_success_closes_it_and_its_failure_opens_it_anew() -> None:
     probe = BreakerState("half_open", 10, after(300))
     assert BREAKER.after(probe, True, after(301)) == BreakerState()
     assert BREAKER.after(probe, False, after(301)) == BreakerState("open", 11, after(301))
+    lenient = Breaker(failures=100)  # set so while it was half-open
+    assert lenient.after(probe, False, after(301)) == BreakerState("open", 11, after(301))
 
 
 def test_the_cooldown_counts_from_the_failure_that_opened_it() -> None:

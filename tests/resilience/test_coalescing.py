@@ -74,6 +74,23 @@ async def test_nothing_is_kept_afterwards(calls: Calls) -> None:
     assert coalescing.shared == 0
 
 
+async def test_whoever_asks_in_the_moment_in_which_a_call_ends_makes_a_new_one() -> None:
+    """C6"""
+    coalescing, ends, results = Coalescing(), asyncio.Event(), iter(["old", "new"])
+
+    async def make() -> str:
+        ends.set()
+        return next(results)
+
+    async def ask_late() -> str:
+        await ends.wait()
+        return await coalescing.run("k", make)
+
+    late = asyncio.create_task(ask_late())
+    await turn()
+    assert [await coalescing.run("k", make), await late] == ["old", "new"]
+
+
 async def test_another_key_is_another_call(calls: Calls) -> None:
     """C6"""
     coalescing = Coalescing()
