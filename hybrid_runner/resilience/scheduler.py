@@ -121,7 +121,7 @@ class AdaptiveScheduler:
         self._tell("resumed")
         due_at = now
         for loop in self._loops.values():
-            if loop.name not in self._runs and loop.rules.is_stale(loop.state, now):
+            if loop.name not in self._runs and loop.rules.has_missed_a_run(loop.state, now):
                 loop.state = replace(loop.state, due_at=due_at)
                 due_at += self._stagger
             self._set_timer(loop)
