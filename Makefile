@@ -78,7 +78,7 @@ schema: $(STAMP) ## write sql/schema.sql anew from the migrations
 tools: $(STAMP) ## fetch what tests can use beside Python (Jaeger, Prometheus, a Docker Engine …) into ~/.cache
 	@tools/fetch/all
 
-bench: $(STAMP) ## measure it, about ten minutes on a quiet machine; figures and pictures go to build/bench
+bench: $(STAMP) ## measure it, a quarter of an hour on a quiet machine; figures and pictures go to build/bench
 	@$(BIN)/hybrid-runner bench --output build/bench
 
 bench-peers: $(STAMP) benchmarks/.venv/.installed benchmarks/node_modules/.installed ## the same beside other runners

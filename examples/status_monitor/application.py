@@ -73,7 +73,7 @@ class Shop:
 
     def __init__(self, connection: asyncpg.Connection[Any], fakes: FakeServices) -> None:
         self._connection = connection
-        self._fakes = fakes
+        self.fakes = fakes
         self._last_event = 0
         self.edits: list[str] = []
         """What it did to its list, in words."""
@@ -93,7 +93,7 @@ class Shop:
         await self._connection.execute(
             _ADD,
             service.name,
-            self._fakes.url(service.address_of or service.name),
+            self.fakes.url(service.address_of or service.name),
             options.get("format", "dependencies"),
             _json(options.get("mapping")),
             _json(options.get("expect")),
@@ -108,42 +108,42 @@ class Shop:
             await asyncio.sleep(pause)
             match turn % 6:
                 case 0:
-                    await self._edit(
+                    await self.change(
                         "newsletter moves to an address that works",
                         "UPDATE hybrid_monitors.services SET url = $1 WHERE name = 'newsletter'",
-                        self._fakes.url("prices"),
+                        self.fakes.url("prices"),
                     )
                 case 1:
-                    await self._edit(
+                    await self.change(
                         "payments is quiet for a minute: nobody is told of it",
                         "UPDATE hybrid_monitors.services"
                         " SET quiet_until = now() + interval '1 minute' WHERE name = 'payments'",
                     )
                 case 2:
-                    await self._edit(
+                    await self.change(
                         "forum and blog are paused",
                         "UPDATE hybrid_monitors.services SET active = false"
                         " WHERE name IN ('forum', 'blog')",
                     )
                 case 3:
-                    await self._edit(
+                    await self.change(
                         "chat is given up",
                         "DELETE FROM hybrid_monitors.services WHERE name = 'chat'",
                     )
                 case 4:
-                    await self._edit(
+                    await self.change(
                         "forum and blog go on",
                         "UPDATE hybrid_monitors.services SET active = true"
                         " WHERE name IN ('forum', 'blog')",
                     )
                 case 5:
-                    await self._edit(
+                    await self.change(
                         "newsletter moves back",
                         "UPDATE hybrid_monitors.services SET url = $1 WHERE name = 'newsletter'",
-                        self._fakes.url("newsletter"),
+                        self.fakes.url("newsletter"),
                     )
 
-    async def _edit(self, words: str, statement: str, *values: object) -> None:
+    async def change(self, words: str, statement: str, *values: object) -> None:
         await self._connection.execute(statement, *values)
         self.edits.append(words)
 

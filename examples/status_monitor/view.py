@@ -67,8 +67,8 @@ def mark(state: State) -> Mark:
     if not state.is_polled:
         return Mark("?", "dim", "not asked yet")
     if not state.ok:
-        left_alone = "left alone: " if state.breaker == "open" else ""
-        return Mark("✗", "red", left_alone + one_line(state.error or ""))
+        # Left alone for a while: its breaker is open.
+        return Mark("✗" if state.breaker == "closed" else "○", "red", one_line(state.error or ""))
     healthy = f"{state.dependencies - state.unhealthy}/{state.dependencies} up"
     if state.warnings:
         return Mark("!", "yellow", f"{healthy}, {len(state.warnings)} warnings")
@@ -97,16 +97,16 @@ def screen(
 def headline(states: Sequence[State], seen: Seen, told: int, width: int) -> str:
     marks = Counter(mark(state).sign for state in states)
     text = (
-        f"{len(states)} services: {marks['●'] + marks['!']} answer, {marks['✗']} do not;"
-        f" {seen.events['poll:complete'] + 0} polls told, {seen.events['status:change']} changes,"
-        f" {told} told to the handler"
+        f"{len(states)} services: ● {marks['●'] + marks['!']} answer, ✗ {marks['✗']} do not,"
+        f" ○ {marks['○']} are left alone; {seen.events['status:change']} changes, {told} told"
     )
     return paint(text[:width], "bold")
 
 
 def _cell(state: State, width: int) -> str:
     sign, colour, says = mark(state)
-    text = f"{state.name:14}{says}"[: width - 3].ljust(width - 2)
+    text = f"{state.name:14}{says}"
+    text = (text if len(text) < width - 2 else text[: width - 4] + "…").ljust(width - 2)
     return paint(sign, colour) + " " + (paint(text, "dim") if colour == "dim" else text)
 
 

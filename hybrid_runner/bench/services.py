@@ -15,20 +15,27 @@ from typing import Any
 
 from hybrid_runner.bench.stopwatch import obey, run_fast, say
 
-_ITEMS = [
-    {
-        "name": f"{kind} of it",
-        "type": kind,
-        "healthy": True,
-        "health": {"state": 0, "code": 200, "latency": 7},
-        "contact": {"team": "payments"},
-    }
-    for kind in ("database", "cache", "queue", "rest", "smtp")
-]
-_BODY = json.dumps(_ITEMS).encode()
-_ANSWER = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_BODY)
-) + _BODY
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
+
+def _answer(latency: int) -> bytes:
+    items = [
+        {
+            "name": f"{kind} of it",
+            "type": kind,
+            "healthy": True,
+            "health": {"state": 0, "code": 200, "latency": latency + number},
+            "contact": {"team": "payments"},
+            "lastChecked": f"2030-01-01T00:00:{latency % 60:02}Z",
+        }
+        for number, kind in enumerate(("database", "cache", "queue", "rest", "smtp"), 1)
+    ]
+    body = json.dumps(items).encode()
+    return _HEAD % len(body) + body
+
+
+_ANSWERS = [_answer(latency) for latency in range(97)]
+"""Latencies and times differ from one answer to the next, and nothing else does."""
 
 
 class Seen:
@@ -65,7 +72,7 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._heard:
             head, _, self._heard = self._heard.partition(b"\r\n\r\n")
             self._seen.note(head.partition(b"/")[2].partition(b" ")[0])
-            self._transport.write(_ANSWER)
+            self._transport.write(_ANSWERS[self._seen.polls % len(_ANSWERS)])
 
 
 def host(number: int) -> str:

@@ -30,7 +30,6 @@ class App(Protocol):
         max_attempts: int = ...,
         timeout: Duration | None = ...,
         retry: RetryPolicy = ...,
-        data: Any = ...,
         keep_completed: Duration | None = ...,
     ) -> JobDecorator:
         """Make a function the handler of a kind."""

@@ -10,7 +10,7 @@ from hybrid_runner.handlers.job import Job
 from hybrid_runner.model.monitors import OPEN_KIND, QUEUE, ROUND_KIND, UPKEEP_KIND
 from hybrid_runner.model.outcomes import Repeat
 from hybrid_runner.monitors.app import App
-from hybrid_runner.monitors.round import Memory, Round, Rounds
+from hybrid_runner.monitors.round import Round, Rounds
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.queries import query
@@ -42,10 +42,9 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
         max_attempts=100,
         timeout="4m",
         retry=_QUICK,
-        data=Memory,
         keep_completed=_SHORTLY,
     )
-    async def round_of_host(payload: Host, job: Job[Memory]) -> Repeat | None:
+    async def round_of_host(payload: Host, job: Job) -> Repeat | None:
         return await Round(rounds, await app.pool(), payload.host, job).run()
 
     @app.job(OPEN_KIND, queue=QUEUE, timeout="5m", retry=_QUICK, keep_completed=_SHORTLY)
@@ -53,7 +52,7 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
         return await monitor_calls.open_hosts(await app.pool(), payload.hosts or None)
 
     @app.job(UPKEEP_KIND, queue=QUEUE, timeout="10m", retry=_QUICK)
-    async def upkeep(payload: dict[str, Any]) -> Repeat:
+    async def upkeep(_: dict[str, Any]) -> Repeat:
         await monitor_calls.upkeep(await app.pool())
         return Repeat(UPKEEP_EVERY)
 

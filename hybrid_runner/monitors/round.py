@@ -6,18 +6,17 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
-
-from pydantic import BaseModel
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import StaleClaim
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.model.monitors import (
     Decision,
+    Dependency,
     Event,
     Polled,
     Recorded,
@@ -29,7 +28,7 @@ from hybrid_runner.model.monitors import (
 )
 from hybrid_runner.model.outcomes import Repeat
 from hybrid_runner.monitors.poller import Poller
-from hybrid_runner.policy.monitor_phases import Spread, next_round, spread, was_away
+from hybrid_runner.policy.monitor_rounds import next_round
 from hybrid_runner.policy.monitors import (
     PollRules,
     decide,
@@ -48,18 +47,13 @@ log = logging.getLogger("hybrid_runner.monitors")
 
 MOST: Final = 200
 """Services that a round takes at a time."""
+_MOST_STOPPED: Final = 1000
 _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
 """Seconds after which what was found so far is stored, while others are still polled."""
-_IDLE: Final = timedelta(minutes=10)
+IDLE: Final = timedelta(minutes=10)
 """So long a host without active services keeps its job."""
-
-
-class Memory(BaseModel):
-    """What a round tells the next one."""
-
-    has_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +72,24 @@ class Round:
     writes names its claim, so that a round that was taken away writes nothing.
     """
 
-    def __init__(self, rounds: Rounds, on: Fetches, host: str, job: Job[Memory]) -> None:
+    def __init__(self, rounds: Rounds, on: Fetches, host: str, job: Job) -> None:
         self._rounds = rounds
         self._on = on
         self._host = host
         self._job = job
         self._began = time.monotonic()
         self._until = self._began + _LONGEST
-        self._is_away: bool | None = None
         self._now = datetime.min.replace(tzinfo=UTC)
         self._now_at = 0.0
+        self._keeps_polls = rounds.keeps_polls
 
     async def run(self) -> Repeat | None:
         """Poll what is due, a few hundred at a time, for a minute at most."""
         async with self._rounds.poller.open():
             while True:
                 taken = await self._take()
-                is_last = len(taken.services) < MOST or time.monotonic() >= self._until
+                has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
+                is_last = not has_more or time.monotonic() >= self._until
                 recorded = await self._work(taken, is_last=is_last)
                 if is_last:
                     return self._again(recorded.next_due)
@@ -106,32 +101,19 @@ class Round:
         if taken is None:
             raise self._stale()
         self._now, self._now_at = taken.now, time.monotonic()
-        if self._is_away is None:
-            self._is_away = self._find_out(taken)
-            self._job.data.has_spread = self._is_away
+        self._keeps_polls = self._rounds.keeps_polls or taken.polls_are_read
         return taken
 
-    def _find_out(self, taken: Taken) -> bool:
-        """Whether nobody has polled this host for a while."""
-        late = taken.now - self._job.run_at
-        if self._job.attempt > 1:  # it was made due when it was put back
-            dues = [each.standing.due_at for each in taken.services if each.standing is not None]
-            late = taken.now - min(dues, default=taken.now)
-        return was_away(late, self._rounds.rules.tick, has_spread=self._job.data.has_spread)
-
     async def _work(self, taken: Taken, *, is_last: bool) -> Recorded:
-        chosen: Spread = spread(
-            taken.services, taken.now, was_away=bool(self._is_away), tick=self._rounds.rules.tick
-        )
-        decisions = [put_off(service, due_at) for service, due_at in chosen.later]
         stopped = [(each, stop(each)) for each in taken.stopped]
+        decisions = list[Decision]()
         going, probes = list[Service](), list[int]()
-        for service in chosen.now:
+        for service in taken.services:
             tried = try_breaker(service, taken.now, self._rounds.rules)
             if tried.put_off is not None:
                 decisions.append(tried.put_off)
                 continue
-            going.append(service)
+            going.append(tried.service)
             if tried.is_probe:
                 probes.append(service.id)
         if probes:
@@ -180,24 +162,32 @@ class Round:
     async def _decide(self, found: Sequence[tuple[Service, Polled, datetime]]) -> list[Decision]:
         wanted = [each.id for each, polled, _ in found if needs_dependencies(each, polled)]
         stored = await monitor_calls.dependencies_of(self._on, wanted) if wanted else {}
-        decisions = list[Decision]()
-        for service, polled, at in found:
-            if polled.is_local and self._rounds.poller.is_cut_off:
-                self._rounds.counters.count_poll("missed")
-                decisions.append(missed(service, polled, at))
-                continue
-            self._rounds.counters.count_poll(polled.failure or "ok")
-            decisions.append(
-                decide(
-                    service,
-                    polled,
-                    stored.get(service.id),
-                    at,
-                    self._rounds.rules,
-                    chance=random.random(),  # no secret
-                )
+        return [
+            self._decided(service, polled, stored.get(service.id), at)
+            for service, polled, at in found
+        ]
+
+    def _decided(
+        self,
+        service: Service,
+        polled: Polled,
+        stored: Mapping[str, Dependency] | None,
+        at: datetime,
+    ) -> Decision:
+        if polled.is_local and self._rounds.poller.is_cut_off:
+            self._rounds.counters.count_poll("missed")
+            return missed(service, polled, at, self._rounds.rules)
+        self._rounds.counters.count_poll(polled.failure or "ok")
+        chance = random.random()  # no secret
+        try:
+            return decide(service, polled, stored, at, self._rounds.rules, chance=chance)
+        except Exception:  # one service must not hold up the others of its host
+            log.exception(
+                "%s: what its poll means cannot be decided; again after its interval",
+                service.name,
+                extra=log_event("monitors.undecided", service=service.name),
             )
-        return decisions
+            return put_off(service, at + service.every)
 
     async def _record(
         self,
@@ -214,7 +204,7 @@ class Round:
             decisions,
             stopped,
             self._rounds.subscriptions,
-            keeps_polls=self._rounds.keeps_polls,
+            keeps_polls=self._keeps_polls,
             last=is_last,
         )
         if recorded is None:
@@ -239,7 +229,7 @@ class Round:
     def _again(self, next_due: timedelta | None) -> Repeat | None:
         key = host_key(self._host)
         if next_due is None:  # nothing is to be polled here any more
-            return None if self._job.timed_out else Repeat(_IDLE, wake_on=key)
+            return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
         return Repeat(
             next_round(self._host, self._at(), next_due, self._rounds.rules.tick), wake_on=key
         )

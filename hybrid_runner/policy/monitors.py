@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from hybrid_runner.durations import parse_duration
 from hybrid_runner.model.monitors import (
     Decision,
     Dependency,
@@ -101,18 +102,23 @@ def decide(
     )
 
 
-def missed(service: Service, polled: Polled, now: datetime) -> Decision:
+def missed(service: Service, polled: Polled, now: datetime, rules: PollRules) -> Decision:
     """This process had no network: the service is due again after its interval, and nothing else
-    is known of it. A breaker that was to be probed still is.
+    is known of it. A breaker that was to be probed is to be probed then.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
     after = replace(before, due_at=now + service.every)
+    if before.breaker == "half_open":
+        opened_at = after.due_at - parse_duration(rules.breaker.cooldown)
+        after = replace(after, breaker="open", opened_at=opened_at)
     return Decision(service.id, after, events=_started(service), polled=polled, missed=True)
 
 
 class Tried(NamedTuple):
     """What its breaker says of a poll."""
 
+    service: Service
+    """As it is from now on: of a probe it is known that it is on its way."""
     put_off: Decision | None = None
     """It does not go."""
     is_probe: bool = False
@@ -122,12 +128,13 @@ class Tried(NamedTuple):
 def try_breaker(service: Service, now: datetime, rules: PollRules) -> Tried:
     """Whoever asks for a poll by name passes the breaker."""
     state, may_go = rules.breaker.before(breaker_state(service), now)
+    if service.is_asked or state.mode == "closed" or service.standing is None:
+        return Tried(service)
+    standing = replace(service.standing, breaker=state.mode, opened_at=state.opened_at)
+    service = replace(service, standing=standing)
     if may_go:
-        return Tried(is_probe=state.mode == "half_open" and not service.is_asked)
-    if service.is_asked:
-        return Tried()
-    off = put_off(service, rules.breaker.ends_at(state, now))
-    return Tried(replace(off, after=replace(off.after, opened_at=state.opened_at)))
+        return Tried(service, is_probe=True)
+    return Tried(service, put_off(service, rules.breaker.ends_at(state, now)))
 
 
 def put_off(service: Service, due_at: datetime) -> Decision:

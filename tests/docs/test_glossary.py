@@ -20,9 +20,11 @@ TERMS = {
     "asleep": "asleep",
     "attempt": "attempts?",
     "awake": "awake",
+    "breaker": "breakers?",
     "budget": "budgets?",
     "claim": "claims?",
     "clean-up": "clean-ups?",
+    "cool-down": "cool-downs?",
     "deaf": "deaf",
     "declared": "declare[ds]?",
     "doorbell": "doorbells?",
@@ -36,6 +38,7 @@ TERMS = {
     "frontier": "frontiers?",
     "full": "full",
     "grace": "grace",
+    "half-open": "half-open",
     "handler": "handlers?",
     "heartbeat": "heartbeats?",
     "horizon": "horizon",
@@ -55,6 +58,7 @@ TERMS = {
     "pace": "paces?",
     "payload": "payloads?",
     "pickup": "pickup",
+    "probe": "probes?",
     "producer": "producers?",
     "queue": "queues?",
     "reconciler": "reconcilers?",
@@ -63,6 +67,7 @@ TERMS = {
     "rescue": "rescue[ds]?",
     "retry": "retr(y|ies|ied)",
     "ring": "rings?",
+    "round": "rounds?",
     "settle": "settle[ds]?",
     "signal": "signals?",
     "slot": "slots?",
@@ -70,6 +75,8 @@ TERMS = {
     "source": "sources?",
     "stale": "stale",
     "stall": "stall(s|ed)?",
+    "standing": "standings?",
+    "suppressed": "suppressed",
     "sweep": "sweeps?|swept",
     "unknown": "unknown",
     "wanted": "wanted",
@@ -79,7 +86,7 @@ TERMS = {
 """The terms that users may meet, and how each looks in a text."""
 
 BANNED = (
-    r"lamps?|ears?|tethers?|chronicles?|wish(es)?|standings?|lately|happenings?|endings|chores?|newcomers?|tally|"
+    r"lamps?|ears?|tethers?|chronicles?|wish(es)?|lately|happenings?|endings|chores?|newcomers?|tally|"
     r"lying|lie_down|witness\w*|shelf|shelves|offices?|overtime|undrawn|gather\w*|horizons|archive_looks|steady_since"
 )
 """Names that were metaphors or said nothing; what replaced them is in the glossary, or needs no

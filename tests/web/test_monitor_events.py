@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import aiohttp
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.stream import monitor_events, monitor_feed
-from tests.support.monitored import monitored, served
+from tests.support.monitored_pages import monitored, served
 from tests.support.streams import BEARER, TOKEN
 from tests.support.waiting import until, until_fetched
 
@@ -153,7 +154,7 @@ async def test_a_reader_that_lags_is_given_all_in_order(
     async with served(dsn) as client, client.events("/monitors/events", seen=str(first)) as seen:
         await database.execute(
             "INSERT INTO hybrid_monitors.events (id, at, kind, service_id, payload)"
-            " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('filling', repeat('x', 1000))"
+            " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('x', repeat('x', 1000))"
             " FROM generate_series(1, 3000) AS n",
             first,
         )
@@ -171,16 +172,15 @@ async def test_a_reader_that_takes_nothing_is_sent_away(
     first = await here.event("service:down", 1)
     await database.execute(
         "INSERT INTO hybrid_monitors.events (id, at, kind, service_id, payload)"
-        " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('filling', repeat('x', 7000))"
+        " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('x', repeat('x', 7000))"
         " FROM generate_series(1, 3000) AS n",
         first,
     )
     await database.execute("UPDATE hybrid_monitors.event_numbers SET last = $1", first + 3000)
     async with served(dsn, http_readers=1) as client:
         _, writer = await asyncio.open_connection("127.0.0.1", client.port, limit=1)
-        writer.write(
-            b"GET /monitors/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1\r\n\r\n"
-        )
+        writer.write(b"GET /monitors/events HTTP/1.1\r\nHost: localhost\r\n")
+        writer.write(b"Last-Event-ID: 1\r\n\r\n")
         await writer.drain()
 
         async def has_room() -> bool:
@@ -208,10 +208,11 @@ async def test_readers_are_bounded_together_with_those_of_jobs(
 
 async def test_a_server_that_stops_says_so(dsn: str, database: Connection) -> None:
     await monitored(database)
-    async with served(dsn) as client:
-        response = await client.session.get("/monitors/events")
-        await response.content.readuntil(b"retry: 2000\n\n")
-    assert b"event: end" in await response.content.read()
+    async with aiohttp.ClientSession() as own:
+        async with served(dsn) as client:
+            response = await own.get(f"http://127.0.0.1:{client.port}/monitors/events")
+            await response.content.readuntil(b"retry: 2000\n\n")
+        assert b"event: end" in await response.content.read()
 
 
 async def test_an_outage_is_told_and_ends_nothing(dsn: str, database: Connection) -> None:

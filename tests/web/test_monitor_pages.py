@@ -8,12 +8,15 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.monitors import HIDDEN, HIDDEN_OF_DEPENDENCY, HIDDEN_OF_LINE
-from tests.support.monitored import Monitored, monitored, served
+from tests.support.monitored_pages import Monitored, monitored, served
 from tests.support.streams import BEARER, TOKEN, Pages
 
 HOUR = """
 INSERT INTO hybrid_monitors.hours (hour, dependency_id, answers, sum_ms, max_ms, buckets)
-VALUES (date_trunc('hour', now()), $1, 100, 700, 90, ARRAY[0, 0, 50, 45, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+VALUES (
+    date_trunc('hour', now()), $1, 100, 700, 90,
+    ARRAY[0, 0, 50, 45, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+)
 """
 ERROR = """
 INSERT INTO hybrid_monitors.errors (at, service_id, dependency_id, error, message)

@@ -12,7 +12,7 @@ from hybrid_runner.model.monitor_views import PublicDependency, PublicService
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.status_html import StatusPage, html_of, verdict
-from tests.support.monitored import monitored, served
+from tests.support.monitored_pages import monitored, served
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WELL, ILL = PublicDependency("redis", healthy=True), PublicDependency("postgres", healthy=False)
@@ -119,24 +119,28 @@ async def test_it_shows_public_fields_alone(dsn: str, database: Connection) -> N
     here = await monitored(database)
     down = await here.down("orders", public=True)
     await here.depends(down, "postgres", healthy=False)
-    await here.up("inside")
+    await here.up("internal tool")
     paused = await here.up("paused one", public=True)
     await database.execute(
         "UPDATE hybrid_monitors.services SET active = false WHERE id = $1", paused
     )
-    async with served(dsn, http_status="public=true") as client:
-        async with client.session.get("/status") as response:
-            text, headers = await response.text(), response.headers
+    async with (
+        served(dsn, http_status="public=true") as client,
+        client.session.get("/status") as response,
+    ):
+        text, headers = await response.text(), response.headers
     assert (response.status, response.content_type) == (200, "text/html")
     assert "orders" in text
     assert "postgres" in text
-    for hidden in ("secret", "inside", "paused one", "503", "E1", "ops@"):
+    for hidden in ("secret", "internal tool", "paused one", "503", "E1", "ops@"):
         assert hidden not in text
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
-    async with served(dsn, http_status="all") as client:
-        async with client.session.get("/status") as response:
-            assert "inside" in await response.text()
+    async with (
+        served(dsn, http_status="all") as client,
+        client.session.get("/status") as response,
+    ):
+        assert "internal tool" in await response.text()
 
 
 async def test_it_is_made_once_however_many_ask(dsn: str, database: Connection) -> None:

@@ -4,8 +4,8 @@ often it was asked before; so a test knows what was answered from the journal.
 
 from __future__ import annotations
 
-import gzip
 import json
+import zlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -165,7 +165,8 @@ def changing(moment: Moment) -> Answer:
 
 def lying(moment: Moment) -> Answer:
     """Healthy, it says, and beside it that it is not."""
-    return reply(items(moment, health={"state": 2, "code": 500, "latency": 1}, error="it burns"))
+    health = {"state": 2, "code": 500, "latency": moment.visit + 1}
+    return reply(items(moment, health=health, error="it burns"))
 
 
 def failing(_: Moment) -> Answer:
@@ -208,10 +209,12 @@ def bomb(_: Moment) -> Answer:
 
 @cache
 def _bomb() -> Reply:
-    """A hundred million blanks in a hundred thousand bytes."""
-    packed = gzip.compress(b"[" + b" " * 100_000_000 + b"]", 9)
+    """A hundred million blanks in a hundred thousand bytes: the same million again and again."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    head = packer.compress(b"[") + packer.flush(zlib.Z_FULL_FLUSH)
+    million = packer.compress(b" " * 1_000_000) + packer.flush(zlib.Z_FULL_FLUSH)
     headers = (("Content-Type", "application/json"), ("Content-Encoding", "gzip"))
-    return Reply(packed, headers=headers)
+    return Reply(head + million * 100 + packer.flush(), headers=headers)
 
 
 def large(_: Moment) -> Answer:

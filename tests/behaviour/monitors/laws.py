@@ -20,6 +20,7 @@ _APART = COOLDOWN * 0.6
 """Two probes are further apart: an open breaker lets one through per cool-down, counted from when
 its round began.
 """
+_AT_ONCE = 0.5
 
 
 class Violation(NamedTuple):
@@ -33,9 +34,11 @@ class Violation(NamedTuple):
 def check(
     planned: Sequence[Planned], journal: Journal, records: Records, killed: set[str]
 ) -> list[Violation]:
+    crowds = list(crowded(journal))
+    journal = without_repeats(planned, journal)
     excused = excused_visits(planned, journal, records, killed)
     return [
-        *crowded(journal),
+        *crowds,
         *double_probes(planned, journal, excused),
         *stored_wrongly(planned, journal, records, excused),
         *numbered_wrongly(records),
@@ -53,6 +56,27 @@ def crowded(journal: Journal) -> Iterator[Violation]:
             yield Violation("too many at a host", f"{visit.at_host}: {visit}")
         if visit.at_address > 1:
             yield Violation("two at an address", str(visit))
+
+
+def without_repeats(planned: Sequence[Planned], journal: Journal) -> Journal:
+    """An HTTP client asks again, once and at once, if a connection that it had kept is closed
+    without a word: that is one poll.
+    """
+    closing = {service.fake.name for service in planned if service.fake.plays == "closing"}
+    visits, last = list[Visit](), dict[str, Visit]()
+    for visit in sorted(journal.visits, key=lambda visit: visit.began):
+        before = last.get(visit.service)
+        last[visit.service] = visit
+        if (
+            visit.service in closing
+            and before is not None
+            and visit.who == before.who
+            and visit.began - before.ended < _AT_ONCE
+        ):
+            del last[visit.service]
+        else:
+            visits.append(visit)
+    return Journal(visits=visits)
 
 
 def excused_visits(
@@ -78,7 +102,7 @@ def double_probes(
 ) -> Iterator[Violation]:
     """While a breaker is open, one visit per cool-down; an excused one is made up for at once."""
     says = {service.fake.name: service for service in planned}
-    shared = {name for name, count in _services_of(planned).items() if count > 1}
+    shared = _shared(planned)
     for fake, visits in journal.by_service().items():
         failures, before = 0, None
         for visit in visits:
@@ -96,7 +120,9 @@ def stored_wrongly(
     planned: Sequence[Planned], journal: Journal, records: Records, excused: set[Visit]
 ) -> Iterator[Violation]:
     """Each answered visit is stored once, in the order of visits; nothing else is."""
-    visits = {name: {one.number: one for one in all_} for name, all_ in _visits(journal).items()}
+    visits = {
+        name: {one.number: one for one in all_} for name, all_ in journal.by_service().items()
+    }
     covered: dict[str, set[int]] = defaultdict(set)
     for service in planned:
         seen, numbers = visits.get(service.fake.name, {}), records.stored.get(service.name, [])
@@ -109,7 +135,7 @@ def stored_wrongly(
                 yield Violation("stored twice", f"{service.name} {number}")
         if numbers != sorted(numbers):
             yield Violation("stored out of order", f"{service.name} {numbers}")
-    failed = _failed_polls(records)
+    failed, shared = _failed_polls(records), _shared(planned)
     for fake, service in {service.fake.name: service for service in planned}.items():
         missing = [
             visit
@@ -125,7 +151,7 @@ def stored_wrongly(
         if len(missing) > spare:
             yield Violation("a visit was not stored", f"{missing[0]} and {len(missing) - 1} more")
         lost = len([visit for visit in bad if visit not in excused]) - failed[service.name]
-        if lost > 0 and _services_of(planned)[fake] == 1:
+        if lost > 0 and fake not in shared:
             yield Violation("a failed poll was not stored", f"{lost} of {fake}")
 
 
@@ -170,8 +196,9 @@ def polled_wrongly(planned: Sequence[Planned], records: Records) -> Iterator[Vio
             yield Violation("polls told", f"{service.name}: {good} good ones")
         if len(polls[service.name]) - good != len(errors[service.name]):
             yield Violation("failed polls told", f"{service.name}: {len(errors[service.name])}")
-        if len(started[service.name]) != 1:
-            yield Violation("started", f"{service.name}: {len(started[service.name])} times")
+        begun = len(started[service.name])
+        if begun > 1 or (polls[service.name] and not begun):
+            yield Violation("started", f"{service.name}: {begun} times")
 
 
 def broken_wrongly(planned: Sequence[Planned], records: Records) -> Iterator[Violation]:
@@ -205,13 +232,10 @@ def _stored_by_fake(planned: Sequence[Planned], records: Records) -> Mapping[str
     return found
 
 
-def _services_of(planned: Sequence[Planned]) -> Counter[str]:
-    """How many services ask each fake."""
-    return Counter(service.fake.name for service in planned)
-
-
-def _visits(journal: Journal) -> dict[str, list[Visit]]:
-    return journal.by_service()
+def _shared(planned: Sequence[Planned]) -> set[str]:
+    """Fakes that several services ask."""
+    count = Counter(service.fake.name for service in planned)
+    return {name for name, services in count.items() if services > 1}
 
 
 def _failed_polls(records: Records) -> Counter[str]:

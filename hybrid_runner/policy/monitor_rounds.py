@@ -1,0 +1,20 @@
+"""When the next round of a host is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Final
+
+_WHOLE: Final = 1 << 64
+_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def next_round(host: str, now: datetime, next_due: timedelta, tick: timedelta) -> timedelta:
+    """How long until then: what comes due within a tick is polled together, and the ticks of two
+    hosts are not the same.
+    """
+    if next_due >= tick or next_due <= timedelta(0):
+        return max(next_due, timedelta(0))
+    place = tick * (int.from_bytes(blake2b(host.encode(), digest_size=8).digest()) / _WHOLE)
+    return max(next_due, (place - (now - _BEGINNING)) % tick)

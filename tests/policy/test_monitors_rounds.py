@@ -1,0 +1,85 @@
+"""When a host's next round is, and whether a process has a network."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hybrid_runner.policy.connectivity import Connectivity
+from hybrid_runner.policy.monitor_rounds import next_round
+from tests.policy.monitored import NOW, seconds
+
+TICK = seconds(3)
+
+
+@pytest.mark.parametrize("due", [0, 3, 30])
+def test_what_is_due_now_or_after_a_tick_is_waited_for_exactly(due: float) -> None:
+    assert next_round("a", NOW, seconds(due), TICK) == seconds(due)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_c1_within_a_tick_each_host_has_its_own_moment(seed: int) -> None:
+    """The same again and again, never before something is due, and never a tick late."""
+    chance = random.Random(seed)
+    host, now = f"host-{seed}", NOW + seconds(chance.uniform(0, 1e6))
+    due = seconds(chance.uniform(0.001, 2.999))
+    moment = now + next_round(host, now, due, TICK)
+    assert due <= moment - now <= TICK
+    if moment - now > due:
+        again = next_round(host, moment + seconds(0.001), seconds(0.001), TICK)
+        assert again == TICK - seconds(0.001)
+
+
+def test_the_rounds_of_many_hosts_do_not_line_up() -> None:
+    pauses = [
+        next_round(f"host-{number}", NOW, seconds(0.001), TICK).total_seconds()
+        for number in range(300)
+    ]
+    for third in range(3):
+        assert 70 < sum(third <= pause < third + 1 for pause in pauses) < 130
+
+
+def cut_off(*polls: tuple[str, bool, float], at: float = 10.0) -> bool:
+    guard = Connectivity()
+    for host, is_local, when in polls:
+        guard.note(host, is_local=is_local, at=when)
+    return guard.is_cut_off(at)
+
+
+@pytest.mark.parametrize(
+    ("polls", "is_cut_off"),
+    [
+        pytest.param([("a", True, 1), ("b", True, 2)], False, id="two hosts"),
+        pytest.param([("a", True, 1), ("b", True, 2), ("c", True, 3)], True, id="three"),
+        pytest.param([("a", True, 1), ("a", True, 2), ("a", True, 3)], False, id="one, thrice"),
+        pytest.param(
+            [("a", True, 1), ("b", True, 2), ("d", False, 2.5), ("c", True, 3)],
+            False,
+            id="another one has answered since",
+        ),
+        pytest.param(
+            [("d", False, 0.5), ("a", True, 1), ("b", True, 2), ("c", True, 3)],
+            True,
+            id="another one has answered before that",
+        ),
+        pytest.param([("a", True, -60), ("b", True, 2), ("c", True, 3)], False, id="too long ago"),
+        pytest.param(
+            [("a", True, 1), ("b", True, 2), ("c", True, 3), ("a", False, 4)],
+            False,
+            id="the network is back",
+        ),
+    ],
+)
+def test_three_hosts_that_fail_here_and_no_answer_since_is_no_network(
+    polls: list[tuple[str, bool, float]], *, is_cut_off: bool
+) -> None:
+    assert cut_off(*polls) is is_cut_off
+
+
+def test_of_a_thousand_hosts_only_a_few_are_remembered() -> None:
+    guard = Connectivity()
+    for number in range(1000):
+        guard.note(f"host-{number}", is_local=True, at=number / 1000)
+    assert guard.is_cut_off(1.0)
+    assert len(vars(guard)["_failed"]) == 3
