@@ -52,7 +52,7 @@ _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
 """Seconds after which what was found so far is stored, while others are still polled."""
-_IDLE: Final = timedelta(minutes=10)
+IDLE: Final = timedelta(minutes=10)
 """So long a host without active services keeps its job."""
 
 
@@ -229,7 +229,7 @@ class Round:
     def _again(self, next_due: timedelta | None) -> Repeat | None:
         key = host_key(self._host)
         if next_due is None:  # nothing is to be polled here any more
-            return None if self._job.timed_out else Repeat(_IDLE, wake_on=key)
+            return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
         return Repeat(
             next_round(self._host, self._at(), next_due, self._rounds.rules.tick), wake_on=key
         )

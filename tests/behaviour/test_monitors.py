@@ -23,19 +23,19 @@ HOST = "127.0.2.1"
 @pytest.mark.alone
 @pytest.mark.timeout(240)
 async def test_while_members_are_killed_nothing_is_polled_twice_told_twice_or_lost(
-    empty_dsn: str,
+    dsn: str,
 ) -> None:
     """C2, C5, C6, C9, C13, F1: a short run of `python -m tests.behaviour.monitors`."""
-    options = Options(seconds=20, services=120, kill_every=5, lease=4)
-    outcome = await mix(empty_dsn, options)
+    options = Options(seconds=20, services=120, kill_every=5, lease=10)
+    outcome = await mix(dsn, options)
     assert not outcome.violations, "\n".join(map(str, outcome.violations[:5]))
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(120)
-async def test_a_start_of_everything_makes_no_burst(empty_dsn: str) -> None:
+async def test_a_start_of_everything_makes_no_burst(dsn: str) -> None:
     """C5: neither when all services are new nor when all are overdue."""
-    outcome = await restart.run(empty_dsn, restart.Options(services=400, per_host=20, every=5))
+    outcome = await restart.run(dsn, restart.Options(services=400, per_host=20, every=5))
     assert not outcome.violations, outcome
 
 

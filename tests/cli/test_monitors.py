@@ -18,7 +18,7 @@ import pytest
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, NOBODY, ROOT, environment, fails, succeeds
 from tests.support.logins import Login, Logins
-from tests.support.monitored import Monitored, monitored
+from tests.support.monitored_pages import Monitored, monitored
 from tests.support.proxy import Proxy
 from tests.support.waiting import until_fetched
 

@@ -9,7 +9,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.jobs import ended, running
-from tests.support.monitored import Monitored
+from tests.support.monitored_pages import Monitored
 
 TEXT = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 SECTIONS: dict[str, str] = dict(

@@ -11,7 +11,7 @@ import pytest
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web import database as page_database
 from hybrid_runner.web.stream import monitor_feed
-from tests.support.monitored import Monitored, served
+from tests.support.monitored_pages import Monitored, served
 from tests.support.streams import BEARER, TOKEN, Pages
 from tests.support.waiting import until
 

@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.stream import monitor_events, monitor_feed
-from tests.support.monitored import monitored, served
+from tests.support.monitored_pages import monitored, served
 from tests.support.streams import BEARER, TOKEN
 from tests.support.waiting import until, until_fetched
 

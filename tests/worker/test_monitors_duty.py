@@ -10,7 +10,7 @@ from hybrid_runner.model.monitor_views import MonitorMeasures
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics import monitor_instruments as table
 from hybrid_runner.upkeep.duties.monitors import Monitors, complaints_of
-from tests.support.monitored import Monitored
+from tests.support.monitored_pages import Monitored
 from tests.support.waiting import until
 from tests.support.working import runner, working
 

@@ -9,10 +9,11 @@ from typing import Final
 from hybrid_runner.errors import ConfigurationError
 
 LONGEST: Final = 2048
+LONGEST_HOST: Final = 253
 """Bytes."""
 _BLANK: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _AUTHORITY: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
-_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%A-Za-z]+\]|[^:\[\]]+)(?::([0-9]*))?")
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%A-Za-z]+\]|[^:\[\]]+)(?::([0-9]*))?")
 
 _NO_HOST: Final = "url must begin with http:// or https:// and name a host"
 _NO_PORT: Final = "url has a port that is not 1 to 65535"
@@ -40,5 +41,9 @@ def check_url(url: str) -> None:
         if re.search(r":[^:\]]*$", rest) and rest.count(":") == 1 and rest[0] != ":":
             raise ConfigurationError(_NO_PORT)
         raise ConfigurationError(_NO_HOST)
-    if host[1] is not None and not (host[1] and 1 <= int(host[1][:6]) <= 65535):
+    if len(host[1].encode("utf-8", "replace")) > LONGEST_HOST:
+        raise ConfigurationError(
+            f"url has a host of more than {LONGEST_HOST} bytes: make it shorter"
+        )
+    if host[2] is not None and not (host[2] and 1 <= int(host[2][:6]) <= 65535):
         raise ConfigurationError(_NO_PORT)
