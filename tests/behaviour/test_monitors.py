@@ -12,7 +12,7 @@ import pytest
 from examples.status_monitor.fake.journal import Journal, Visit
 from examples.status_monitor.fake.server import FakeService
 from tests.behaviour.monitors import restart
-from tests.behaviour.monitors.laws import check
+from tests.behaviour.monitors.laws import check, without_repeats
 from tests.behaviour.monitors.mix import Options, mix
 from tests.behaviour.monitors.plan import COOLDOWN, EVERY, FAILURES, Planned, plan
 from tests.behaviour.monitors.records import Records, Told
@@ -26,13 +26,13 @@ async def test_while_members_are_killed_nothing_is_polled_twice_told_twice_or_lo
     dsn: str,
 ) -> None:
     """C2, C5, C6, C9, C13, F1: a short run of `python -m tests.behaviour.monitors`."""
-    options = Options(seconds=20, services=120, kill_every=5, lease=10)
+    options = Options(seconds=30, services=120, kill_every=7)
     outcome = await mix(dsn, options)
     assert not outcome.violations, "\n".join(map(str, outcome.violations[:5]))
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_start_of_everything_makes_no_burst(dsn: str) -> None:
     """C5: neither when all services are new nor when all are overdue."""
     outcome = await restart.run(dsn, restart.Options(services=400, per_host=20, every=5))
@@ -120,6 +120,15 @@ def test_a_second_probe_is_found_unless_the_first_one_s_worker_was_killed() -> N
     assert laws(journal, both) == {"two probes of an open breaker"}
     journal.visits[-2] = last._replace(who="3")
     assert laws(journal, records, frozenset({"3"})) == set()
+
+
+def test_a_request_that_the_client_repeats_is_one_poll() -> None:
+    closing = Planned("closes", FakeService("closes", "closing", HOST, 0))
+    visits = [visit(closing, 0, 1.0), visit(closing, 1, 1.02), visit(closing, 2, 9.0)]
+    assert [one.number for one in without_repeats([closing], Journal(visits=visits)).visits] == [
+        0,
+        2,
+    ]
 
 
 def test_a_poll_that_was_not_stored_is_found_unless_its_worker_was_killed() -> None:

@@ -165,7 +165,8 @@ def changing(moment: Moment) -> Answer:
 
 def lying(moment: Moment) -> Answer:
     """Healthy, it says, and beside it that it is not."""
-    return reply(items(moment, health={"state": 2, "code": 500, "latency": 1}, error="it burns"))
+    health = {"state": 2, "code": 500, "latency": moment.visit + 1}
+    return reply(items(moment, health=health, error="it burns"))
 
 
 def failing(_: Moment) -> Answer:

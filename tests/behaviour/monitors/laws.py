@@ -20,6 +20,7 @@ _APART = COOLDOWN * 0.6
 """Two probes are further apart: an open breaker lets one through per cool-down, counted from when
 its round began.
 """
+_AT_ONCE = 0.5
 
 
 class Violation(NamedTuple):
@@ -33,9 +34,11 @@ class Violation(NamedTuple):
 def check(
     planned: Sequence[Planned], journal: Journal, records: Records, killed: set[str]
 ) -> list[Violation]:
+    crowds = list(crowded(journal))
+    journal = without_repeats(planned, journal)
     excused = excused_visits(planned, journal, records, killed)
     return [
-        *crowded(journal),
+        *crowds,
         *double_probes(planned, journal, excused),
         *stored_wrongly(planned, journal, records, excused),
         *numbered_wrongly(records),
@@ -53,6 +56,27 @@ def crowded(journal: Journal) -> Iterator[Violation]:
             yield Violation("too many at a host", f"{visit.at_host}: {visit}")
         if visit.at_address > 1:
             yield Violation("two at an address", str(visit))
+
+
+def without_repeats(planned: Sequence[Planned], journal: Journal) -> Journal:
+    """An HTTP client asks again, once and at once, if a connection that it had kept is closed
+    without a word: that is one poll.
+    """
+    closing = {service.fake.name for service in planned if service.fake.plays == "closing"}
+    visits, last = list[Visit](), dict[str, Visit]()
+    for visit in sorted(journal.visits, key=lambda visit: visit.began):
+        before = last.get(visit.service)
+        last[visit.service] = visit
+        if (
+            visit.service in closing
+            and before is not None
+            and visit.who == before.who
+            and visit.began - before.ended < _AT_ONCE
+        ):
+            del last[visit.service]
+        else:
+            visits.append(visit)
+    return Journal(visits=visits)
 
 
 def excused_visits(
@@ -172,8 +196,9 @@ def polled_wrongly(planned: Sequence[Planned], records: Records) -> Iterator[Vio
             yield Violation("polls told", f"{service.name}: {good} good ones")
         if len(polls[service.name]) - good != len(errors[service.name]):
             yield Violation("failed polls told", f"{service.name}: {len(errors[service.name])}")
-        if len(started[service.name]) != 1:
-            yield Violation("started", f"{service.name}: {len(started[service.name])} times")
+        begun = len(started[service.name])
+        if begun > 1 or (polls[service.name] and not begun):
+            yield Violation("started", f"{service.name}: {begun} times")
 
 
 def broken_wrongly(planned: Sequence[Planned], records: Records) -> Iterator[Violation]:

@@ -5,18 +5,19 @@ whoever shares a host or a network with them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.storage.monitor_schema import install_monitors
-
 from examples.status_monitor.fake.journal import Visit
 from examples.status_monitor.fake.server import FakeService
 from hybrid_runner.storage.connections.connection import connect
-from tests.behaviour.monitors.fakes import fake_services
+from hybrid_runner.storage.monitor_schema import install_monitors
+from tests.behaviour.monitors.fakes import Fakes, fake_services
 from tests.behaviour.monitors.fleet import Fleet
 from tests.behaviour.monitors.laws import Violation
 from tests.behaviour.monitors.mix import Outcome
@@ -32,8 +33,10 @@ class Options:
     per_host: int = 100
     every: float = 30.0
     members: int = 1
-    intervals: float = 2.5
-    """How long it runs before and after, and how long it is away."""
+    rounds: int = 2
+    """How often each service is polled before and after."""
+    patience: float = 20.0
+    """Intervals after which it is given up."""
 
     @property
     def steady(self) -> float:
@@ -57,21 +60,33 @@ async def run(dsn: str, options: Options, say: Callable[[str], None] = lambda _:
         async with fake_services([one.fake for one in planned], folder) as services:
             await store(connection, planned, services.port, options.every)
             fleet = Fleet(options.members, dsn, 5.0, folder)
-            lengths = options.every * options.intervals
             say(f"{options.services} new services: {options.steady:.0f} polls a second at rest")
             await fleet.start()
-            await asyncio.sleep(lengths)
+            before = await _visited(services, options, 0)
             await fleet.stop(signal.SIGKILL)
             before = (await services.journal()).visits
             say(f"all is away for {options.every * 1.5:.0f} s: every service is overdue")
             await asyncio.sleep(options.every * 1.5)
             say("it starts again")
             await fleet.start()
-            await asyncio.sleep(lengths)
+            after = await _visited(services, options, len(before))
             await fleet.stop()
-            after = (await services.journal()).visits[len(before) :]
     await connection.close()
     return _judge(before, after, options)
+
+
+async def _visited(services: Fakes, options: Options, beyond: int) -> list[Visit]:
+    """The visits behind so many, once each service had enough of them."""
+    visits: list[Visit] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(options.patience * options.every):
+            while True:
+                visits = (await services.journal()).visits[beyond:]
+                counts = Counter(visit.service for visit in visits)
+                if len(counts) == options.services and min(counts.values()) >= options.rounds:
+                    break
+                await asyncio.sleep(1)
+    return visits
 
 
 def _judge(before: Sequence[Visit], after: Sequence[Visit], options: Options) -> Outcome:

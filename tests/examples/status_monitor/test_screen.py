@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from examples.status_monitor.application import Event, State
 from examples.status_monitor.view import Seen, in_words, mark, screen
 
 
-def state(name: str = "orders", **more: object) -> State:
-    values: dict[str, object] = {
+def state(name: str = "orders", **more: Any) -> State:
+    values: dict[str, Any] = {
         "active": True,
         "is_polled": True,
         "ok": True,
@@ -22,7 +23,7 @@ def state(name: str = "orders", **more: object) -> State:
         "dependencies": 5,
         "unhealthy": 0,
     }
-    return State(name, **(values | more))  # type: ignore[arg-type]
+    return State(name, **(values | more))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def state(name: str = "orders", **more: object) -> State:
         ({"is_polled": False, "ok": None}, "?", "not asked yet"),
     ],
 )
-def test_each_service_has_a_sign(more: dict[str, object], sign: str, says: str) -> None:
+def test_each_service_has_a_sign(more: dict[str, Any], sign: str, says: str) -> None:
     assert mark(state(**more))[::2] == (sign, says)
 
 
