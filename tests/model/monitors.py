@@ -2,8 +2,8 @@
 host's round, the death of a worker that may go on without knowing, and what restores lost jobs.
 
 What a poll means is decided by the production code. A world is bad when a fault was made on the way
-to it, or when everybody rests and the service is not as the rounds believe, or a poll that was asked
-for was not made.
+to it, or when everybody rests and the service is not as the rounds believe, or a poll that was
+asked for was not made.
 """
 
 from __future__ import annotations
@@ -248,22 +248,12 @@ def _job_of(world: World, run: Run) -> Job | None:
 
 def _of_run(world: World, run: Run, rules: Rules) -> Iterator[World]:
     """What it does next; `world` is without it."""
-    is_stale = rules.fence and _job_of(world, run) is None
+    is_stale = _job_of(world, run) is None
     match run.step:
         case Step.BEGUN:
-            if _job_of(world, run) is not None:
-                yield _with(world, _taken(world, run))
-            else:
-                yield world
+            yield world if is_stale else _with(world, _taken(world, run))
         case Step.PROBING:
-            if is_stale:
-                yield world
-                return
-            seen = run.seen
-            if rules.probe_first and seen is not None and world.standing is not None:
-                seen = seen._replace(mode="half_open", is_cool=False)
-                world = world._replace(standing=seen, is_due=False)
-            yield _with(world, run._replace(step=Step.POLLING, seen=seen))
+            yield world if is_stale and rules.fence else _probing(world, run, rules)
         case Step.POLLING:
             if run.is_probe:
                 fault = "two probes within one cool-down" if world.probes else ""
@@ -271,9 +261,18 @@ def _of_run(world: World, run: Run, rules: Rules) -> Iterator[World]:
             for ok in (True, False):
                 yield _with(world, run._replace(step=Step.FOUND, ok=ok))
         case Step.FOUND:
-            yield world if is_stale else _stored(world, run, rules)
+            yield world if is_stale and rules.fence else _stored(world, run, rules)
         case Step.STORED:
             yield _settled(world, run)
+
+
+def _probing(world: World, run: Run, rules: Rules) -> World:
+    """begin_probes."""
+    seen = run.seen
+    if rules.probe_first and seen is not None and world.standing is not None:
+        seen = seen._replace(mode="half_open", is_cool=False)
+        world = world._replace(standing=seen, is_due=False)
+    return _with(world, run._replace(step=Step.POLLING, seen=seen))
 
 
 def _with(world: World, run: Run) -> World:

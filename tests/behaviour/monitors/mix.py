@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.storage.monitor_schema import install_monitors
-
 from examples.status_monitor.fake.journal import Journal
 from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.monitor_schema import install_monitors
 from tests.behaviour.monitors.fakes import fake_services
 from tests.behaviour.monitors.fleet import Fleet
 from tests.behaviour.monitors.laws import Violation, check
