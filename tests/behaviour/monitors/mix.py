@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.storage.monitor_schema import install_monitors
-
 from examples.status_monitor.fake.journal import Journal
 from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.monitor_schema import install_monitors
 from tests.behaviour.monitors.fakes import fake_services
 from tests.behaviour.monitors.fleet import Fleet
 from tests.behaviour.monitors.laws import Violation, check
@@ -33,8 +32,8 @@ class Options:
     seconds: float = 300.0
     services: int = 1_000
     members: int = 3
-    lease: float = 10.0
-    kill_every: float = 8.0
+    lease: float = 15.0
+    kill_every: float = 12.0
     seed: int = 7
 
 
