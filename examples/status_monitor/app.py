@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from hybrid_runner.resilience import Breaker
-
 from hybrid_runner import Runner
 from hybrid_runner.monitors import Monitors, StatusChange
+from hybrid_runner.resilience import Breaker
 from hybrid_runner.waiting.backoff import Backoff
 
 app = Runner()  # HYBRID_RUNNER_DSN; without it an embedded Postgres

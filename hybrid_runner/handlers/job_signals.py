@@ -41,8 +41,8 @@ class JobSignals:
 
     @property
     def signalled(self) -> Any:
-        """After `Snooze(…, wake_on=…)` or `Repeat(…, wake_on=…)`, the payload of the signal that woke
-        the job, of several the earliest; None if that was null, or if the time was over.
+        """After `Snooze(…, wake_on=…)` or `Repeat(…, wake_on=…)`, the payload of the signal that
+        woke the job, of several the earliest; None if that was null, or if the time was over.
         """
         signals = self._claim.signals
         return None if signals is None or signals.given is None else decode(signals.given.payload)

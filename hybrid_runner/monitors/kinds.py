@@ -52,7 +52,7 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
         return await monitor_calls.open_hosts(await app.pool(), payload.hosts or None)
 
     @app.job(UPKEEP_KIND, queue=QUEUE, timeout="10m", retry=_QUICK)
-    async def upkeep(payload: dict[str, Any]) -> Repeat:
+    async def upkeep(_: dict[str, Any]) -> Repeat:
         await monitor_calls.upkeep(await app.pool())
         return Repeat(UPKEEP_EVERY)
 

@@ -178,7 +178,7 @@ class Round:
             self._rounds.counters.count_poll("missed")
             return missed(service, polled, at, self._rounds.rules)
         self._rounds.counters.count_poll(polled.failure or "ok")
-        chance = random.random()  # noqa: S311  # no secret
+        chance = random.random()  # no secret
         try:
             return decide(service, polled, stored, at, self._rounds.rules, chance=chance)
         except Exception:  # one service must not hold up the others of its host

@@ -81,7 +81,7 @@ _LINES: dict[What, _Line] = {
     ),
     "paused": _Line("scheduler.paused", logging.INFO, "all loops are paused"),
     "resumed": _Line("scheduler.resumed", logging.INFO, "all loops are resumed"),
-    "closed": _Line("scheduler.closed", logging.INFO, "all loops are closed"),
+    "closed": _Line("scheduler.closed", logging.DEBUG, "all loops are closed"),
 }
 
 

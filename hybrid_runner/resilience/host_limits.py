@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Self
 
 from hybrid_runner.errors import ConfigurationError
@@ -73,7 +72,7 @@ class HostLimits:
         except BaseException:
             if mine.done() and not mine.cancelled():  # it was given the place in the same moment
                 self._give_back(name)
-            else:
+            elif mine in waiting:  # else a place was passed on over its head
                 waiting.remove(mine)
             raise
 
@@ -104,12 +103,7 @@ class Place:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.give_back()
 
 

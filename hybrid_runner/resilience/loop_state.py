@@ -114,7 +114,7 @@ class LoopRules:
         state = replace(state, failures=0, breaker=BreakerState())
         return replace(state, due_at=max(now, state.rested_since + state.interval))
 
-    def is_stale(self, state: LoopState, now: datetime) -> bool:
+    def has_missed_a_run(self, state: LoopState, now: datetime) -> bool:
         """Whether it would have run during a pause that is over now."""
         stale_at = self._not_before(state, state.rested_since + self.pause(state), now)
         return min(stale_at, state.due_at) <= now
@@ -134,7 +134,7 @@ class LoopRules:
 
     def _rest(self, state: LoopState, now: datetime, chance: float) -> LoopState:
         pause = self.pause(state) * (1 + self.jitter * (2 * chance - 1))
-        due_at = self._not_before(state, now + min(LONGEST, pause), now)
+        due_at = self._not_before(state, now + pause, now)
         return replace(state, rested_since=now, due_at=due_at)
 
     def pause(self, state: LoopState) -> timedelta:

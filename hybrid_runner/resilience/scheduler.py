@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from hybrid_runner.durations import Duration, parse_named, parse_positive
@@ -31,9 +30,9 @@ from hybrid_runner.resilience.runs import Runs
 
 
 class AdaptiveScheduler:
-    """Calls functions again and again, until it is closed: all in one event loop, of whose other
-    tasks it asks nothing. What fails is called less often: after one failure half as often, then a
-    quarter, then an eighth (`factor`, `cap`).
+    """Calls functions again and again, in one event loop, until it is closed. What fails is called
+    less often: 2, 4, then 8 intervals after its last run (`factor`, `cap`), and after a success
+    again after one.
     """
 
     def __init__(
@@ -62,12 +61,7 @@ class AdaptiveScheduler:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def schedule(
@@ -127,7 +121,7 @@ class AdaptiveScheduler:
         self._tell("resumed")
         due_at = now
         for loop in self._loops.values():
-            if loop.name not in self._runs and loop.rules.is_stale(loop.state, now):
+            if loop.name not in self._runs and loop.rules.has_missed_a_run(loop.state, now):
                 loop.state = replace(loop.state, due_at=due_at)
                 due_at += self._stagger
             self._set_timer(loop)

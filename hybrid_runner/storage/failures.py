@@ -114,17 +114,28 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "42501":
         is_of_owner = line.startswith("must be owner")
         return needs_owner(error) if is_of_owner else _forbidden(line)
-    if state in _MISSING_STATES and "hybrid_runner" in line:
-        return SchemaMissing(
-            f"the database has no hybrid_runner schema or an old one ({line}): run `hybrid-runner"
-            " migrate` with the same DSN"
-        )
+    if state in _MISSING_STATES and (missing := _missing(line)) is not None:
+        return missing
     if state in ("22P05", "22021"):
         return EnqueueError(_unstorable(error, line))
     if state == "22023":
         return EnqueueError(line)
     said = f"{line} (SQLSTATE {state})"
     return ValueRefused(said) if state[:2] in _VALUE_CLASSES else DatabaseError(said)
+
+
+def _missing(line: str) -> SchemaMissing | None:
+    """What is not there, if it is ours."""
+    for schema, command in (
+        ("hybrid_monitors", "hybrid-runner monitors migrate"),
+        ("hybrid_runner", "hybrid-runner migrate"),
+    ):
+        if schema in line:
+            return SchemaMissing(
+                f"the database has no {schema} schema or an old one ({line}): run `{command}` with"
+                " the same DSN"
+            )
+    return None
 
 
 def _check_violated(constraint: str, line: str) -> EnqueueError:

@@ -30,6 +30,7 @@ from hybrid_runner.model.monitors import (
 
 _INT4 = 2**31 - 1
 _DEEPEST = 100
+_ITEM = tuple(column.name for column in fields(Item))
 _SERVICE = tuple(column.name for column in fields(Service))
 _STANDING = tuple(column.name for column in fields(Standing))
 _TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),)
@@ -145,14 +146,14 @@ def _dependency(row: asyncpg.Record) -> Dependency:
 
 
 def _stored(standing: Standing) -> dict[str, Any]:
-    columns = asdict(standing)
+    columns: dict[str, Any] = {name: getattr(standing, name) for name in _STANDING}
     for name in ("latency_ms", "failures", "recoveries"):
         columns[name] = None if columns[name] is None else _int4(columns[name])
     return columns
 
 
 def _dependency_after(after: DependencyAfter) -> dict[str, Any]:
-    columns = asdict(after.item)
+    columns: dict[str, Any] = {name: getattr(after.item, name) for name in _ITEM}
     for name in ("state", "code", "latency_ms"):
         columns[name] = _int4(columns[name])
     return columns | {

@@ -18,7 +18,7 @@ import pytest
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, NOBODY, ROOT, environment, fails, succeeds
 from tests.support.logins import Login, Logins
-from tests.support.monitored import Monitored, monitored
+from tests.support.monitored_pages import Monitored, monitored
 from tests.support.proxy import Proxy
 from tests.support.waiting import until_fetched
 
@@ -26,11 +26,12 @@ HEALTH = [
     {"name": "postgres", "healthy": True, "latency": 3},
     {"name": "redis", "healthy": False, "errorMessage": "refused \x1b[31m"},
 ]
+pytestmark = pytest.mark.timeout(150)
 NAMES = "SELECT name FROM hybrid_monitors.services ORDER BY name"
 
 
 class _Service(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802  # it is called so
+    def do_GET(self) -> None:
         body = json.dumps(HEALTH if self.path == "/health" else {"parts": {"db": {"status": "UP"}}})
         self.send_response(503 if self.path == "/broken" else 200)
         self.end_headers()
@@ -104,15 +105,25 @@ async def test_a_service_is_added_shown_changed_and_removed(dsn: str, database: 
         {"team": "payments"},
     )
     assert "url" in await run(dsn, "show", "orders")
+
+
+async def test_a_service_is_paused_resumed_and_removed(dsn: str, database: Connection) -> None:
+    here = await monitored(database)
+    await here.up("orders")
     assert await run(dsn, "pause", "orders") == "service 'orders' is paused\n"
     assert json.loads(await run(dsn, "list", "--json"))["services"]["paused"] == 1
     assert await run(dsn, "resume", "orders") == "service 'orders' is polled again\n"
-    assert await run(dsn, "quiet", "orders", "2h") == "service 'orders' is quiet for 120 min\n"
-    assert json.loads(await run(dsn, "show", "orders", "--json"))["state"] == "maintenance"
-    assert await run(dsn, "quiet", "orders", "0") == "service 'orders' is told of again\n"
     removed = json.loads(await run(dsn, "remove", "orders", "--json"))
     assert removed == [{"name": "orders", "outcome": "removed"}]
     assert "no services" in await run(dsn, "list")
+
+
+async def test_a_service_is_quiet_for_a_while(dsn: str, database: Connection) -> None:
+    here = await monitored(database)
+    await here.down("orders")
+    assert await run(dsn, "quiet", "orders", "2h") == "service 'orders' is quiet for 2 h\n"
+    assert json.loads(await run(dsn, "show", "orders", "--json"))["state"] == "maintenance"
+    assert await run(dsn, "quiet", "orders", "0") == "service 'orders' is told of again\n"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +175,10 @@ async def test_the_list_shows_at_a_glance_what_is_down_since_when_and_why(
 ) -> None:
     here = await monitored(database)
     await here.up("zebra")
-    orders = await here.down("orders\x1b[2J", "timeout")
+    orders = await here.down("orders", "timeout")
+    await database.execute(
+        "UPDATE hybrid_monitors.standings SET error = error || $1 WHERE NOT ok", "\n\x1b[2J"
+    )
     await here.depends(orders, "redis", healthy=False)
     text = await run(dsn, "list")
     head, first, *_, last = text.splitlines()
@@ -283,7 +297,7 @@ async def test_events_of_the_past_are_chosen(dsn: str, database: Connection) -> 
 async def test_following_events_outlasts_an_outage(dsn: str, database: Connection) -> None:
     here = await monitored(database)
     _, last = await some_events(here)
-    async with Proxy.to(dsn) as proxy:
+    async with Proxy(dsn) as proxy:
         process = await asyncio.create_subprocess_exec(
             *COMMAND,
             *("monitors", "events", "--follow", "--json", "--limit", "1"),
@@ -292,13 +306,15 @@ async def test_following_events_outlasts_an_outage(dsn: str, database: Connectio
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         try:
             assert json.loads(await process.stdout.readline())["id"] == last
             first = await here.event("service:down", 1)
             assert json.loads(await process.stdout.readline())["id"] == first
-            proxy.cut()
+            await proxy.cut()
             assert b"going on once it answers" in await process.stderr.readline()
+            await proxy.mend()
             second = await here.event("service:up", 1)
             assert json.loads(await process.stdout.readline())["id"] == second
         finally:
@@ -319,5 +335,5 @@ async def test_a_login_that_may_not_look_is_told_so(
     dsn: str, database: Connection, login: Logins
 ) -> None:
     await monitored(database)
-    line = await refused(login(Login.STRANGER), "list")
+    line = await refused(login(Login.NOBODY), "list")
     assert "permission denied" in line

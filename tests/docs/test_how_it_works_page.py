@@ -79,7 +79,8 @@ def test_every_mode_has_its_row() -> None:
     assert {MODES[row] for row in rows if row in MODES} == set(Mode)
 
 
-async def test_every_duty_has_its_row(database: Connection) -> None:
+async def test_every_duty_has_its_row(monitored: Connection) -> None:
+    database = monitored
     rows = re.findall(r"^\| `(\w+)` \| (\d+ \w+) \|", PAGE, re.MULTILINE)
     await database.execute(
         "INSERT INTO hybrid_runner.sources"

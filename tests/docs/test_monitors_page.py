@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hybrid_runner.storage.monitor_schema import install_monitors
 
 from examples.status_monitor.fake.server import FakeService, FakeServices
 from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.monitor_schema import install_monitors
 from tests.cli.running import succeeds, worker
 from tests.docs.blocks import blocks
 from tests.docs.test_pages import load

@@ -1,6 +1,6 @@
 """Walks every interleaving of one job that waits for a key again and again, those who signal it,
-and those who wake it, by the rules of sql/queries/wake_waiting.sql and take_signals.sql. It waits by
-Snooze, and each signal wakes it once, or by Repeat, and takes all that are there.
+and those who wake it, by the rules of sql/queries/wake_waiting.sql and take_signals.sql. It waits
+by Snooze, and each signal wakes it once, or by Repeat, and takes all that are there.
 
 A world is bad when nobody is about to look for the job although it waits and a committed signal has
 not reached it. Its time-out does not count. Nor may it be given one signal twice, lose one that it

@@ -6,7 +6,6 @@ import pytest
 
 from tests.model.signals import Rules, explore
 
-
 WAYS = pytest.mark.parametrize(
     "takes_all", [pytest.param(False, id="snooze"), pytest.param(True, id="repeat")]
 )

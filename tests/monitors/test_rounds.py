@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -221,7 +222,7 @@ async def test_c2_an_open_breaker_lets_one_probe_through_and_a_success_closes_it
         fakes.play("orders", "healthy")
         await told(monitored, "circuit:close")
     begun = [visit.began for visit in fakes.journal.visits]
-    assert all(late - early > 0.95 for early, late in zip(begun, begun[1:], strict=False))
+    assert all(late - early > 0.95 for early, late in pairwise(begun))
     kinds = [kind for kind, _ in await events(monitored, "circuit:open", "circuit:close")]
     assert kinds == ["circuit:open", "circuit:close"]
 
@@ -315,7 +316,7 @@ async def test_a_round_that_was_taken_away_stores_nothing(
 ) -> None:
     """Its worker was declared dead while it polled, and another one has the host by now."""
     fakes = FakeServices([FakeService("orders")])
-    taken_away, raised = asyncio.Event(), list[BaseException]()
+    taken_away, raised = asyncio.Event(), list[StaleClaim]()
     poll_group = polls.poll_group
 
     async def slowly(*arguments: object, **named: object) -> list[Polled]:
@@ -327,10 +328,12 @@ async def test_a_round_that_was_taken_away_stores_nothing(
         return found
 
     monkeypatch.setattr("hybrid_runner.monitors.poller.poll_group", slowly)
-    monkeypatch.setattr(
-        "hybrid_runner.monitors.round.StaleClaim",
-        lambda text: raised.append(StaleClaim(text)) or raised[-1],
-    )
+
+    def stale(text: str) -> StaleClaim:
+        raised.append(StaleClaim(text))
+        return raised[-1]
+
+    monkeypatch.setattr("hybrid_runner.monitors.round.StaleClaim", stale)
     async with fakes, polling(monitors_dsn):
         await store(monitored, fakes, "orders")
         await asyncio.wait_for(taken_away.wait(), 10)

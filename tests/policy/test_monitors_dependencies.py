@@ -67,7 +67,7 @@ def test_c9_a_failed_poll_says_nothing_of_dependencies() -> None:
     world = World()
     world.poll(good(item()))
     decision = world.poll(bad())
-    assert not (decision.dependencies or decision.gone or decision.latencies)
+    assert not any((decision.dependencies, decision.gone, decision.latencies))
 
 
 @pytest.mark.parametrize(("fail_after", "recover_after"), [(2, 3), (3, 1)])
@@ -127,7 +127,10 @@ MARKER = {"unhealthy": True}
             [item(healthy=False, error_message="slow")], [(MARKER, "slow")], id="its message"
         ),
         pytest.param(
-            [item(healthy=False, error={"a": 1, "b": 2}), item(healthy=False, error={"b": 2, "a": 1})],
+            [
+                item(healthy=False, error={"a": 1, "b": 2}),
+                item(healthy=False, error={"b": 2, "a": 1}),
+            ],
             [({"a": 1, "b": 2}, None)],
             id="the same in another order",
         ),

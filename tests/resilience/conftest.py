@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from hybrid_runner.resilience import AdaptiveScheduler, Change
 from hybrid_runner.resilience.changes import log_change
-from tests.support.moved_clock import MovedClock
+from tests.resilience.loops import Held
+from tests.support.moved_clock import MovedClock, turn
+
+
+@pytest.fixture(autouse=True)
+async def nothing_held_goes_on() -> AsyncIterator[None]:
+    yield
+    Held.let_all_go()
+    await turn()
 
 
 @pytest.fixture
@@ -28,5 +37,8 @@ async def scheduler(clock: MovedClock, changes: list[Change]) -> AsyncIterator[A
         changes.append(change)
         log_change(change)
 
-    async with AdaptiveScheduler(clock=clock, on_change=note) as scheduler:
-        yield scheduler
+    scheduler = AdaptiveScheduler(clock=clock, on_change=note)
+    yield scheduler
+    closing = asyncio.create_task(scheduler.close(grace=0))
+    await clock.forward(10)  # what a test that failed left running would be waited for
+    await closing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import ClassVar
 
 from tests.support.moved_clock import MovedClock
 
@@ -28,18 +29,29 @@ class Noted:
 class Held:
     """Runs until it is let go; with `stubborn` even if it is cancelled."""
 
+    made: ClassVar[list[Held]] = []
+
     def __init__(self, clock: MovedClock, *, stubborn: bool = False) -> None:
         self._clock = clock
-        self._stubborn = stubborn
+        self.stubborn = stubborn
         self._go = asyncio.Event()
         self.result: object = True
         self.at: list[float] = []
         self.running = 0
         self.most = 0
         self.cancelled = 0
+        self.made.append(self)
 
     def let_go(self) -> None:
         self._go.set()
+
+    @classmethod
+    def let_all_go(cls) -> None:
+        """At the end of a test, which may have failed before it did so itself."""
+        while cls.made:
+            held = cls.made.pop()
+            held.stubborn = False
+            held.let_go()
 
     async def __call__(self) -> object:
         self.at.append(self._clock.seconds)
@@ -51,7 +63,7 @@ class Held:
                     await self._go.wait()
                 except asyncio.CancelledError:
                     self.cancelled += 1
-                    if not self._stubborn:
+                    if not self.stubborn:
                         raise
             self._go.clear()
             return self.result

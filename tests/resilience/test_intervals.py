@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.resilience import AdaptiveScheduler, BackoffState
+from hybrid_runner.resilience import AdaptiveScheduler, BackoffState, Change
 from tests.resilience.loops import Held, Noted
 from tests.support.moved_clock import MovedClock, turn
 
@@ -240,14 +240,24 @@ async def test_a_run_that_takes_too_long_is_cancelled_and_has_failed(
     held.let_go()
 
 
-async def test_a_run_that_goes_on_after_its_time_out_has_failed_whatever_it_returns(
+async def test_a_run_that_ends_in_time_leaves_no_timer(
     scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E4"""
+    scheduler.schedule("it", Noted(clock), 1, timeout=100)
+    await clock.forward(50)
+    assert clock.timers == 1, "that of the next run"
+
+
+async def test_a_run_that_goes_on_after_its_time_out_has_failed_whatever_it_returns(
+    scheduler: AdaptiveScheduler, clock: MovedClock, changes: list[Change]
 ) -> None:
     """E4, E6"""
     held = Held(clock, stubborn=True)
     scheduler.schedule("held", held, 1, timeout=1)
     await clock.forward(60)
     assert (held.at, held.cancelled) == ([1], 1)
+    assert [change.what for change in changes] == ["scheduled", "stop_ignored"]
     held.let_go()
     await turn()
     state = scheduler.backoff_state("held")

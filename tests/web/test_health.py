@@ -170,3 +170,13 @@ def test_the_last_minute_of_several_queues_is_weighed_by_their_polls() -> None:
         status(replace(queue(), last_minute=busy), replace(queue("images"), last_minute=idle))
     )
     assert shown["last_minute"] == asdict(LastMinute(40, 1.5, 0.95, 5.0, 20.0))
+
+
+def test_monitors_are_a_check_only_where_they_are_measured() -> None:
+    def named(monitors: tuple[str, ...] | None) -> list[tuple[bool, str, str]]:
+        found = checks_of(replace(status(), vitals=Vitals(monitors=monitors)))
+        return [(one.ok, one.severity, one.reason) for one in found if one.name == "monitors"]
+
+    assert named(None) == []
+    assert named(()) == [(True, "ok", "services are polled in time")]
+    assert named(("7 are late", "no upkeep")) == [(True, "warning", "7 are late; no upkeep")]

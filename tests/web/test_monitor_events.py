@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.stream import monitor_events, monitor_feed
-from tests.support.monitored import monitored, served
+from tests.support.monitored_pages import monitored, served
 from tests.support.streams import BEARER, TOKEN
 from tests.support.waiting import until, until_fetched
 
@@ -154,7 +154,7 @@ async def test_a_reader_that_lags_is_given_all_in_order(
     async with served(dsn) as client, client.events("/monitors/events", seen=str(first)) as seen:
         await database.execute(
             "INSERT INTO hybrid_monitors.events (id, at, kind, service_id, payload)"
-            " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('filling', repeat('x', 1000))"
+            " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('x', repeat('x', 1000))"
             " FROM generate_series(1, 3000) AS n",
             first,
         )
@@ -172,7 +172,7 @@ async def test_a_reader_that_takes_nothing_is_sent_away(
     first = await here.event("service:down", 1)
     await database.execute(
         "INSERT INTO hybrid_monitors.events (id, at, kind, service_id, payload)"
-        " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('filling', repeat('x', 7000))"
+        " SELECT $1 + n, now(), 'service:up', n, jsonb_build_object('x', repeat('x', 7000))"
         " FROM generate_series(1, 3000) AS n",
         first,
     )

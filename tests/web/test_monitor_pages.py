@@ -8,7 +8,7 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.monitors import HIDDEN, HIDDEN_OF_DEPENDENCY, HIDDEN_OF_LINE
-from tests.support.monitored import Monitored, monitored, served
+from tests.support.monitored_pages import Monitored, monitored, served
 from tests.support.streams import BEARER, TOKEN, Pages
 
 HOUR = """

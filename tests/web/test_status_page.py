@@ -12,7 +12,7 @@ from hybrid_runner.model.monitor_views import PublicDependency, PublicService
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.status_html import StatusPage, html_of, verdict
-from tests.support.monitored import monitored, served
+from tests.support.monitored_pages import monitored, served
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WELL, ILL = PublicDependency("redis", healthy=True), PublicDependency("postgres", healthy=False)

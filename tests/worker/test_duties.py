@@ -134,13 +134,13 @@ async def test_a_duty_that_this_version_does_not_know_is_named_once_and_does_no_
     ]
 
 
-async def test_the_rows_of_the_table_are_the_duties_of_the_list(database: Connection) -> None:
-    await database.execute(
+async def test_the_rows_of_the_table_are_the_duties_of_the_list(monitored: Connection) -> None:
+    await monitored.execute(
         "INSERT INTO hybrid_runner.sources"
         " (relation, relation_name, kind, queue, owner, definition)"
         " VALUES ('pg_class', 'a', 'b', 'c', 'd', '{}')"  # the duty `sources` is there with one
     )
-    rows = await database.fetch("SELECT name, every FROM hybrid_runner.duties")
+    rows = await monitored.fetch("SELECT name, every FROM hybrid_runner.duties")
     assert {tuple(row) for row in rows} == {
         (duty.name, duty.every) for duty in Duties(Rescuer(Registry())).all
     }

@@ -43,25 +43,26 @@ def _item(index: int, item: Any) -> Item:
             f"item {index} ({shown(name)}): healthy is {_found(item, 'healthy')},"
             " neither true nor false",
         )
-    # Nested or flat, or a mixture of both.
     health = item.get("health")
     if not isinstance(health, dict):
         health = {}
+    get, get_health = item.get, health.get
+    # Nested or flat, or a mixture of both.
     return make_item(
         name,
         healthy=healthy,
-        skipped=health.get("skipped") is True or item.get("skipped") is True,
-        type=item.get("type"),
-        description=item.get("description"),
-        impact=item.get("impact"),
-        state=health.get("state", item.get("state")),
-        code=health.get("code", item.get("healthCode")),
-        latency=health.get("latency", item.get("latencyMs")),
-        contact=item.get("contact"),
-        check_details=item.get("checkDetails"),
-        error=item.get("error"),
-        error_message=item.get("errorMessage"),
-        last_checked=item.get("lastChecked"),
+        skipped=get_health("skipped") is True or get("skipped") is True,
+        type=get("type"),
+        description=get("description"),
+        impact=get("impact"),
+        state=get_health("state", get("state")),
+        code=get_health("code", get("healthCode")),
+        latency=get_health("latency", get("latencyMs")),
+        contact=get("contact"),
+        check_details=get("checkDetails"),
+        error=get("error"),
+        error_message=get("errorMessage"),
+        last_checked=get("lastChecked"),
     )
 
 

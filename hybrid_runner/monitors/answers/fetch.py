@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -23,41 +24,44 @@ from hybrid_runner.monitors.answers.urls import check_url
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 
 
-async def fetch(
-    session: aiohttp.ClientSession,
-    url: URL,
-    headers: Filled,
-    *,
-    follow: int,
-    timeout: timedelta,
-    phases: Phases,
-) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, and how far it goes."""
+
+    url: URL
+    headers: Filled
+    follow: int
+    timeout: timedelta
+    reads_body: bool
+    """Somebody wants to know what is in it."""
+
+
+async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
     """What was answered in time; PollFailed for everything else, and nothing but that."""
     began = time.perf_counter()
     try:
-        async with asyncio.timeout(timeout.total_seconds()) as limit:
-            answer = await _follow(session, url, headers, follow, phases)
+        async with asyncio.timeout(request.timeout.total_seconds()) as limit:
+            answer = await _follow(session, request, phases)
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
-            line = f"no answer within {duration_text(timeout)} {phases.doing}"
-            raise PollFailed("timeout", line) from None
+            line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
+            # Nobody answers for any name: that is rather this side's than the service's fault.
+            raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
         failed = poll_failed(error)
-        failed.line = headers.hide_text(failed.line)
+        failed.line = request.headers.hide_text(failed.line)
         raise failed from None
     finally:
         phases.end()
-    answer.latency_ms = max(0, round((time.perf_counter() - began) * 1000))
+    answer.latency_ms = round((time.perf_counter() - began) * 1000)
     return answer
 
 
-async def _follow(
-    session: aiohttp.ClientSession, url: URL, headers: Filled, follow: int, phases: Phases
-) -> Answer:
-    seen = {url}
-    for left in range(follow, -1, -1):
-        answer = await _get(session, url, headers, phases)
+async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+    url, seen = request.url, {request.url}
+    for left in range(request.follow, -1, -1):
+        answer = await _get(session, request, url, phases)
         location = answer.headers.get("Location")
-        if not follow or answer.status not in REDIRECTS or not location:
+        if not request.follow or answer.status not in REDIRECTS or not location:
             return answer
         if not left:
             break
@@ -65,7 +69,7 @@ async def _follow(
         if url in seen:
             raise PollFailed("redirect", f"redirects go in circles: {shown_url(url)} comes again")
         seen.add(url)
-    raise PollFailed("redirect", f"more redirects than it may follow: {follow}")
+    raise PollFailed("redirect", f"more redirects than it may follow: {request.follow}")
 
 
 def _next(url: URL, location: str) -> URL:
@@ -79,22 +83,29 @@ def _next(url: URL, location: str) -> URL:
     return target
 
 
-async def _get(session: aiohttp.ClientSession, url: URL, headers: Filled, phases: Phases) -> Answer:
+async def _get(
+    session: aiohttp.ClientSession, request: Request, url: URL, phases: Phases
+) -> Answer:
     phases.begin("connect")
-    options: dict[str, Any] = {"headers": headers.toward(url), "trace_request_ctx": phases}
+    options: dict[str, Any] = {
+        "headers": request.headers.toward(url),
+        "trace_request_ctx": phases,
+    }
     response = await session.get(url, allow_redirects=False, **options)
+    ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
+    answer = Answer(response.status, response.headers, b"", 0, ends)
     try:
         phases.begin("body")
-        if response.status in REDIRECTS:
-            body = b""
-        else:
+        if request.reads_body and response.status not in REDIRECTS:
             encoding = ",".join(response.headers.getall("Content-Encoding", ()))
             body = await read_body(response.content.iter_any(), encoding, response.content_length)
+            answer.body = request.headers.hide(body)
+    except PollFailed as error:
+        answer.unread = error
     finally:
         # What is left of the answer is not waited for: the connection ends.
         response.close()
-    ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
-    return Answer(response.status, response.headers, headers.hide(body), 0, ends)
+    return answer
 
 
 def shown_url(url: URL) -> str:

@@ -27,10 +27,20 @@ class Answer:
     body: bytes
     latency_ms: int
     certificate_ends_at: datetime | None
+    unread: PollFailed | None = None
+    """Why the body could not be read; it matters only to those who want it."""
     _json: Any = MISSING
+
+    def text(self) -> str:
+        """PollFailed when the body could not be read."""
+        if self.unread is not None:
+            raise self.unread
+        return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
         """PollFailed `parse` when it is none; read once."""
+        if self.unread is not None:
+            raise self.unread
         if self._json is MISSING:
             try:
                 self._json = read_json(self.body)
@@ -107,11 +117,13 @@ def _found(leaf: Leaf, answer: Answer, now: datetime, steps: Steps) -> Any:
 
 def _in_body(leaf: Leaf, answer: Answer, steps: Steps) -> Any:
     if leaf.get is None:
-        return answer.body.decode("utf-8", "replace")
+        return answer.text()
     try:
         return leaf.get(answer.json(), steps)
-    except (PollFailed, Unreadable):  # it is no JSON, so nothing is at the path
-        return MISSING
+    except (PollFailed, Unreadable):
+        if answer.unread is not None:
+            raise
+        return MISSING  # it is no JSON, so nothing is at the path
 
 
 def _equals(found: Any, wanted: Any) -> bool:

@@ -16,7 +16,7 @@ from hybrid_runner.model.monitors import Polled, Service
 from hybrid_runner.monitors.answers.dependencies import Parsed, parse_dependencies
 from hybrid_runner.monitors.answers.expect import Node, compile_expect, leaves
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
-from hybrid_runner.monitors.answers.fetch import REDIRECTS, fetch
+from hybrid_runner.monitors.answers.fetch import REDIRECTS, Request, fetch
 from hybrid_runner.monitors.answers.headers import Filled, check_headers, fill_headers
 from hybrid_runner.monitors.answers.judging import Answer, check_expected
 from hybrid_runner.monitors.answers.mapping import compile_mapping
@@ -71,23 +71,15 @@ async def _poll(
     """One request, and what it means for each."""
     phases = Phases()
     began = time.perf_counter()
-    first = prepared[0].service
     try:
-        url, headers = _request(first, secrets)
-        answer = await fetch(
-            session,
-            url,
-            headers,
-            follow=first.follow,
-            timeout=max(each.service.timeout for each in prepared),
-            phases=phases,
-        )
+        request = _request(prepared, secrets)
+        answer = await fetch(session, request, phases)
     except Exception as error:
         failed = poll_failed(error)
         took = round((time.perf_counter() - began) * 1000)
         polls = [_failed(each.service, failed, took) for each in prepared]
     else:
-        polls = [_judged(each, answer, headers, now) for each in prepared]
+        polls = [_judged(each, answer, request.headers, now) for each in prepared]
     return [_with_phases(polls[0], phases), *polls[1:]]
 
 
@@ -107,13 +99,20 @@ def _prepare(service: Service) -> _Prepared:
     return _Prepared(service, reading, expected)
 
 
-def _request(service: Service, secrets: Mapping[str, Secret]) -> tuple[URL, Filled]:
+def _request(prepared: Sequence[_Prepared], secrets: Mapping[str, Secret]) -> Request:
+    first = prepared[0].service
     try:
-        url = URL(service.url).with_fragment(None)
+        url = URL(first.url).with_fragment(None)
         url.origin()
     except (ValueError, TypeError) as error:
         raise PollFailed("definition", f"url cannot be used: {error}") from None
-    return url, fill_headers(service.headers or {}, secrets, url)
+    return Request(
+        url=url,
+        headers=fill_headers(first.headers or {}, secrets, url),
+        follow=first.follow,
+        timeout=max(each.service.timeout for each in prepared),
+        reads_body=any(map(_reads_body, prepared)),
+    )
 
 
 def _judged(each: _Prepared, answer: Answer, headers: Filled, now: datetime) -> Polled:
@@ -147,6 +146,11 @@ def _parsed(each: _Prepared, answer: Answer, now: datetime) -> Parsed:
     if service.format == "dependencies":
         return parse_dependencies(answer.json())
     return Parsed(())
+
+
+def _reads_body(each: _Prepared) -> bool:
+    expected = () if each.expected is None else leaves(each.expected)
+    return each.service.format != "status" or any(leaf.kind == "body" for leaf in expected)
 
 
 def _decides_status(each: _Prepared) -> bool:

@@ -42,6 +42,10 @@ class Phases:
             "body": "while it was read",
         }.get(self._phase, "")
 
+    @property
+    def is_resolving(self) -> bool:
+        return self._phase == "resolve"
+
     def begin(self, phase: str) -> None:
         """The phase before ends."""
         now = time.perf_counter()

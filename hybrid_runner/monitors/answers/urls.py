@@ -41,7 +41,7 @@ def check_url(url: str) -> None:
         if re.search(r":[^:\]]*$", rest) and rest.count(":") == 1 and rest[0] != ":":
             raise ConfigurationError(_NO_PORT)
         raise ConfigurationError(_NO_HOST)
-    if len(host[1].encode()) > LONGEST_HOST:
+    if len(host[1].encode("utf-8", "replace")) > LONGEST_HOST:
         raise ConfigurationError(
             f"url has a host of more than {LONGEST_HOST} bytes: make it shorter"
         )

@@ -17,8 +17,8 @@ from hybrid_runner.upkeep.duties.duty import Duty
 
 LATE = 60.0
 """Seconds by which a poll may be late before somebody should look."""
-UPKEEP_LATE = 3 * 3600.0
-"""Seconds after which upkeep should have run again."""
+UPKEEP_LATE = 900.0
+"""Seconds after which upkeep, which is done every minute, should have ended again."""
 
 
 class Monitors(Duty):

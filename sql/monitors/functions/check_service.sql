@@ -23,11 +23,12 @@ BEGIN
             CASE WHEN NEW.url IS NULL THEN 'url must begin with http:// or https:// and name a host' END,
             hybrid_monitors.refusal_of_url(NEW.url));
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.every IS DISTINCT FROM OLD.every) THEN
+    -- As text: a month less 29 days and more is equal to 30 s, and far from it when added.
+    IF refusal IS NULL AND (is_new OR NEW.every::text <> OLD.every::text OR NEW.every IS NULL) THEN
         refusal := hybrid_monitors.refusal_of_interval(
             'every', NEW.every, interval '5 s', interval '1 h', '5s and 1h');
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.timeout IS DISTINCT FROM OLD.timeout) THEN
+    IF refusal IS NULL AND (is_new OR NEW.timeout::text <> OLD.timeout::text OR NEW.timeout IS NULL) THEN
         refusal := hybrid_monitors.refusal_of_interval(
             'timeout', NEW.timeout, interval '100 ms', interval '60 s', '0.1s and 60s');
     END IF;

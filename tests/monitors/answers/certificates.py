@@ -11,9 +11,11 @@ def make_certificate(folder: Path, *, days: int) -> tuple[ssl.SSLContext, ssl.SS
     """For the server, and for a client that trusts it."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-        + ["-nodes", "-keyout", key, "-out", certificate, "-days", str(days), "-subj", "/CN=test"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1"],
+        [
+            *("openssl", "req", "-x509", "-nodes", "-days", str(days), "-subj", "/CN=test"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
+        ],
         check=True,
         capture_output=True,
     )

@@ -54,7 +54,7 @@ def test_a_right_definition_is_accepted(column: str, stored: Any) -> None:
     CHECKS[column](stored)
 
 
-@pytest.mark.parametrize("column", CHECKS.keys() - {"url"})
+@pytest.mark.parametrize("column", ["mapping", "expect", "headers"])
 @pytest.mark.parametrize("odd", [None, True, 3, "x", [], [[]], {"\x00": 1}, {"\ud800": {}}])
 def test_nonsense_is_refused_and_no_exception(column: str, odd: Any) -> None:
     with pytest.raises(ConfigurationError):

@@ -54,7 +54,7 @@ async def test_a_good_answer_is_a_good_poll() -> None:
 @pytest.mark.parametrize("status", ["500 Oops", "404 Not Found", "199 Odd", "600 Odd"])
 async def test_what_is_not_2xx_is_a_failed_poll_whatever_the_body(status: str) -> None:
     """Section 9."""
-    code = status.split()[0]
+    code = status.split(maxsplit=1)[0]
     if code == "199":  # an interim answer, and then nothing
         behaviour = saying(message(ITEMS, status), then_close=True)
     else:
@@ -114,6 +114,7 @@ async def test_a_name_that_nobody_resolves_is_a_time_out() -> None:
     answered.set()
     assert polled.failure == "timeout"
     assert polled.error == "no answer within 0.2s while the name of the host was resolved"
+    assert polled.is_local
 
 
 async def test_a_handshake_that_never_ends_is_a_time_out() -> None:
@@ -140,6 +141,24 @@ async def test_a_handshake_that_never_ends_is_a_time_out() -> None:
 async def test_no_more_than_the_limit_is_read_or_unpacked(behaviour: Behaviour) -> None:
     """Section 7: body > 1 MiB, endless, gzip bomb."""
     assert await failure_of(behaviour) == ("too_large", "the answer has more than 1,048,576 bytes")
+
+
+async def test_what_nobody_reads_may_be_of_any_size() -> None:
+    endless = flooding(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536)
+    async with serving(endless) as server:
+        assert (await poll_one(server.url, format="status")).ok
+        polls = await poll(service(server.url, id=1), service(server.url, id=2, format="status"))
+        picky = {"format": "status", "expect": {"body": {"contains": "a"}}}
+        assert (await poll_one(server.url, **picky)).failure == "too_large"
+        picky = {"format": "status", "expect": {"body": {"path": "a", "exists": False}}}
+        assert (await poll_one(server.url, **picky)).failure == "too_large"
+    assert [polled.failure for polled in polls] == ["too_large", None]
+
+
+async def test_a_status_that_is_not_2xx_counts_more_than_a_body_that_is_too_large() -> None:
+    """Section 9: not 2xx is a failed poll whatever the body."""
+    endless = flooding(b"HTTP/1.1 503 Busy\r\n\r\n", b" " * 65536)
+    assert await failure_of(endless) == ("http", "it answered 503, no 2xx")
 
 
 def packed(encoding: str, body: bytes) -> Behaviour:
@@ -237,11 +256,11 @@ async def test_a_name_that_cannot_be_one_is_no_exception(host: str) -> None:
 
 async def test_cookies_are_not_kept_and_proxies_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
-    async with serving(answering(headers={"Set-Cookie": "a=b; Path=/"})) as server:
-        async with open_session() as session:
-            for _ in range(2):
-                (polled,) = await poll_group(session, [service(server.url)], now=NOW)
-                assert polled.ok
+    setting = answering(headers={"Set-Cookie": "a=b; Path=/"})
+    async with serving(setting) as server, open_session() as session:
+        for _ in range(2):
+            (polled,) = await poll_group(session, [service(server.url)], now=NOW)
+            assert polled.ok
     assert b"Cookie" not in server.requests[1]
 
 

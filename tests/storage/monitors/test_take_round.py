@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hybrid_runner.model.monitors import Stopped
+from hybrid_runner.storage import monitor_calls, service_calls
+from hybrid_runner.storage.connections.connection import Connection
+from tests.support.monitored import ADD_MANY, add, good, play
+
+
+async def due(on: Connection, name: str, seconds: float) -> None:
+    """Make a service due so many seconds from now."""
+    await on.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = now() + make_interval(secs => $2)"
+        " WHERE name = $1",
+        name,
+        seconds,
+    )
+
+
+async def test_a_service_is_taken_when_it_is_due_and_then_not_before_its_interval(
+    monitored: Connection,
+) -> None:
+    """C1, C4"""
+    await add(monitored, "orders", "http://A.internal/x")
+    played = await play(monitored)
+    taken = await played.take()
+    [service] = taken.services
+    assert (service.name, service.url, service.standing) == ("orders", "http://A.internal/x", None)
+    assert service.every == timedelta(seconds=30)
+    recorded = await played.record([good(service, taken.now)])
+    assert recorded.next_due is not None
+    assert timedelta(seconds=25) < recorded.next_due <= timedelta(seconds=30)
+    taken = await played.take()
+    assert taken.services == ()
+    assert taken.next_due is not None
+    await due(monitored, "orders", -1)
+    [service] = (await played.take()).services
+    assert service.standing is not None
+    assert service.standing.ok
+    assert service.standing.latency_ms == 7
+
+
+async def test_nothing_is_due_where_nothing_is_active(monitored: Connection) -> None:
+    await add(monitored, "orders")
+    await service_calls.pause_service(monitored, "orders")
+    await monitored.execute(
+        "INSERT INTO hybrid_runner.jobs (kind, queue, key) VALUES"
+        " ('monitors.round', 'monitors', 'monitors:a.internal')"
+    )
+    played = await play(monitored)
+    taken = await played.take()
+    assert (taken.services, taken.stopped, taken.next_due) == ((), (), None)
+    assert (await played.record()).next_due is None
+
+
+async def test_what_was_polled_longest_ago_comes_first_and_no_more_than_was_asked_for(
+    monitored: Connection,
+) -> None:
+    """C5"""
+    for name in "abcd":
+        await add(monitored, name)
+    played = await play(monitored)
+    await played.poll()
+    for place, name in enumerate("cadb"):
+        await monitored.execute(
+            "UPDATE hybrid_monitors.standings SET polled_at = now() - make_interval(mins => $2),"
+            " due_at = now() WHERE name = $1",
+            name,
+            60 - place,
+        )
+    taken = await played.take(3)
+    assert [each.name for each in taken.services] == ["c", "a", "d"]
+    assert taken.next_due == timedelta(0)
+
+
+async def test_what_is_on_its_way_is_not_given_again_until_it_is_recorded(
+    monitored: Connection,
+) -> None:
+    for name in "abc":
+        await add(monitored, name)
+    played = await play(monitored)
+    first = await played.take(2)
+    second = await played.take(2)
+    assert [each.name for each in (*first.services, *second.services)] == ["a", "b", "c"]
+    await played.record([good(first.services[0], first.now)], last=False)
+    await due(monitored, "a", -1)
+    assert [each.name for each in (await played.take()).services] == ["a"]
+
+
+async def test_a_new_claim_of_the_job_begins_with_everything_that_is_due(
+    monitored: Connection,
+) -> None:
+    """The round before it died: nothing of what it had taken was written."""
+    await add(monitored, "a")
+    assert (await (await play(monitored)).take()).services
+    assert (await (await play(monitored)).take()).services
+
+
+async def test_a_stale_claim_takes_nothing_records_nothing_and_probes_nothing(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    old = await play(monitored)
+    taken = await old.take()
+    new = await play(monitored)
+    assert (await monitor_calls.take_round(monitored, old.host, old.job_id, old.claim, 200)) is None
+    decisions = [good(each, taken.now) for each in taken.services]
+    assert (
+        await monitor_calls.record_round(
+            monitored,
+            old.host,
+            old.job_id,
+            old.claim,
+            decisions,
+            (),
+            (),
+            keeps_polls=True,
+            last=True,
+        )
+    ) is None
+    assert (
+        await monitor_calls.begin_probes(monitored, old.job_id, old.claim, [1], taken.now)
+    ) is None
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
+    assert (await new.take()).services
+
+
+async def test_only_the_job_that_has_the_hosts_key_is_its_round(monitored: Connection) -> None:
+    """Any producer can enqueue one without a key: nobody would keep to five polls at a time."""
+    await add(monitored, "a")
+    await play(monitored)
+    job_id, claim = await monitored.fetchrow(
+        "INSERT INTO hybrid_runner.jobs (kind, queue, payload, state, claim, worker_id) VALUES"
+        " ('monitors.round', 'monitors', '{\"host\": \"a.internal\"}', 'running', 5, 'w')"
+        " RETURNING id, claim"
+    ) or (0, 0)
+    assert (await monitor_calls.take_round(monitored, "a.internal", job_id, claim, 200)) is None
+
+
+async def test_a_paused_and_a_deleted_service_have_stopped_once(monitored: Connection) -> None:
+    paused, deleted = await add(monitored, "paused"), await add(monitored, "deleted")
+    await add(monitored, "stays")
+    played = await play(monitored)
+    await played.poll()
+    await service_calls.pause_service(monitored, "paused")
+    await service_calls.remove_service(monitored, "deleted")
+    taken = await played.take()
+    assert set(taken.stopped) == {
+        Stopped(paused, "paused", is_deleted=False),
+        Stopped(deleted, "deleted", is_deleted=True),
+    }
+    await played.record([], [(each, ()) for each in taken.stopped])
+    assert (await played.take()).stopped == ()
+    assert await monitored.fetchval("SELECT array_agg(name) FROM hybrid_monitors.standings") == [
+        "stays"
+    ]
+
+
+async def test_a_service_that_moves_to_another_host_stops_and_starts_in_one_round(
+    monitored: Connection,
+) -> None:
+    moved = await add(monitored, "moved")
+    await (await play(monitored)).poll()
+    await service_calls.update_service(monitored, "moved", {"url": "http://b.internal/"})
+    there = await play(monitored, "b.internal")
+    taken = await there.poll()
+    assert taken.stopped == (Stopped(moved, "moved", is_deleted=False),)
+    assert [(each.id, each.standing) for each in taken.services] == [(moved, None)]
+    old = await (await play(monitored)).take()
+    assert (old.services, old.stopped) == ((), ())
+    assert await monitored.fetchval("SELECT array_agg(host) FROM hybrid_monitors.standings") == [
+        "b.internal"
+    ]
+
+
+async def test_a_changed_address_is_polled_at_once(monitored: Connection) -> None:
+    """C4"""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await service_calls.update_service(monitored, "a", {"url": "http://a.internal/other"})
+    [service] = (await played.take()).services
+    assert service.standing is not None
+    assert service.standing.url == "http://a.internal/"
+
+
+@pytest.mark.parametrize("hosts", [1, 101])
+async def test_many_new_services_are_spread_over_their_interval(
+    monitored: Connection, hosts: int
+) -> None:
+    """Imports do not come in a burst, whether to one host or to many."""
+    await monitored.execute(ADD_MANY, 600, hosts)
+    taken = [
+        len((await (await play(monitored, f"h{n}.internal")).poll()).services) for n in range(hosts)
+    ]
+    assert sum(taken) <= 120  # the last hundred are no crowd any more
+    dues = [
+        row[0]
+        for row in await monitored.fetch(
+            "SELECT extract(epoch FROM due_at - min(due_at) OVER ())::float8"
+            " FROM hybrid_monitors.standings WHERE NOT is_started ORDER BY 1"
+        )
+    ]
+    tenths = [sum(n * 3 <= due_at < n * 3 + 3 for due_at in dues) for n in range(10)]
+    assert max(tenths) <= 1.3 * len(dues) / 10
+
+
+async def test_a_first_poll_that_was_put_off_is_the_first_one_when_it_comes(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(ADD_MANY, 150, 1)
+    played = await play(monitored, "h0.internal")
+    assert (await played.take()).services == ()
+    await monitored.execute("UPDATE hybrid_monitors.standings SET due_at = now()")
+    taken = await played.poll()
+    assert len(taken.services) == 150
+    assert all(each.standing is None for each in taken.services)
+    await monitored.execute("UPDATE hybrid_monitors.standings SET due_at = now()")
+    assert all(each.standing for each in (await played.take()).services)
+
+
+async def test_a_service_whose_first_poll_was_put_off_stops_without_a_word(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(ADD_MANY, 150, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await monitored.execute("DELETE FROM hybrid_monitors.services")
+    taken = await played.take()
+    assert (taken.services, taken.stopped, taken.next_due) == ((), (), None)
+
+
+async def test_a_new_service_alone_goes_at_once_beside_many_that_were_put_off(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(ADD_MANY, 150, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await add(monitored, "alone", "http://h0.internal/")
+    assert [each.name for each in (await played.take()).services] == ["alone"]
+
+
+async def age(on: Connection, seconds: float) -> None:
+    """As if nobody had polled for so long."""
+    await on.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
+        " polled_at = polled_at - make_interval(secs => $1)",
+        seconds,
+    )
+    await on.execute(
+        "UPDATE hybrid_monitors.hosts SET looked_at = looked_at - make_interval(secs => $1)",
+        seconds,
+    )
+
+
+async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled(
+    monitored: Connection,
+) -> None:
+    """No burst: at most twice the usual rate."""
+    await monitored.execute(ADD_MANY, 90, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await age(monitored, 300)
+    taken = await played.take()
+    assert len(taken.services) <= 1
+    due_at = "SELECT max(due_at) - now() FROM hybrid_monitors.standings"
+    assert await monitored.fetchval(due_at) <= timedelta(seconds=30)
+    await age(monitored, 40)
+    # Late again, and not put off again: a fleet that is too small would never poll them.
+    assert len((await played.take()).services) >= 89
+
+
+async def test_what_is_late_since_its_host_is_busy_is_not_put_off(monitored: Connection) -> None:
+    await monitored.execute(ADD_MANY, 90, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await age(monitored, 60)
+    await monitored.execute("UPDATE hybrid_monitors.hosts SET looked_at = now()")
+    assert len((await played.take()).services) == 90
+
+
+async def test_what_was_asked_for_is_polled_whatever_its_due_time_and_before_all_others(
+    monitored: Connection,
+) -> None:
+    for name in "abc":
+        await add(monitored, name)
+    played = await play(monitored)
+    await played.poll()
+    await due(monitored, "a", -1)
+    await monitor_calls.ask_poll(monitored, "c")
+    taken = await played.take()
+    assert [(each.name, each.is_asked) for each in taken.services] == [("c", True), ("a", False)]
+
+
+async def test_an_open_transaction_of_an_editor_holds_up_no_round(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    from hybrid_runner.storage.connections.connection import connect  # noqa: PLC0415
+
+    await add(monitored, "a")
+    played = await play(monitored)
+    editor = await connect(monitors_dsn)
+    transaction = editor.transaction()
+    await transaction.start()
+    await editor.execute("UPDATE hybrid_monitors.services SET name = 'b', url = 'http://c/'")
+    await editor.execute(
+        "INSERT INTO hybrid_monitors.windows (label, begins, ends) VALUES"
+        " ('{}', now(), now() + interval '1 h')"
+    )
+    await monitored.execute("SET statement_timeout = '5s'")
+    taken = await played.poll()
+    assert [each.name for each in taken.services] == ["a"]
+    await transaction.rollback()
+    await editor.close()
