@@ -531,6 +531,7 @@ CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim big
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
+    usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
     gone bigint[];
@@ -568,8 +569,16 @@ BEGIN
     END IF;
 
     IF round ? 'standings' THEN
-        SELECT array_agg(r.*::hybrid_monitors.standings), array_agg(s.id) INTO decided, kept
-        FROM jsonb_populate_recordset(NULL::hybrid_monitors.standings, round -> 'standings') AS r
+        -- What is not said of a standing.
+        usual.failures := 0;
+        usual.recoveries := 0;
+        usual.is_down := false;
+        usual.told_down := false;
+        usual.is_unsettled := false;
+        usual.breaker := 'closed';
+        usual.warnings := '[]';
+        SELECT array_agg(r), array_agg(s.id) INTO decided, kept
+        FROM jsonb_populate_recordset(usual, round -> 'standings') AS r
         JOIN hybrid_monitors.services AS s ON s.id = r.service_id
         WHERE s.active AND s.host = record_round.host AND s.url = r.url;
     END IF;
@@ -1405,6 +1414,7 @@ $$;
 CREATE FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
     AS $$
 #variable_conflict use_column
 BEGIN
@@ -1414,11 +1424,15 @@ BEGIN
     INSERT INTO hybrid_monitors.latencies (at, host, dependency_ids, milliseconds)
     SELECT store_latencies.now, store_latencies.host, l.ids, l.ms
     FROM (
-        SELECT array_agg(d.id ORDER BY d.id) AS ids, array_agg(n.ms ORDER BY d.id) AS ms
+        WITH own AS MATERIALIZED (
+            SELECT d.id, d.service_id, d.name FROM hybrid_monitors.dependencies AS d
+            WHERE d.service_id = ANY (store_latencies.kept)
+        )
+        SELECT array_agg(o.id) AS ids, array_agg(n.ms) AS ms
         FROM unnest(store_latencies.services, store_latencies.names, store_latencies.latencies)
             AS n (service_id, name, ms)
-        JOIN hybrid_monitors.dependencies AS d ON d.service_id = n.service_id AND d.name = n.name
-        WHERE n.ms > 0 AND n.service_id = ANY (store_latencies.kept)
+        JOIN own AS o ON o.service_id = n.service_id AND o.name = n.name
+        WHERE n.ms > 0
     ) AS l
     WHERE l.ids IS NOT NULL;
 END
@@ -1459,7 +1473,7 @@ CREATE TABLE hybrid_monitors.standings (
     certificate_ends_at timestamp with time zone,
     breaker text DEFAULT 'closed'::text NOT NULL,
     digest text,
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
     url text NOT NULL,
     failure text,
@@ -1529,6 +1543,7 @@ DECLARE
     last_look timestamptz;
     on_its_way bigint[];
     is_known boolean;
+    has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     taken bigint[];
     stopped json;
     services json;
@@ -1604,7 +1619,9 @@ BEGIN
             s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
             extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
             s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
-            hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until) AS suppressed,
+            CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+            END AS suppressed,
             CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
             i.place
         FROM unnest(taken) WITH ORDINALITY AS i (id, place)
@@ -1719,7 +1736,7 @@ CREATE TABLE hybrid_monitors.asked (
 CREATE TABLE hybrid_monitors.dependencies (
     id bigint NOT NULL,
     service_id bigint NOT NULL,
-    name text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
     canonical_name text NOT NULL,
     type text DEFAULT 'other'::text NOT NULL,
     description text,
@@ -1804,7 +1821,7 @@ CREATE TABLE hybrid_monitors.events_default (
 );
 
 CREATE TABLE hybrid_monitors.hosts (
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     round_job bigint,
     round_claim bigint,
@@ -1834,7 +1851,7 @@ CREATE TABLE hybrid_monitors.hours_default (
 
 CREATE TABLE hybrid_monitors.latencies (
     at timestamp with time zone NOT NULL,
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     dependency_ids bigint[] NOT NULL,
     milliseconds integer[] NOT NULL
 )
@@ -1842,7 +1859,7 @@ PARTITION BY RANGE (at);
 
 CREATE TABLE hybrid_monitors.latencies_default (
     at timestamp with time zone CONSTRAINT latencies_at_not_null NOT NULL,
-    host text CONSTRAINT latencies_host_not_null NOT NULL,
+    host text CONSTRAINT latencies_host_not_null NOT NULL COLLATE pg_catalog."C",
     dependency_ids bigint[] CONSTRAINT latencies_dependency_ids_not_null NOT NULL,
     milliseconds integer[] CONSTRAINT latencies_milliseconds_not_null NOT NULL
 );
@@ -1858,7 +1875,7 @@ CREATE TABLE hybrid_monitors.services (
     id bigint NOT NULL,
     name text NOT NULL,
     url text NOT NULL,
-    host text GENERATED ALWAYS AS (lower((COALESCE("substring"(url, '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'::text), ''::text) COLLATE "C"))) STORED NOT NULL,
+    host text GENERATED ALWAYS AS (lower((COALESCE("substring"(url, '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'::text), ''::text) COLLATE "C"))) STORED NOT NULL COLLATE pg_catalog."C",
     every interval DEFAULT '00:00:30'::interval NOT NULL,
     timeout interval DEFAULT '00:00:10'::interval NOT NULL,
     format text NOT NULL,
