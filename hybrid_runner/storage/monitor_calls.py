@@ -27,6 +27,7 @@ from hybrid_runner.storage.monitor_rows import (
     read_taken,
     write_round,
 )
+from hybrid_runner.storage.queries import query
 
 _REFUSED = ("22023", "23514", "55P03")
 
@@ -119,6 +120,16 @@ async def upkeep(on: Fetches) -> MonitorsUpkeep:
         leftovers,
         renamed,
     )
+
+
+def hosts_with_work() -> str:
+    """The query of the reconciler of rounds."""
+    return query("hosts_with_work")
+
+
+def one_upkeep() -> str:
+    """The query of the reconciler of upkeep."""
+    return query("one_upkeep")
 
 
 def refused(error: RunnerError) -> RunnerError:

@@ -58,10 +58,8 @@ async def test_what_is_measured_is_what_there_is(monitored: Connection) -> None:
     await monitored.execute("UPDATE hybrid_monitors.upkeep_runs SET ended_at = now()")
     duty = Monitors()
     await duty.run(monitored)
-    assert duty.complaints is None
-    assert duty.metric_values() == {}
-    held(duty)
-    values = duty.metric_values()
+    assert (duty.complaints, duty.metric_values()) == (None, {})
+    values = held(duty).metric_values()
     assert values[table.MONITOR_SERVICES.name] == {("closed",): 2, ("open",): 1, ("half_open",): 0}
     assert values[table.MONITOR_DOWN.name] == {(): 1}
     assert values[table.MONITOR_LATE.name] == {(): 1}
@@ -71,8 +69,7 @@ async def test_what_is_measured_is_what_there_is(monitored: Connection) -> None:
     assert isinstance(age, float)
     assert 300 <= oldest < 400
     assert 0 <= age < 100
-    assert duty.complaints is not None
-    assert "1 service is due" in duty.complaints[0]
+    assert "1 service is due" in str(duty.complaints)
     duty.end_hold()
     assert (duty.complaints, duty.metric_values()) == (None, {})
 
