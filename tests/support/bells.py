@@ -62,7 +62,7 @@ class Handlers:
 
     async def next(self) -> int:
         """The id of the next job that ran."""
-        return await asyncio.wait_for(self.noted.get(), 10)
+        return await asyncio.wait_for(self.noted.get(), 30)
 
 
 def seen(worker: Worker) -> QueueStatus:

@@ -154,7 +154,7 @@ async def test_a_wrapper_that_runs_an_async_def_itself_is_called_in_a_thread(dsn
 
     app.job("run", executor="thread")(run(handler))
     async with working(app):
-        assert await (await app.enqueue("run")).wait(20) is True
+        assert await (await app.enqueue("run")).wait(30) is True
 
 
 async def test_a_wrapped_async_def_is_stopped_at_its_time_out(dsn: str) -> None:
