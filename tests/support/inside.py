@@ -163,6 +163,13 @@ def has_slept(worker: Worker, seconds: float) -> None:
     claimer.asleep_since -= seconds
 
 
+def forget_what_came(worker: Worker) -> None:
+    """Make the worker believe that no job has come for long: it need not stay awake."""
+    budget = _queue(worker).claimer.budget
+    for rate in (budget._arrivals, budget._unexpected):
+        rate._rate = 0.0
+
+
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
     """Replace the statement that claims."""
     connection: Any = worker._station.connections.claims

@@ -94,7 +94,8 @@ async def test_once_threads_are_short_no_more_is_claimed_than_can_begin(dsn: str
     app = runner(dsn, thread_slots=2)
     gate = Gate(app)
     async with working(app, SLOTS):
-        handles = [await app.enqueue("pass", {}) for _ in range(8)]
+        # By one insert: what came later would not be claimed once the first of them came back.
+        handles = [app.handle(job.id) for job in await app.enqueue_many("pass", [{}] * 8)]
         await gate.full(2)
 
         async def versions() -> list[int]:

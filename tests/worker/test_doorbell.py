@@ -214,6 +214,7 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
+        await until_mode(worker, "asleep")
         await until(
             lambda: database.fetch(SLEEPERS),
             lambda rows: rows and lost not in [row["pid"] for row in rows],
