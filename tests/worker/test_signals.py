@@ -280,7 +280,7 @@ async def test_a_budget_ends_a_wait_that_has_no_time_out(dsn: str, database: Con
     """B5: woken by its deadline, and what it says then is that none came."""
     app = runner(dsn)
 
-    @app.job("hurry", max_duration="300ms")
+    @app.job("hurry", max_duration="2s")
     async def hurry(payload: dict[str, int], job: Job) -> Any:
         return [await job.signal("k"), job.timed_out]
 
