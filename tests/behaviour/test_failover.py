@@ -70,7 +70,7 @@ async def a_worker(servers: Pair, file: Path) -> AsyncIterator[WorkerProcess]:
 
 async def until_said(dsn: str, query: str, value: object) -> None:
     connection = await connect(dsn)
-    await until_fetched(connection, query, value, patience=40)
+    await until_fetched(connection, query, value, patience=120)
     await connection.close()
 
 

@@ -156,7 +156,7 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
                 await apps[0].pause("default")
             await producers.insert(*style.series)
             await apps[0].resume("default")
-        await until_fetched(database, LEFT, 0, patience=40)
+        await until_fetched(database, LEFT, 0, patience=150)
         await until(lambda: not any(inside.examines_missed_rings(worker) for worker in workers))
         assert [seen(worker).missed for worker in workers] == [0, 0, 0]
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 0

@@ -34,8 +34,8 @@ EASILY_AWAKE: dict[str, Any] = {
 or after 20 s.
 """
 MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "50s"}
-"""So that a slow machine cannot let a mute run out. Below a minute: an insert within the millisecond
-of such a mute would take it for one that another clock had set, and ring.
+"""So that a slow machine cannot let a mute run out. Below a minute: an insert within the
+millisecond of such a mute would take it for one that another clock had set, and ring.
 """
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"

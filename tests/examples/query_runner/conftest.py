@@ -45,7 +45,7 @@ class System:
         async with self.session.post(f"/runs/{run}/cancel", json={}) as answer:
             return answer.status, await answer.text()
 
-    async def over(self, run: str, patience: float = 50) -> dict[str, Any]:
+    async def over(self, run: str, patience: float = 120) -> dict[str, Any]:
         """Its row, once it has ended and was cleaned up."""
         return await until(
             lambda: self.run(run), lambda row: row["cleaned_at"], patience=patience, what=run
