@@ -22,6 +22,7 @@ from pathlib import Path
 import orjson
 
 from hybrid_runner.embedded import EmbeddedPostgres, use_embedded
+from hybrid_runner.resilience import AdaptiveScheduler
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.values import packed
 from hybrid_runner.web.pages.metric_values import metric_values_of
@@ -66,9 +67,8 @@ class Supervised:
         self._socket = socket.socket(fileno=orders.socket)
         self._socket.set_inheritable(False)  # not for the processes of handlers
         self._worker_status: Callable[[], WorkerStatus] | None = None
-        self._report_now = asyncio.Event()
+        self._loops = AdaptiveScheduler()
         self._sent_lines: dict[str, bytes] = {}
-        self._is_over = False
 
     @classmethod
     def find(cls, environment: MutableMapping[str, str]) -> Supervised | None:
@@ -110,7 +110,7 @@ class Supervised:
     def show(self, worker_status: Callable[[], WorkerStatus]) -> None:
         """Report this worker from now on: it has started."""
         self._worker_status = worker_status
-        self._report_now.set()
+        self._loops.trigger("reports")
 
     @asynccontextmanager
     async def reporting(self, grace: timedelta) -> AsyncIterator[None]:
@@ -123,37 +123,20 @@ class Supervised:
         threading.Thread(
             target=self._watch, args=(loop, grace + STOP_PATIENCE), name="parent watch", daemon=True
         ).start()
-        reporting = loop.create_task(self._keep_reporting())
+        # It goes on if a handler cancels a report, as one does that cancels all tasks.
+        self._loops.schedule("reports", self._report, _PAUSE, at_once=True)
         try:
             yield
         finally:
             _ignore_signals()
-            self._is_over = True
-            reporting.cancel()
-            await asyncio.gather(reporting, return_exceptions=True)
-
-    async def _keep_reporting(self) -> None:
-        """Go on if a handler cancels it, as one does that cancels all tasks."""
-        while not self._is_over:
-            try:
-                await self._report()
-            except asyncio.CancelledError:
-                continue
-            return
+            await self._loops.close(grace=0)
 
     async def _report(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            self._report_now.clear()
-            try:
-                await loop.sock_sendall(self._socket, _line({"health": self._health()}))
-                for line in self._changed_metrics():
-                    await loop.sock_sendall(self._socket, line)
-            except OSError:  # nobody reads any more
-                return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PAUSE):
-                    await self._report_now.wait()
+        with contextlib.suppress(OSError):  # nobody reads any more
+            await loop.sock_sendall(self._socket, _line({"health": self._health()}))
+            for line in self._changed_metrics():
+                await loop.sock_sendall(self._socket, line)
 
     def _status(self) -> WorkerStatus | None:
         return None if self._worker_status is None else self._worker_status()

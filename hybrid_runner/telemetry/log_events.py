@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hybrid_runner.resilience.log_events import SchedulerEvent
+
 LogEvent = Literal[
+    SchedulerEvent,
     "archive.prune_blocked",
     "archive.pruned",
     "command.failed",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
 from typing import Any
 
+from hybrid_runner.resilience import AdaptiveScheduler
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.tracing.current import context_without_instrumentation
 from hybrid_runner.worker.loops import keep
@@ -35,6 +37,8 @@ class Tasks:
         self._closed = False
         self._told_to_end = set[asyncio.Task[None]]()
         self._context = context_without_instrumentation()
+        self._periodic = AdaptiveScheduler(cap=1)
+        """What it calls fails alone, and is due again all the same: nothing waits for it."""
 
     def loop(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a loop, and start it again when it raises or ends by itself."""
@@ -43,6 +47,10 @@ class Tasks:
         )
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._on_loop_end(task, run))
+
+    def every(self, name: str, interval: timedelta, call: Callable[[], object]) -> None:
+        """Call it again and again, whatever it raises and handlers cancel."""
+        self._context.copy().run(self._periodic.schedule, name, call, interval)
 
     def soon(self, call: Coroutine[Any, Any, None]) -> None:
         """Run it in the background."""
@@ -79,13 +87,15 @@ class Tasks:
 
     async def end(self, *words: str) -> None:
         """Cancel the tasks whose names start with one of the words; '' stands for all, and ends the
-        starting of loops that handlers cancel.
+        starting of loops that handlers cancel, and what is called again and again.
         """
         self._closed = self._closed or "" in words
         tasks = [task for word in words for task in self.named(word)]
         self._told_to_end.update(tasks)
         for task in tasks:
             task.cancel()
+        if self._closed:
+            await self._periodic.close(grace=0)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_loop_end(self, task: asyncio.Task[None], run: Callable[[], Awaitable[None]]) -> None:

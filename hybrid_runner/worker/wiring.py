@@ -133,7 +133,7 @@ def wire(
     payloads = Payloads(connections.courtesies, settings.work.payload_mib * 1024 * 1024)
     rows = Rows(connections.of_source, tasks.insist)
     executor = Executor(registry, pools, settler.settle, port, tracing, payloads, rows, signals)
-    row_beats = RowBeats(connections.of_source, executor.shown, settings.work.row_heartbeat)
+    row_beats = RowBeats(connections.of_source, executor.shown)
 
     # Among the workers: membership in this loop, the rest in the heartbeat's thread.
     worker_loop = WorkerLoop()

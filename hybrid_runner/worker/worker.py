@@ -19,7 +19,7 @@ from hybrid_runner.telemetry.tracing.current import instrumentation_suppressed
 from hybrid_runner.telemetry.tracing.export import spans_dropped
 from hybrid_runner.worker.identity import Identity
 from hybrid_runner.worker.report.job_counts import JobCounts
-from hybrid_runner.worker.report.job_log import JobLog, tell_start
+from hybrid_runner.worker.report.job_log import EVERY, JobLog, tell_start
 from hybrid_runner.worker.report.snapshot import snapshot
 from hybrid_runner.worker.report.status import WorkerStatus
 from hybrid_runner.worker.shutdown import Budget, Shutdown
@@ -87,12 +87,12 @@ class Worker:
         start_loop("progress", progress.run)
         start_loop("saves", self._saves.run)
         start_loop("waker", waker.run)
-        start_loop("row heartbeats", row_beats.run)
-        start_loop("job log", self._reports.job_log.run)
         start_loop("listener", partial(station.listener.run, reactions.on_turn))
         for name, queue in station.queues.items():
             start_loop(f"claimer of {name}", queue.claimer.run)
             start_loop(f"poller of {name}", queue.poller.run)
+        self._tasks.every("row heartbeats", settings.work.row_heartbeat, row_beats.beat)
+        self._tasks.every("job log", EVERY, self._reports.job_log.summarise)
         self._identity.allow_claims()
         station.membership.start(reactions)
         tell_start(self.id, self._slots, registry, settings.work.thread_slots)

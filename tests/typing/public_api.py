@@ -49,6 +49,20 @@ from hybrid_runner import (
     Worker,
     WorkerStatus,
 )
+from hybrid_runner.resilience import (
+    Adapt,
+    AdaptiveScheduler,
+    BackoffState,
+    Breaker,
+    BreakerState,
+    Change,
+    Clock,
+    Coalescing,
+    DueTimes,
+    HostLimits,
+    Place,
+)
+from hybrid_runner.resilience.clock import SteadyClock
 
 app = Runner()
 Runner("postgresql://localhost/jobs", slots=10, heartbeat="5s", log_level="debug", http_token=None)
@@ -486,3 +500,41 @@ async def attach(kind: JobKind[Any, Any]) -> None:
     assert_type(await app.detach("t", kind="k", wait=timedelta(seconds=5)), Detached)
     assert_type(await app.sources(), Sequence[SourceView])
     assert_type((await app.source("t")).complaints, Sequence[str])
+
+
+# --- resilience
+
+
+async def call_again_and_again() -> None:
+    """Loops, breakers, limits and shared calls."""
+    clock: Clock = SteadyClock()
+    async with AdaptiveScheduler(clock=clock, on_change=on_change, stagger="1s") as loops:
+        loops.schedule("one", looks, "30s", lambda: True, at_once=True, timeout=10)
+        loops.schedule("two", lambda: None, timedelta(seconds=5), adapt=Adapt("1s", "1m"))
+        loops.schedule("three", looks)  # type: ignore[call-arg]
+        loops.schedule("four", looks(), "30s")  # type: ignore[arg-type]
+        loops.schedule("five", looks, "30s", breaker=10)  # type: ignore[arg-type]
+        assert_type(loops.trigger("one"), bool)
+        assert_type(loops.backoff_state("one"), BackoffState | None)
+        assert_type(loops.reset_backoff("one"), bool)
+        loops.pause()
+        loops.resume()
+        await loops.close("1s")
+
+    now, breaker = datetime.now(UTC), Breaker(failures=10, cooldown="5m")
+    assert_type(breaker.before(BreakerState(), now), tuple[BreakerState, bool])
+    assert_type(breaker.after(BreakerState("open", 10, now), True, now), BreakerState)
+    BreakerState("ajar")  # type: ignore[arg-type]
+    due_times = DueTimes("30s", backoff=Backoff("1s", cap="5m"))
+    assert_type(due_times.next_due(now, BreakerState(), address_changed=True), datetime)
+
+    limits, coalescing = HostLimits(per_host=5), Coalescing()
+    async with limits.place("orders"):
+        assert_type(limits.try_place("orders"), Place | None)
+    assert_type(await coalescing.run("key", lambda: app.signal("k")), int)
+    await coalescing.run("key", lambda: 3)  # type: ignore[arg-type,return-value]
+
+
+def on_change(change: Change) -> None:
+    """As a caller writes it."""
+    assert_type(change.error, BaseException | None)

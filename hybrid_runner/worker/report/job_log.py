@@ -6,11 +6,11 @@ The number of lines is limited: if very many jobs fail, the summary says how man
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, assert_never
@@ -26,8 +26,8 @@ from hybrid_runner.telemetry.logs.job_fields import job_fields
 
 log = logging.getLogger("hybrid_runner.worker")
 
-EVERY = 10.0
-"""Seconds between two summaries of a queue in which jobs ended."""
+EVERY = timedelta(seconds=10)
+"""Between two summaries of a queue in which jobs ended."""
 MOST_LINES = 20
 """So many jobs of a queue get a line of their own between two summaries."""
 FIRST_JOBS = 20
@@ -83,7 +83,7 @@ class _Record:
 
 
 class JobLog(Observer):
-    """`run` makes summaries from time to time; `summarise` makes the last one.
+    """`summarise` is called from time to time, and at the end.
 
     With `show_first`, the first completed jobs have lines of their own too: whoever starts a worker
     in a terminal and enqueues a job sees that it ran.
@@ -112,12 +112,6 @@ class JobLog(Observer):
                     elif self._first_lines:
                         self._first_lines -= 1
                         _log(settlement, _line(settlement)._replace(level=logging.INFO))
-
-    async def run(self) -> None:
-        """Make summaries for ever."""
-        while True:
-            await asyncio.sleep(EVERY)
-            self.summarise()
 
     def summarise(self) -> None:
         """Log one line for each queue in which jobs ended or were put back."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.claims import Claim
@@ -23,20 +21,12 @@ class RowBeats:
         self,
         connection_of: Callable[[int], Fetches],
         running: Callable[[], Sequence[Claim]],
-        every: timedelta,
     ) -> None:
         self._connection_of = connection_of
         self._running = running
-        self._every = every.total_seconds()
         self._outage = Outage("heartbeats of rows")
         self.beaten = 0
         """How many heartbeats were written."""
-
-    async def run(self) -> None:
-        """Write for ever."""
-        while True:
-            await asyncio.sleep(self._every)
-            await self.beat()
 
     async def beat(self) -> None:
         """Write one heartbeat of each; what Postgres refuses is left for the next time."""
