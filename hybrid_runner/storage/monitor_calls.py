@@ -101,8 +101,8 @@ async def answer_of_poll(on: Fetches, service_id: int) -> PollAnswer:
 
 
 async def upkeep(on: Fetches) -> MonitorsUpkeep:
-    """Make partitions ahead, sum hours up, drop partitions of what is over, remove what is left of services that
-    are gone. Each is a statement of its own, since none may hold a lock for long.
+    """Make partitions ahead, sum hours up, drop partitions of what is over, remove what is left of
+    services that are gone. Each is a statement of its own, since none may hold a lock for long.
     """
     made = await fetch_value(on, "make_monitor_partitions")
     hours = 0
