@@ -1917,16 +1917,20 @@ CREATE TABLE hybrid_monitors.migrations (
 );
 
 CREATE VIEW hybrid_monitors.overview AS
- WITH maintained AS MATERIALIZED (
-         SELECT m_1.service_id
-           FROM hybrid_monitors.maintained m_1
+ WITH open_windows AS MATERIALIZED (
+         SELECT w.service_id,
+            w.label
+           FROM hybrid_monitors.windows w
+          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
         )
  SELECT s.id,
     s.name,
     s.host,
         CASE
             WHEN (NOT s.active) THEN 'paused'::text
-            WHEN (m.service_id IS NOT NULL) THEN 'maintenance'::text
+            WHEN ((s.quiet_until > now()) OR (EXISTS ( SELECT
+               FROM open_windows w
+              WHERE ((w.service_id = s.id) OR (s.labels @> w.label))))) THEN 'maintenance'::text
             WHEN (st.polled_at IS NULL) THEN 'unknown'::text
             WHEN st.is_down THEN 'down'::text
             ELSE 'up'::text
@@ -1944,9 +1948,8 @@ CREATE VIEW hybrid_monitors.overview AS
         END AS due_at,
     COALESCE(st.warnings, '[]'::jsonb) AS warnings,
     s.labels
-   FROM ((hybrid_monitors.services s
-     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)))
-     LEFT JOIN maintained m ON ((m.service_id = s.id)));
+   FROM (hybrid_monitors.services s
+     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)));
 
 CREATE TABLE hybrid_monitors.retention (
     what text NOT NULL,
