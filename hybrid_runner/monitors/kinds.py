@@ -13,7 +13,6 @@ from hybrid_runner.monitors.app import App
 from hybrid_runner.monitors.round import Round, Rounds
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.storage import monitor_calls
-from hybrid_runner.storage.queries import query
 
 UPKEEP_EVERY: Final = "1m"
 _QUICK: Final = RetryPolicy("1s", cap="15s")
@@ -58,8 +57,8 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
 
     @app.reconcile("1m", kind=round_of_host, key="monitors:{host}")
     def monitored_hosts() -> str:
-        return query("hosts_with_work")
+        return monitor_calls.hosts_with_work()
 
     @app.reconcile("1m", kind=upkeep, key="monitors.{one}")
     def monitors_upkeep() -> str:
-        return query("one_upkeep")
+        return monitor_calls.one_upkeep()

@@ -27,6 +27,7 @@ from hybrid_runner.storage.monitor_rows import (
     read_taken,
     write_round,
 )
+from hybrid_runner.storage.queries import query
 
 _REFUSED = ("22023", "23514", "55P03")
 
@@ -100,14 +101,14 @@ async def answer_of_poll(on: Fetches, service_id: int) -> PollAnswer:
 
 
 async def upkeep(on: Fetches) -> MonitorsUpkeep:
-    """Make partitions ahead and drop old ones, sum hours up, remove what is left of services that
-    are gone. Each is a statement of its own, since none may hold a lock for long.
+    """Make partitions ahead, sum hours up, drop partitions of what is over, remove what is left of
+    services that are gone. Each is a statement of its own, since none may hold a lock for long.
     """
     made = await fetch_value(on, "make_monitor_partitions")
-    dropped = [row[0] for row in await fetch(on, "drop_monitor_partitions")]
     hours = 0
     while await fetch_value(on, "roll_up_hour"):
         hours += 1
+    dropped = [row[0] for row in await fetch(on, "drop_monitor_partitions")]
     leftovers = await fetch_value(on, "forget_leftovers")
     renamed = await fetch_value(on, "rename_dependencies")
     await fetch(on, "upkeep_ended")
@@ -119,6 +120,16 @@ async def upkeep(on: Fetches) -> MonitorsUpkeep:
         leftovers,
         renamed,
     )
+
+
+def hosts_with_work() -> str:
+    """The query of the reconciler of rounds."""
+    return query("hosts_with_work")
+
+
+def one_upkeep() -> str:
+    """The query of the reconciler of upkeep."""
+    return query("one_upkeep")
 
 
 def refused(error: RunnerError) -> RunnerError:

@@ -5,7 +5,7 @@ values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,11 @@ _DEEPEST = 100
 _ITEM = tuple(column.name for column in fields(Item))
 _SERVICE = tuple(column.name for column in fields(Service))
 _STANDING = tuple(column.name for column in fields(Standing))
+_USUAL = {
+    column.name: None if column.default is MISSING else column.default
+    for column in fields(Standing)
+}
+_COUNTS = ("latency_ms", "failures", "recoveries")
 _TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", "contrary_since"),)
 
 WrittenRound = tuple[str, list[int], list[str], list[int]]
@@ -146,9 +151,12 @@ def _dependency(row: asyncpg.Record) -> Dependency:
 
 
 def _stored(standing: Standing) -> dict[str, Any]:
-    columns: dict[str, Any] = {name: getattr(standing, name) for name in _STANDING}
-    for name in ("latency_ms", "failures", "recoveries"):
-        columns[name] = None if columns[name] is None else _int4(columns[name])
+    """What is as it is of a service that is well is left out: that is most of most."""
+    columns: dict[str, Any] = {}
+    for name, usual in _USUAL.items():
+        value = getattr(standing, name)
+        if value != usual:
+            columns[name] = _int4(value) if name in _COUNTS else value
     return columns
 
 

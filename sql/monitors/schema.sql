@@ -183,11 +183,12 @@ BEGIN
             CASE WHEN NEW.url IS NULL THEN 'url must begin with http:// or https:// and name a host' END,
             hybrid_monitors.refusal_of_url(NEW.url));
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.every IS DISTINCT FROM OLD.every) THEN
+    -- As text: a month less 29 days and more is equal to 30 s, and far from it when added.
+    IF refusal IS NULL AND (is_new OR NEW.every::text <> OLD.every::text OR NEW.every IS NULL) THEN
         refusal := hybrid_monitors.refusal_of_interval(
             'every', NEW.every, interval '5 s', interval '1 h', '5s and 1h');
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.timeout IS DISTINCT FROM OLD.timeout) THEN
+    IF refusal IS NULL AND (is_new OR NEW.timeout::text <> OLD.timeout::text OR NEW.timeout IS NULL) THEN
         refusal := hybrid_monitors.refusal_of_interval(
             'timeout', NEW.timeout, interval '100 ms', interval '60 s', '0.1s and 60s');
     END IF;
@@ -530,6 +531,7 @@ CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim big
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
+    usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
     gone bigint[];
@@ -567,8 +569,16 @@ BEGIN
     END IF;
 
     IF round ? 'standings' THEN
-        SELECT array_agg(r.*::hybrid_monitors.standings), array_agg(s.id) INTO decided, kept
-        FROM jsonb_populate_recordset(NULL::hybrid_monitors.standings, round -> 'standings') AS r
+        -- What is not said of a standing.
+        usual.failures := 0;
+        usual.recoveries := 0;
+        usual.is_down := false;
+        usual.told_down := false;
+        usual.is_unsettled := false;
+        usual.breaker := 'closed';
+        usual.warnings := '[]';
+        SELECT array_agg(r), array_agg(s.id) INTO decided, kept
+        FROM jsonb_populate_recordset(usual, round -> 'standings') AS r
         JOIN hybrid_monitors.services AS s ON s.id = r.service_id
         WHERE s.active AND s.host = record_round.host AND s.url = r.url;
     END IF;
@@ -1013,39 +1023,32 @@ CREATE FUNCTION hybrid_monitors.refusal_of_url(url text) RETURNS text
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 DECLARE
-    place text;
+    place CONSTANT text := substring(url FROM '^[Hh][Tt][Tt][Pp][Ss]?://([^/?#]+)');
 
-    host text;
+    host CONSTANT text := substring(place FROM '^(\[[0-9A-Za-z:.%]+\]|[^]:[]+)(?::[0-9]*)?$');
 
-    port text;
+    port CONSTANT text := substring(place FROM ':([0-9]*)$');
 
 BEGIN
     IF octet_length(url) > 2048 THEN
         RETURN 'url has more than 2048 bytes: make it shorter';
 
-    ELSIF url ~ '[\s[:cntrl:]\\\u0080-\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]' THEN
+    ELSIF url ~ '[\u0001-\u0020\u007f\\]' THEN
         RETURN 'url has a blank or a control character in it: write it as %20 or leave it out';
-
-    END IF;
-
-    place := substring(url FROM '^[Hh][Tt][Tt][Pp][Ss]?://([^/?#]+)');
-
-    host := substring(regexp_replace(place, '^.*@', '') FROM '^(\[[0-9A-Fa-f:.]+\]|[^]:[]+)(?::.*)?$');
-
-    IF host IS NULL THEN
-        RETURN 'url must begin with http:// or https:// and name a host';
 
     ELSIF place LIKE '%@%' THEN
         RETURN 'url has a user or password in it: put it into headers, as a secret';
 
+    ELSIF host IS NULL AND place ~ '^[^]:[]+:[^]:]*$' THEN
+        RETURN 'url has a port that is not 1 to 65535';
+
+    ELSIF host IS NULL THEN
+        RETURN 'url must begin with http:// or https:// and name a host';
+
     ELSIF octet_length(host) > 253 THEN
         RETURN 'url has a host of more than 253 bytes: make it shorter';
 
-    END IF;
-
-    port := substring(place FROM char_length(host) + 2);
-
-    IF place LIKE '%:' OR (port <> '' AND (port !~ '^[0-9]{1,5}$' OR port::integer NOT BETWEEN 1 AND 65535)) THEN
+    ELSIF place <> host AND (port = '' OR left(port, 6)::integer NOT BETWEEN 1 AND 65535) THEN
         RETURN 'url has a port that is not 1 to 65535';
 
     END IF;
@@ -1411,6 +1414,7 @@ $$;
 CREATE FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'off'
     AS $$
 #variable_conflict use_column
 BEGIN
@@ -1420,11 +1424,15 @@ BEGIN
     INSERT INTO hybrid_monitors.latencies (at, host, dependency_ids, milliseconds)
     SELECT store_latencies.now, store_latencies.host, l.ids, l.ms
     FROM (
-        SELECT array_agg(d.id ORDER BY d.id) AS ids, array_agg(n.ms ORDER BY d.id) AS ms
+        WITH own AS MATERIALIZED (
+            SELECT d.id, d.service_id, d.name FROM hybrid_monitors.dependencies AS d
+            WHERE d.service_id = ANY (store_latencies.kept)
+        )
+        SELECT array_agg(o.id) AS ids, array_agg(n.ms) AS ms
         FROM unnest(store_latencies.services, store_latencies.names, store_latencies.latencies)
             AS n (service_id, name, ms)
-        JOIN hybrid_monitors.dependencies AS d ON d.service_id = n.service_id AND d.name = n.name
-        WHERE n.ms > 0 AND n.service_id = ANY (store_latencies.kept)
+        JOIN own AS o ON o.service_id = n.service_id AND o.name = n.name
+        WHERE n.ms > 0
     ) AS l
     WHERE l.ids IS NOT NULL;
 END
@@ -1465,7 +1473,7 @@ CREATE TABLE hybrid_monitors.standings (
     certificate_ends_at timestamp with time zone,
     breaker text DEFAULT 'closed'::text NOT NULL,
     digest text,
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
     url text NOT NULL,
     failure text,
@@ -1535,6 +1543,7 @@ DECLARE
     last_look timestamptz;
     on_its_way bigint[];
     is_known boolean;
+    has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     taken bigint[];
     stopped json;
     services json;
@@ -1610,7 +1619,9 @@ BEGIN
             s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
             extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
             s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
-            hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until) AS suppressed,
+            CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+            END AS suppressed,
             CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
             i.place
         FROM unnest(taken) WITH ORDINALITY AS i (id, place)
@@ -1725,7 +1736,7 @@ CREATE TABLE hybrid_monitors.asked (
 CREATE TABLE hybrid_monitors.dependencies (
     id bigint NOT NULL,
     service_id bigint NOT NULL,
-    name text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
     canonical_name text NOT NULL,
     type text DEFAULT 'other'::text NOT NULL,
     description text,
@@ -1810,7 +1821,7 @@ CREATE TABLE hybrid_monitors.events_default (
 );
 
 CREATE TABLE hybrid_monitors.hosts (
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     round_job bigint,
     round_claim bigint,
@@ -1840,7 +1851,7 @@ CREATE TABLE hybrid_monitors.hours_default (
 
 CREATE TABLE hybrid_monitors.latencies (
     at timestamp with time zone NOT NULL,
-    host text NOT NULL,
+    host text NOT NULL COLLATE pg_catalog."C",
     dependency_ids bigint[] NOT NULL,
     milliseconds integer[] NOT NULL
 )
@@ -1848,7 +1859,7 @@ PARTITION BY RANGE (at);
 
 CREATE TABLE hybrid_monitors.latencies_default (
     at timestamp with time zone CONSTRAINT latencies_at_not_null NOT NULL,
-    host text CONSTRAINT latencies_host_not_null NOT NULL,
+    host text CONSTRAINT latencies_host_not_null NOT NULL COLLATE pg_catalog."C",
     dependency_ids bigint[] CONSTRAINT latencies_dependency_ids_not_null NOT NULL,
     milliseconds integer[] CONSTRAINT latencies_milliseconds_not_null NOT NULL
 );
@@ -1864,7 +1875,7 @@ CREATE TABLE hybrid_monitors.services (
     id bigint NOT NULL,
     name text NOT NULL,
     url text NOT NULL,
-    host text GENERATED ALWAYS AS (lower((COALESCE("substring"(url, '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'::text), ''::text) COLLATE "C"))) STORED NOT NULL,
+    host text GENERATED ALWAYS AS (lower((COALESCE("substring"(url, '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'::text), ''::text) COLLATE "C"))) STORED NOT NULL COLLATE pg_catalog."C",
     every interval DEFAULT '00:00:30'::interval NOT NULL,
     timeout interval DEFAULT '00:00:10'::interval NOT NULL,
     format text NOT NULL,

@@ -9,6 +9,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.jobs import ended, running
+from tests.support.monitored_pages import Monitored
 
 TEXT = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 SECTIONS: dict[str, str] = dict(
@@ -25,11 +26,31 @@ async def asked(database: Connection, title: str, place: int = 0) -> list[tuple[
     return [tuple(row) for row in await database.fetch(QUERIES[title][place])]
 
 
-async def test_all_of_them_run(database: Connection) -> None:
+async def test_all_of_them_run(monitored: Connection) -> None:
     assert sum(map(len, QUERIES.values())) == 11
     for queries in QUERIES.values():
         for query in queries:
-            await database.execute(query)
+            await monitored.execute(query)
+
+
+async def test_services_that_are_down_or_not_polled_are_shown(monitored: Connection) -> None:
+    here = Monitored(monitored)
+    await here.up("fine")
+    late = await here.down("orders", "timeout")
+    [(name, _, failure, _, breaker, failures, down_for, _)] = await asked(
+        monitored, "HybridRunnerServiceDown"
+    )
+    assert (name, failure, breaker, failures) == ("orders", "timeout", "open", 3)
+    assert down_for.total_seconds() >= 42 * 60
+    assert await asked(monitored, "HybridRunnerPollsLate") == []
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = now() - interval '1 hour'"
+        " WHERE service_id = $1",
+        late,
+    )
+    [(host, services, late_for, _, _)] = await asked(monitored, "HybridRunnerPollsLate")
+    assert (host, services) == ("secret.example", 1)
+    assert late_for.total_seconds() >= 3600
 
 
 async def test_what_failed_is_grouped_and_can_be_run_again(database: Connection) -> None:

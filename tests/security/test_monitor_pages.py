@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from hybrid_runner.model.monitor_views import MonitorEvent
+from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web import database as page_database
-from hybrid_runner.web.stream import monitor_feed
 from tests.support.monitored_pages import Monitored, served
 from tests.support.streams import BEARER, TOKEN, Pages
 from tests.support.waiting import until
@@ -154,14 +156,14 @@ async def test_a_flood_of_readers_costs_one_look_and_no_more_places_than_there_a
     """All of them read from one look at the table; those beyond get 503 at once."""
     here = Monitored(monitored)
     looks = 0
-    look = monitor_feed.monitor_view_calls.events_after
+    look = monitor_view_calls.events_after
 
-    async def counted(*arguments: object) -> object:
+    async def counted(*arguments: Any) -> list[MonitorEvent]:
         nonlocal looks
         looks += 1
-        return await look(*arguments)  # type: ignore[arg-type]  # as it was called
+        return await look(*arguments)
 
-    monkeypatch.setattr(monitor_feed.monitor_view_calls, "events_after", counted)
+    monkeypatch.setattr(monitor_view_calls, "events_after", counted)
     async with served(monitors_dsn, http_readers=20) as client:
 
         async def read() -> int:

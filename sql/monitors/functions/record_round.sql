@@ -13,6 +13,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
+    usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
     gone bigint[];
@@ -50,8 +51,16 @@ BEGIN
     END IF;
 
     IF round ? 'standings' THEN
-        SELECT array_agg(r.*::hybrid_monitors.standings), array_agg(s.id) INTO decided, kept
-        FROM jsonb_populate_recordset(NULL::hybrid_monitors.standings, round -> 'standings') AS r
+        -- What is not said of a standing.
+        usual.failures := 0;
+        usual.recoveries := 0;
+        usual.is_down := false;
+        usual.told_down := false;
+        usual.is_unsettled := false;
+        usual.breaker := 'closed';
+        usual.warnings := '[]';
+        SELECT array_agg(r), array_agg(s.id) INTO decided, kept
+        FROM jsonb_populate_recordset(usual, round -> 'standings') AS r
         JOIN hybrid_monitors.services AS s ON s.id = r.service_id
         WHERE s.active AND s.host = record_round.host AND s.url = r.url;
     END IF;

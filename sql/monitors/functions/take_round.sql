@@ -15,6 +15,7 @@ DECLARE
     last_look timestamptz;
     on_its_way bigint[];
     is_known boolean;
+    has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     taken bigint[];
     stopped json;
     services json;
@@ -90,7 +91,9 @@ BEGIN
             s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
             extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
             s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
-            hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until) AS suppressed,
+            CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+            END AS suppressed,
             CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
             i.place
         FROM unnest(taken) WITH ORDINALITY AS i (id, place)

@@ -8,7 +8,7 @@ CREATE TABLE hybrid_monitors.services (
     name text NOT NULL,
     url text NOT NULL,
     -- An address that names none is refused by check_service() before this is reached.
-    host text NOT NULL GENERATED ALWAYS AS (
+    host text COLLATE "C" NOT NULL GENERATED ALWAYS AS (
         lower(coalesce(
             substring(url FROM '^[^:/?#]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^]:/?#[]*)'), ''
         ) COLLATE "C")
@@ -61,7 +61,7 @@ CREATE TABLE hybrid_monitors.standings (
     breaker text NOT NULL DEFAULT 'closed',
     digest text,
     -- of the service when it was polled: whoever was deleted is still called so
-    host text NOT NULL,
+    host text COLLATE "C" NOT NULL,
     name text NOT NULL,
     url text NOT NULL,
     failure text,
@@ -73,7 +73,7 @@ CREATE INDEX standings_by_host ON hybrid_monitors.standings (host);
 
 -- One row for each host: which round has it, and what that one has on its way.
 CREATE TABLE hybrid_monitors.hosts (
-    host text PRIMARY KEY,
+    host text COLLATE "C" PRIMARY KEY,
     -- when somebody last looked what is due here
     looked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     round_job bigint,
@@ -93,7 +93,8 @@ CREATE TABLE hybrid_monitors.asked (
 CREATE TABLE hybrid_monitors.dependencies (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     service_id bigint NOT NULL,
-    name text NOT NULL,
+    -- looked up a thousand times in a round, which is dearer in other collations
+    name text COLLATE "C" NOT NULL,
     canonical_name text NOT NULL,
     type text NOT NULL DEFAULT 'other',
     description text,
@@ -162,7 +163,7 @@ WHERE dependency_id IS NULL;
 -- What answers said of latencies: one row for each round, since there are many.
 CREATE TABLE hybrid_monitors.latencies (
     at timestamptz NOT NULL,
-    host text NOT NULL,
+    host text COLLATE "C" NOT NULL,
     dependency_ids bigint[] NOT NULL,
     milliseconds integer[] NOT NULL
 ) PARTITION BY RANGE (at);

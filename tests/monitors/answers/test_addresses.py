@@ -7,7 +7,7 @@ import pytest
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.monitors.answers.address_key import address_key, group_key, grouped
-from hybrid_runner.monitors.answers.addresses import AddressRules, checked_socket
+from hybrid_runner.monitors.answers.addresses import AddressRules, CheckedResolver, checked_socket
 from hybrid_runner.monitors.answers.failures import AddressRefused
 from tests.monitors.answers.hostile import answering, serving
 from tests.monitors.answers.services import poll_one, service
@@ -133,6 +133,13 @@ async def test_what_was_checked_is_what_is_connected_to() -> None:
 async def test_a_name_that_leads_to_a_refused_address_is_not_polled() -> None:
     polled = await poll_one("http://inside.test/", lookup=Rebinding("169.254.169.254"))
     assert polled.failure == "address"
+
+
+async def test_the_resolver_gives_only_what_may_be_connected_to() -> None:
+    lookup = Rebinding("169.254.169.254 127.0.0.1 0.0.0.0")
+    resolver = CheckedResolver(AddressRules(), lookup)
+    assert [each["host"] for each in await resolver.resolve("many.test")] == ["127.0.0.1"]
+    await resolver.close()
 
 
 async def test_of_several_addresses_the_refused_ones_are_left_out() -> None:

@@ -3,13 +3,17 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import tracemalloc
 import zlib
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hybrid_runner.monitors.answers.bodies import read_body
+from hybrid_runner.monitors.answers.failures import PollFailed
 from hybrid_runner.monitors.answers.poll import poll_group
 from hybrid_runner.monitors.answers.session import open_session
 from tests.monitors.answers.certificates import make_certificate
@@ -155,10 +159,38 @@ async def test_what_nobody_reads_may_be_of_any_size() -> None:
     assert [polled.failure for polled in polls] == ["too_large", None]
 
 
+async def test_a_body_that_nobody_reads_is_not_waited_for() -> None:
+    async with serving(silent(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")) as server:
+        assert (await poll_one(server.url, format="status")).ok
+
+
 async def test_a_status_that_is_not_2xx_counts_more_than_a_body_that_is_too_large() -> None:
     """Section 9: not 2xx is a failed poll whatever the body."""
     endless = flooding(b"HTTP/1.1 503 Busy\r\n\r\n", b" " * 65536)
     assert await failure_of(endless) == ("http", "it answered 503, no 2xx")
+
+
+async def test_packed_data_without_end_is_too_much_even_if_nothing_is_in_it() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+    failure, _ = await failure_of(flooding(head, gzip.compress(b"") * 1000))
+    assert failure == "too_large"
+
+
+async def test_a_bomb_is_not_unpacked_beyond_the_limit() -> None:
+    """Section 7: gzip bomb."""
+    bomb = gzip.compress(bytes(30 * MILLION), 9)
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield bomb
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(PollFailed):
+            await read_body(whole(), "gzip", None)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * MILLION
 
 
 def packed(encoding: str, body: bytes) -> Behaviour:
@@ -258,8 +290,9 @@ async def test_cookies_are_not_kept_and_proxies_not_asked(monkeypatch: pytest.Mo
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
     setting = answering(headers={"Set-Cookie": "a=b; Path=/"})
     async with serving(setting) as server, open_session() as session:
+        url = server.url.replace("127.0.0.1", "localhost")
         for _ in range(2):
-            (polled,) = await poll_group(session, [service(server.url)], now=NOW)
+            (polled,) = await poll_group(session, [service(url)], now=NOW)
             assert polled.ok
     assert b"Cookie" not in server.requests[1]
 

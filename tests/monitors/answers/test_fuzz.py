@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -100,7 +101,7 @@ def deep(value: Any, chance: random.Random) -> Any:
 
 def bytes_of(value: Any, chance: random.Random) -> bytes:
     """As JSON, and now and then with bytes changed."""
-    body = orjson.dumps(value)
+    body = json.dumps(value).encode()
     if chance.random() < 0.4:
         changed = bytearray(body)
         for _ in range(chance.randrange(1, 5)):

@@ -243,6 +243,7 @@ class TestJSONPath:
         "path",
         [
             "$..*..*..*..*",
+            "$..*..*..*..nothing",
             "$" + "[*,*]" * 30,
             "$" + "[::1,::1]" * 20,
             "$[" + ",".join("0" * 80) + "][?@.a]",
@@ -256,6 +257,8 @@ class TestJSONPath:
             answer = [[1] * 2000]
         with pytest.raises(PollFailed) as raised:
             read(Mapping(root=path, name="n", healthy="h"), answer)
+        if path.endswith(("nothing", "?@.a]")):
+            assert raised.value.failure == "definition"
         stopped = ("looks at more than 50,000 values", "501 items, the most is 500")
         assert raised.value.line.endswith(stopped) or stopped[0] in raised.value.line
 

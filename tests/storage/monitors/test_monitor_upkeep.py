@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from hybrid_runner.model.monitors import LATENCY_BOUNDS, Item
+from hybrid_runner.storage import monitor_calls, service_calls
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.monitored import add, good, play, stored
+
+PARTITIONS = "SELECT partition FROM hybrid_monitors.partitions WHERE NOT is_default"
+STRAYS = (
+    "SELECT (SELECT count(*) FROM hybrid_monitors.events_default) + (SELECT count(*) FROM"
+    " hybrid_monitors.latencies_default) + (SELECT count(*) FROM hybrid_monitors.errors_default)"
+)
+HOURS = (
+    "SELECT dependency_id, hour, answers, sum_ms, max_ms, buckets FROM hybrid_monitors.hours"
+    " ORDER BY hour, dependency_id"
+)
+LATENCY = "INSERT INTO hybrid_monitors.latencies VALUES ($1, 'a', $2, $3)"
+
+
+def hour(ago: int) -> datetime:
+    """The beginning of an hour that was so many hours ago."""
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    return now - timedelta(hours=ago)
+
+
+async def partition(on: Connection, table: str, days_ago: int) -> str:
+    """Attach an old partition; its name."""
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    opens = day - timedelta(days=days_ago)
+    await on.execute(
+        "SELECT hybrid_monitors.add_partition($1, $2, $3)", table, opens, opens + timedelta(days=1)
+    )
+    return f"{table}_{opens:%Y%m%d}"
+
+
+async def partitions(on: Connection) -> set[str]:
+    return {row[0] for row in await on.fetch(PARTITIONS)}
+
+
+async def test_partitions_are_there_a_week_ahead(monitored: Connection) -> None:
+    there = await partitions(monitored)
+    for table in ("events", "latencies"):
+        for days in range(8):
+            assert f"{table}_{datetime.now(UTC) + timedelta(days=days):%Y%m%d}" in there
+    assert (await monitor_calls.upkeep(monitored)).partitions_made == 0
+    last = f"events_{datetime.now(UTC) + timedelta(days=7):%Y%m%d}"
+    await monitored.execute(f"DROP TABLE hybrid_monitors.{last}")
+    assert (await monitor_calls.upkeep(monitored)).partitions_made == 1
+    assert last in await partitions(monitored)
+
+
+async def test_what_found_no_partition_moves_into_the_one_that_is_made(
+    monitored: Connection,
+) -> None:
+    """Nobody had done upkeep for a week: no round fails for that."""
+    day = datetime.now(UTC) + timedelta(days=8)
+    await monitored.execute(
+        "INSERT INTO hybrid_monitors.events VALUES (1, $1, 'service:up', 1, '{}')", day
+    )
+    assert await monitored.fetchval(STRAYS) == 1
+    await monitored.execute("SELECT hybrid_monitors.make_partitions(9)")
+    assert await monitored.fetchval(STRAYS) == 0
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.events") == 1
+
+
+async def test_what_is_kept_long_enough_is_dropped_by_days(monitored: Connection) -> None:
+    old, kept = await partition(monitored, "events", 32), await partition(monitored, "events", 20)
+    done = await monitor_calls.upkeep(monitored)
+    assert (done.partitions_dropped, done.partitions_blocked) == (1, 0)
+    there = await partitions(monitored)
+    assert old not in there
+    assert kept in there
+    await monitored.execute(
+        "UPDATE hybrid_monitors.retention SET keep = '10 days' WHERE what = 'events'"
+    )
+    assert (await monitor_calls.upkeep(monitored)).partitions_dropped == 1
+
+
+async def test_a_reader_in_a_long_transaction_holds_the_dropping_up_and_nobody_else(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    old = await partition(monitored, "events", 32)
+    reader = await connect(monitors_dsn)
+    transaction = reader.transaction()
+    await transaction.start()
+    await reader.fetch("SELECT count(*) FROM hybrid_monitors.events")
+    assert (await monitor_calls.upkeep(monitored)).partitions_blocked == 1
+    assert old in await partitions(monitored)
+    await transaction.rollback()
+    assert (await monitor_calls.upkeep(monitored)).partitions_dropped == 1
+    await reader.close()
+
+
+async def test_latencies_are_not_dropped_before_their_hours_are_summed_up(
+    monitored: Connection,
+) -> None:
+    old = await partition(monitored, "latencies", 3)
+    await monitored.execute("UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = $1", hour(72))
+    await monitored.execute("SELECT hybrid_monitors.drop_partitions()")
+    assert old in await partitions(monitored)
+    await monitor_calls.upkeep(monitored)
+    assert old not in await partitions(monitored)
+
+
+async def test_an_hour_is_summed_up_once_however_often_it_is_asked_for(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    """C11"""
+    at = hour(3)
+    await monitored.execute(LATENCY, at, [1, 2], [1, 100_000])
+    await monitored.execute(LATENCY, at + timedelta(minutes=59), [1, 1, 1], [2, 5, 6])
+    await monitored.execute(LATENCY, hour(1), [1], [7])
+    await monitored.execute(LATENCY, hour(0), [1], [8])
+    assert (await monitor_calls.upkeep(monitored)).hours_rolled_up in (1, 2)
+    await monitored.execute("UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = $1", hour(0))
+    for _ in range(2):
+        assert (await monitor_calls.upkeep(monitored)).hours_rolled_up == 0
+    rows = {(row["dependency_id"], row["hour"]): row for row in await monitored.fetch(HOURS)}
+    first = rows[1, at]
+    assert (first["answers"], first["sum_ms"], first["max_ms"]) == (4, 14, 6)
+    assert first["buckets"][:5] == [1, 1, 1, 1, 0]
+    assert len(first["buckets"]) == len(LATENCY_BOUNDS) + 1
+    second = rows[2, at]
+    assert second["buckets"][-1] == 1
+    assert sum(second["buckets"]) == 1
+    assert (1, hour(0)) not in rows
+    # Whoever holds the row does it: another one has nothing to do.
+    await monitored.execute("UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = $1", at)
+    other = await connect(monitors_dsn)
+    async with other.transaction():
+        await other.execute("SELECT FROM hybrid_monitors.upkeep_runs FOR UPDATE")
+        assert not await monitored.fetchval("SELECT hybrid_monitors.roll_up_hour()")
+    await other.close()
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await monitored.fetchval("SELECT hybrid_monitors.roll_up_hour()")
+
+
+async def test_bounds_of_buckets_are_the_same_in_sql_and_in_python(undone: Connection) -> None:
+    assert tuple(await undone.fetchval("SELECT hybrid_monitors.latency_bounds()")) == LATENCY_BOUNDS
+
+
+async def test_what_is_left_of_services_that_are_gone_is_removed(monitored: Connection) -> None:
+    parent, child = await add(monitored, "parent"), await add(monitored, "child")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET depends_on = $1 WHERE id = $2", parent, child
+    )
+    played = await play(monitored)
+    taken = await played.take()
+    await played.record(
+        [
+            replace(
+                good(each, taken.now), dependencies=(stored(Item("db", healthy=True), each.id),)
+            )
+            for each in taken.services
+        ]
+    )
+    await monitored.execute(
+        "INSERT INTO hybrid_monitors.windows (service_id, begins, ends) VALUES ($1, now(), now() +"
+        " interval '1 h'), ($2, now(), now() + interval '1 h')",
+        parent,
+        child,
+    )
+    await monitored.execute("INSERT INTO hybrid_monitors.asked (service_id) VALUES ($1)", parent)
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 0
+    await service_calls.remove_service(monitored, "parent")
+    await monitored.execute("DELETE FROM hybrid_monitors.standings WHERE service_id = $1", parent)
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 4
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 0
+    rows = await monitored.fetch(
+        "SELECT d.service_id, s.depends_on FROM hybrid_monitors.dependencies AS d JOIN"
+        " hybrid_monitors.services AS s ON s.id = d.service_id"
+    )
+    assert [tuple(row) for row in rows] == [(child, None)]
+
+
+async def test_upkeep_waits_for_no_editor(monitored: Connection, monitors_dsn: str) -> None:
+    parent, child = await add(monitored, "parent"), await add(monitored, "child")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET depends_on = $1 WHERE id = $2", parent, child
+    )
+    await service_calls.remove_service(monitored, "parent")
+    editor = await connect(monitors_dsn)
+    async with editor.transaction():
+        await editor.execute("UPDATE hybrid_monitors.services SET labels = '{\"a\": 1}'")
+        await monitored.execute("SET statement_timeout = '5s'")
+        assert (await monitor_calls.upkeep(monitored)).leftovers == 0
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 1
+    await editor.close()
+
+
+async def test_an_alias_reaches_dependencies_that_are_stored_already(
+    monitored: Connection,
+) -> None:
+    """C8"""
+    service_id = await add(monitored, "a")
+    played = await play(monitored)
+    taken = await played.take()
+    item = stored(Item("pg", healthy=True), service_id)
+    await played.record([replace(good(taken.services[0], taken.now), dependencies=(item,))])
+    canonical = "SELECT canonical_name FROM hybrid_monitors.dependencies"
+    for change, renamed, name in (
+        ("INSERT INTO hybrid_monitors.aliases VALUES ('pg', 'PostgreSQL')", 1, "PostgreSQL"),
+        ("DELETE FROM hybrid_monitors.aliases", 1, "pg"),
+        ("DELETE FROM hybrid_monitors.aliases", 0, "pg"),
+    ):
+        await monitored.execute(change)
+        assert (await monitor_calls.upkeep(monitored)).renamed == renamed
+        assert await monitored.fetchval(canonical) == name
+
+
+async def test_when_upkeep_ended_is_written_down(monitored: Connection) -> None:
+    ended = "SELECT ended_at FROM hybrid_monitors.upkeep_runs"
+    assert await monitored.fetchval(ended) is None
+    await monitor_calls.upkeep(monitored)
+    assert await monitored.fetchval(ended) is not None
+
+
+async def test_signals_that_rounds_were_given_are_forgotten_after_an_hour(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(
+        "INSERT INTO hybrid_runner.signals (key) VALUES ('monitors:a'), ('monitors:b'), ('mine')"
+    )
+    await monitored.execute(
+        "INSERT INTO hybrid_runner.waits (job_id, key, signal_id) SELECT 1, key, id"
+        " FROM hybrid_runner.signals WHERE key <> 'monitors:b'"
+    )
+    await monitor_calls.upkeep(monitored)
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_runner.signals") == 3
+    await monitored.execute("UPDATE hybrid_runner.signals SET sent_at = now() - interval '2 h'")
+    await monitor_calls.upkeep(monitored)
+    keys = await monitored.fetchval("SELECT array_agg(key ORDER BY key) FROM hybrid_runner.signals")
+    assert keys == ["mine", "monitors:b"]
