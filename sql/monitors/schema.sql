@@ -525,6 +525,7 @@ CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim big
     SET lock_timeout TO '5s'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
     AS $$
@@ -1414,7 +1415,8 @@ $$;
 CREATE FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'true'
+    SET enable_nestloop TO 'false'
     AS $$
 #variable_conflict use_column
 BEGIN
