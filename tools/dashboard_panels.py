@@ -364,6 +364,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             {
                 "down": "max(hybrid_runner_monitor_services_down)",
                 "late": "max(hybrid_runner_monitor_services_late)",
+                "not understood in all": "max(hybrid_runner_monitor_services_warned)",
                 "breaker {{breaker}}": (
                     'max by (breaker) (hybrid_runner_monitor_services{breaker!="closed"})'
                 ),

@@ -202,6 +202,8 @@ class MonitorMeasures(NamedTuple):
     open: int
     half_open: int
     down: int
+    warned: int
+    """Services of whose last answer a part was not understood."""
     late: int
     """Services whose polls have been due for longer than 10 s."""
     oldest_late: float

@@ -20,6 +20,7 @@ def test_the_waiting_page_is_a_module() -> None:
         "poll-query": "clean-up-query",
         "clean-up-query": None,
         "watch": None,
+        "watch-orders": None,
         "order": None,
         "parcel": None,
     }

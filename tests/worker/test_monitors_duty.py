@@ -26,7 +26,7 @@ def held(duty: Monitors) -> Monitors:
 
 
 def measures(late: int = 0, oldest: float = 0.0, age: float | None = 5.0) -> MonitorMeasures:
-    return MonitorMeasures(3, 1, 0, 1, late, oldest, age)
+    return MonitorMeasures(3, 1, 0, 1, 0, late, oldest, age)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def measures(late: int = 0, oldest: float = 0.0, age: float | None = 5.0) -> Mon
         (measures(age=901), ["the upkeep of monitors last ended 15m1s ago"]),
         (measures(age=None), []),
         (measures(2, 70.0, None), ["2 services are", "the upkeep of monitors has never run"]),
-        (MonitorMeasures(0, 0, 0, 0, 0, 0.0, None), []),
+        (MonitorMeasures(0, 0, 0, 0, 0, 0, 0.0, None), []),
     ],
 )
 def test_what_is_wrong_is_named(seen: MonitorMeasures, said: list[str]) -> None:
@@ -51,7 +51,11 @@ def test_what_is_wrong_is_named(seen: MonitorMeasures, said: list[str]) -> None:
 
 async def test_what_is_measured_is_what_there_is(monitored: Connection) -> None:
     here = Monitored(monitored)
-    await here.up("a")
+    strange = await here.up("a")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET warnings = '[\"2 items\"]' WHERE service_id = $1",
+        strange,
+    )
     late = await here.down("b", "timeout")
     await here.add("never polled, just made")
     await monitored.execute(LATE, late)
@@ -62,6 +66,7 @@ async def test_what_is_measured_is_what_there_is(monitored: Connection) -> None:
     values = held(duty).metric_values()
     assert values[table.MONITOR_SERVICES.name] == {("closed",): 2, ("open",): 1, ("half_open",): 0}
     assert values[table.MONITOR_DOWN.name] == {(): 1}
+    assert values[table.MONITOR_WARNED.name] == {(): 1}
     assert values[table.MONITOR_LATE.name] == {(): 1}
     oldest = values[table.MONITOR_LATE_OLDEST.name][()]
     age = values[table.MONITOR_UPKEEP_AGE.name][()]

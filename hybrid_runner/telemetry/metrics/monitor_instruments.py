@@ -68,6 +68,15 @@ MONITOR_SERVICES = gauge(
 MONITOR_DOWN = gauge(
     "monitor_services_down", "{service}", (), "Active services that are down.", "C9", Merge.HIGHEST
 )
+MONITOR_WARNED = gauge(
+    "monitor_services_warned",
+    "{service}",
+    (),
+    "Active services of whose last answer a part was not understood: a mapping has stopped fitting,"
+    " perhaps.",
+    "C7",
+    Merge.HIGHEST,
+)
 MONITOR_LATE = gauge(
     "monitor_services_late",
     "{service}",

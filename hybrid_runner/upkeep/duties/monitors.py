@@ -58,6 +58,7 @@ class Monitors(Duty):
                 ("half_open",): measures.half_open,
             },
             table.MONITOR_DOWN.name: {(): measures.down},
+            table.MONITOR_WARNED.name: {(): measures.warned},
             table.MONITOR_LATE.name: {(): measures.late},
             table.MONITOR_LATE_OLDEST.name: {(): measures.oldest_late},
             **({} if age is None else {table.MONITOR_UPKEEP_AGE.name: {(): age}}),

@@ -6,6 +6,7 @@ SELECT
     count(*) FILTER (WHERE m.breaker = 'open')::int4 AS open,
     count(*) FILTER (WHERE m.breaker = 'half_open')::int4 AS half_open,
     count(*) FILTER (WHERE m.is_down)::int4 AS down,
+    count(*) FILTER (WHERE m.is_warned)::int4 AS warned,
     count(*) FILTER (WHERE m.late > interval '10 s')::int4 AS late,
     coalesce(
         extract(epoch FROM max(m.late) FILTER (WHERE m.late > interval '10 s')), 0
@@ -16,6 +17,7 @@ SELECT
 FROM (
     SELECT
         coalesce(st.breaker, 'closed') AS breaker, coalesce(st.is_down, false) AS is_down,
+        coalesce(st.warnings <> '[]', false) AS is_warned,
         now() - coalesce(st.due_at, s.created_at) AS late
     FROM hybrid_monitors.services AS s
     LEFT JOIN hybrid_monitors.standings AS st ON st.service_id = s.id

@@ -9,6 +9,7 @@ import asyncio
 import random
 import sys
 import time
+from collections import Counter
 
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
@@ -34,7 +35,8 @@ def main() -> int:
     if not outcome.violations:
         print("nothing was polled twice at a time, told twice, or lost")
         return 0
-    print(f"{len(outcome.violations)} violations", file=sys.stderr)
+    for law, count in Counter(one.law for one in outcome.violations).most_common():
+        print(f"{count:6} {law}", file=sys.stderr)
     for violation in outcome.violations[:_SHOWN]:
         print(f"  {violation}", file=sys.stderr)
     return 1
