@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION hybrid_monitors.record_round(
 ) RETURNS TABLE (next_due double precision, event_ids bigint[], status_changes integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '5s' SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
-SET enable_mergejoin = off SET jit = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
