@@ -120,13 +120,17 @@ class MonitorFeed:
         events = await monitor_view_calls.events_after(self._connection, newest)
         if events:
             self._kept.extend(events)
-            self._newest = events[-1].id
+            self._saw(events[-1].id)
             self._wake()
 
     async def _newest_id(self) -> int:
         if self._newest is None:
-            found = await monitor_view_calls.newest_event(self._connection)
-            self._newest = max(found, self._newest or 0)  # others may have looked meanwhile
+            return self._saw(await monitor_view_calls.newest_event(self._connection))
+        return self._newest
+
+    def _saw(self, event_id: int) -> int:
+        """Others may have looked meanwhile, and seen more."""
+        self._newest = event_id if self._newest is None else max(event_id, self._newest)
         return self._newest
 
     async def _light(self) -> None:
