@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal, Unpack
 
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError, WaitTimeout
@@ -26,7 +26,7 @@ from hybrid_runner.monitors.services import (
     ServiceCalls,
     columns_of,
 )
-from hybrid_runner.monitors.subscriptions import Subscriptions
+from hybrid_runner.monitors.subscriptions import HandlerOptions, Subscriptions
 from hybrid_runner.policy.monitors import PollRules
 from hybrid_runner.resilience.breaker import Breaker
 from hybrid_runner.settings import Monitoring
@@ -111,7 +111,7 @@ class Monitors(ServiceCalls):
         finally:
             await connection.close()
 
-    def on(self, kind: EventKind, **options: Any) -> JobDecorator:
+    def on(self, kind: EventKind, **options: Unpack[HandlerOptions]) -> JobDecorator:
         """Above a function that is told of each event of this kind, as a job of its own: tried
         again if it raises, at least once. `queue`, `max_attempts`, `timeout` and `retry` are those
         of `@app.job`.

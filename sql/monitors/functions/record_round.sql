@@ -16,6 +16,8 @@ DECLARE
     usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
+    mentioned bigint[];
+    first_due timestamptz;
     gone bigint[];
     has_stopped bigint[];
 BEGIN
@@ -59,7 +61,7 @@ BEGIN
         usual.is_unsettled := false;
         usual.breaker := 'closed';
         usual.warnings := '[]';
-        SELECT array_agg(r), array_agg(s.id) INTO decided, kept
+        SELECT array_agg(r), array_agg(s.id), min(r.due_at) INTO decided, kept, first_due
         FROM jsonb_populate_recordset(usual, round -> 'standings') AS r
         JOIN hybrid_monitors.services AS s ON s.id = r.service_id
         WHERE s.active AND s.host = record_round.host AND s.url = r.url;
@@ -77,25 +79,24 @@ BEGIN
             SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
     END IF;
 
+    mentioned := ARRAY(
+        SELECT (d.decided ->> 'service_id')::bigint
+        FROM jsonb_array_elements(round -> 'standings') AS d (decided));
+    -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
         looked_at = now,
+        next_due_at = least(
+            h.next_due_at, first_due,
+            CASE WHEN cardinality(kept) < cardinality(mentioned)
+                OR record_round.last AND NOT h.round_services <@ mentioned THEN now END),
         round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
-            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (ARRAY(
-                SELECT (d.decided ->> 'service_id')::bigint
-                FROM jsonb_array_elements(round -> 'standings') AS d (decided)
-            ))
+            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (mentioned)
         ) END
-    WHERE h.host = record_round.host AND h.round_claim = record_round.claim;
-    IF record_round.last THEN
-        SELECT extract(epoch FROM min(
-            CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host AND t.due_at > now
-                THEN t.due_at ELSE now END
-        ) - now) INTO next_due
-        FROM hybrid_monitors.services AS s
-        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
-        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-        WHERE s.host = record_round.host AND s.active;
-    END IF;
+    WHERE h.host = record_round.host AND h.round_claim = record_round.claim
+    RETURNING CASE
+        WHEN NOT record_round.last OR h.next_due_at IS NULL THEN NULL
+        ELSE extract(epoch FROM greatest(h.next_due_at, now) - now)
+    END INTO next_due;
     IF round ? 'events' THEN
         event_ids := hybrid_monitors.store_events(kept, has_stopped, round);
     END IF;

@@ -1,9 +1,11 @@
 -- spread_services: put polls of a host off that would come in a burst: the first ones when many
--- services were added at once, and those that came due while nobody polled for longer than 5 s.
--- Each gets its place in its interval, so that at most twice as much as usual is polled.
+-- services were added at once, and those that came due while nobody polled for longer than
+-- a round gathers (5 s at most).
+-- Each gets its place in its interval, so that at most twice as much as usual is polled. Returns
+-- whether any was put off.
 CREATE OR REPLACE FUNCTION hybrid_monitors.spread_services(
     host text, last_look timestamptz, looked timestamptz
-) RETURNS void
+) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -13,6 +15,8 @@ DECLARE
     most CONSTANT integer := 100;
     has_new boolean;
     new integer;
+    put_off integer := 0;
+    put_off_again integer := 0;
 BEGIN
     SELECT EXISTS (
         SELECT FROM hybrid_monitors.services AS s
@@ -37,13 +41,15 @@ BEGIN
                 AND NOT EXISTS (
                     SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = s.id)
             ON CONFLICT (service_id) DO NOTHING;
+            GET DIAGNOSTICS put_off = ROW_COUNT;
         END IF;
     END IF;
 
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
+        JOIN hybrid_monitors.services AS s ON s.id = t.service_id
         WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - interval '5 seconds'
+            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
@@ -52,6 +58,8 @@ BEGIN
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
+        GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;
+    RETURN put_off + put_off_again > 0;
 END
 $$;

@@ -16,10 +16,10 @@ DECLARE
     on_its_way bigint[];
     is_known boolean;
     has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
+    own record;
     taken bigint[];
-    stopped json;
-    services json;
-    until_next numeric;
+    stopped json := '[]';
+    services json := '[]';
 BEGIN
     PERFORM FROM hybrid_runner.jobs AS j
     WHERE j.id = take_round.job_id AND j.claim = take_round.claim AND j.state = 'running'
@@ -38,84 +38,83 @@ BEGIN
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
 
-    PERFORM hybrid_monitors.spread_services(take_round.host, last_look, looked);
-
-    -- Of one whose first poll was put off nothing was told.
-    DELETE FROM hybrid_monitors.standings AS t
-    WHERE t.host = take_round.host AND NOT t.is_started AND NOT EXISTS (
-        SELECT FROM hybrid_monitors.services AS s
-        WHERE s.id = t.service_id AND s.active AND s.host = t.host);
-
-    SELECT
-        array_agg(d.id ORDER BY d.place) FILTER (WHERE d.due <= looked AND d.place <= take_round.most),
-        extract(epoch FROM min(CASE WHEN d.due > looked THEN d.due ELSE looked END)
-            FILTER (WHERE d.due > looked OR d.place > take_round.most) - looked)
-    INTO taken, until_next
-    FROM (
+    FOR pass IN 1..2 LOOP
+        -- Once through all services of the host; the second time when some were put off.
         SELECT
-            n.id, n.due, row_number() OVER (
-                ORDER BY n.due > looked, n.is_asked DESC, n.polled_at NULLS FIRST, n.id) AS place
+            array_agg(n.id ORDER BY n.is_asked DESC, n.polled_at NULLS FIRST, n.id)
+                FILTER (WHERE n.due <= looked AND n.is_free) AS due,
+            min(n.due) FILTER (WHERE n.due > looked AND n.is_free) AS next_due,
+            count(*) FILTER (WHERE n.is_new) AS new,
+            count(*) FILTER (WHERE n.is_here) AS here,
+            count(*) FILTER (WHERE NOT n.is_new AND NOT n.is_here) AS moved,
+            coalesce(bool_or(n.is_late), false) AS is_late
+        INTO own
         FROM (
             SELECT
-                s.id, t.polled_at, a.service_id IS NOT NULL AS is_asked,
+                s.id, t.polled_at, t.service_id IS NULL AS is_new,
+                a.service_id IS NOT NULL AS is_asked, coalesce(t.host = s.host, false) AS is_here,
+                s.id <> ALL (on_its_way) AS is_free,
+                t.due_at > last_look
+                    AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
                 CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host
                     THEN t.due_at ELSE '-infinity' END AS due
             FROM hybrid_monitors.services AS s
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-            WHERE s.host = take_round.host AND s.active AND s.id <> ALL (on_its_way)
-        ) AS n
-    ) AS d;
-    taken := coalesce(taken, '{}');
+            WHERE s.host = take_round.host AND s.active
+        ) AS n;
+        EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
+        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+    END LOOP;
+    taken := coalesce((own.due)[1:take_round.most], '{}');
 
-    SELECT coalesce(json_agg(json_build_array(g.service_id, g.name, g.is_deleted)), '[]')
-    INTO stopped
-    FROM (
-        SELECT t.service_id, t.name, s.id IS NULL AS is_deleted
-        FROM hybrid_monitors.standings AS t
-        LEFT JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = take_round.host
-            AND (s.id IS NULL OR NOT s.active OR s.host <> take_round.host)
-        UNION ALL
-        -- What comes from another host has stopped there before it starts here.
-        SELECT t.service_id, t.name, false
-        FROM unnest(taken) AS i (id)
-        JOIN hybrid_monitors.standings AS t ON t.service_id = i.id
-        WHERE t.host <> take_round.host AND t.is_started
-        LIMIT 1000
-    ) AS g;
+    -- Standings here that are of no service here are of services that have stopped.
+    IF own.moved > 0 OR own.here <> (
+        SELECT count(*) FROM hybrid_monitors.standings AS t WHERE t.host = take_round.host
+    ) THEN
+        stopped := hybrid_monitors.stopped_services(take_round.host, taken);
+    END IF;
 
-    SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.place), '[]') INTO services
-    FROM (
-        SELECT
-            s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
-            extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
-            s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
-            CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
-                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
-            END AS suppressed,
-            CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
-            i.place
-        FROM unnest(taken) WITH ORDINALITY AS i (id, place)
-        JOIN hybrid_monitors.services AS s ON s.id = i.id
-        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
-        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-    ) AS v;
+    IF cardinality(taken) > 0 THEN
+        SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
+        FROM (
+            SELECT
+                s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
+                extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+                s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
+                CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                    THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+                END AS suppressed,
+                CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+                i.place
+            FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+            JOIN hybrid_monitors.services AS s ON s.id = i.id
+            LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
+            LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+        ) AS v;
+    END IF;
 
+    IF cardinality(own.due) > take_round.most THEN
+        own.next_due := looked;
+    END IF;
     IF is_known THEN
         UPDATE hybrid_monitors.hosts AS h SET
-            looked_at = looked, round_job = take_round.job_id, round_claim = take_round.claim,
+            looked_at = looked, next_due_at = own.next_due, round_job = take_round.job_id,
+            round_claim = take_round.claim,
             round_began_at = CASE WHEN h.round_claim = take_round.claim
                 THEN h.round_began_at ELSE looked END,
             round_services = on_its_way || taken
         WHERE h.host = take_round.host;
     ELSE
-        INSERT INTO hybrid_monitors.hosts
-            (host, looked_at, round_job, round_claim, round_began_at, round_services)
-        VALUES (take_round.host, looked, take_round.job_id, take_round.claim, looked, taken);
+        INSERT INTO hybrid_monitors.hosts (
+            host, looked_at, next_due_at, round_job, round_claim, round_began_at, round_services
+        ) VALUES (
+            take_round.host, looked, own.next_due, take_round.job_id, take_round.claim, looked, taken
+        );
     END IF;
     RETURN json_build_object(
-        'now', looked, 'services', services, 'stopped', stopped, 'next_due', until_next,
+        'now', looked, 'services', services, 'stopped', stopped,
+        'next_due', extract(epoch FROM own.next_due - looked),
         'polls_are_read', hybrid_monitors.events_are_read());
 END
 $$;

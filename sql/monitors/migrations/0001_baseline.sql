@@ -76,6 +76,8 @@ CREATE TABLE hybrid_monitors.hosts (
     host text COLLATE "C" PRIMARY KEY,
     -- when somebody last looked what is due here
     looked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- when the next of those is due that were not taken then, or were recorded since
+    next_due_at timestamptz,
     round_job bigint,
     round_claim bigint,
     round_began_at timestamptz,

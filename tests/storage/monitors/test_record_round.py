@@ -548,3 +548,50 @@ async def test_a_circle_of_parents_that_two_transactions_made_harms_nobody(
     assert [each.suppressed for each in (await (await play(monitored)).take()).services] == [
         None
     ] * 2
+
+
+async def test_the_next_run_comes_when_the_first_of_all_services_is_due(
+    monitored: Connection,
+) -> None:
+    """Whether it was polled now or not."""
+    for name, every in (("slow", 600), ("usual", 30), ("quick", 5)):
+        await add(monitored, name)
+        await service_calls.update_service(monitored, name, {"every": timedelta(seconds=every)})
+    played = await play(monitored)
+    taken = await played.take()
+    by_name = {each.name: good(each, taken.now) for each in taken.services}
+    assert (await played.record([by_name["slow"]], last=False)).next_due is None
+    due = (await played.record([by_name["usual"]], last=False)).next_due
+    assert due is None
+    due = (await played.record([by_name["quick"]])).next_due
+    assert due is not None
+    assert timedelta(seconds=1) < due <= timedelta(seconds=5)
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = now() + interval '2 s' WHERE name = 'slow'"
+    )
+    due = (await played.take()).next_due
+    assert due is not None
+    assert due <= timedelta(seconds=2)
+    due = (await played.record()).next_due
+    assert due is not None
+    assert due <= timedelta(seconds=2)
+
+
+async def test_what_was_taken_and_not_recorded_is_due_at_once(monitored: Connection) -> None:
+    for name in "ab":
+        await add(monitored, name)
+    played = await play(monitored)
+    taken = await played.take()
+    recorded = await played.record([good(taken.services[0], taken.now)])
+    assert recorded.next_due == timedelta(0)
+    assert [each.name for each in (await played.take()).services] == ["b"]
+
+
+async def test_what_was_dropped_since_its_address_changed_is_due_at_once(
+    monitored: Connection,
+) -> None:
+    played, _, decision = await one(monitored)
+    await monitored.execute("UPDATE hybrid_monitors.services SET url = 'http://a.internal/b'")
+    assert (await played.record([decision], last=False)).next_due is None
+    assert len((await played.take()).services) == 1
+    assert (await played.record([decision])).next_due == timedelta(0)
