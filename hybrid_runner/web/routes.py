@@ -81,12 +81,11 @@ def _add_monitor_pages(
     stopping: Callable[[], bool],
 ) -> None:
     connection = PageConnection(database, "pages about monitors")
+    of_events = PageConnection(database, "events of monitors")
     settings = database.settings.pages
     access = TokenCheck(settings.http_token)
     monitors = MonitorAccess(connection)
-    events = MonitorEventPages(
-        connection, MonitorFeed(connection), monitors, access, room, stopping
-    )
+    events = MonitorEventPages(connection, MonitorFeed(of_events), monitors, access, room, stopping)
     public = PublicPage(connection, monitors, settings.http_status)
     application.add_routes(
         [
@@ -101,6 +100,7 @@ def _add_monitor_pages(
 
     async def close(_: web.Application) -> None:
         await connection.close()
+        await of_events.close()
 
     application.on_shutdown.append(end_streams)
     application.on_cleanup.append(close)

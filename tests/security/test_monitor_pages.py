@@ -7,6 +7,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import pytest
 
 from hybrid_runner.model.monitor_views import MonitorEvent
@@ -169,12 +170,16 @@ async def test_a_flood_of_readers_costs_one_look_and_no_more_places_than_there_a
         async def read() -> int:
             async with client.session.get("/monitors/events") as response:
                 if response.status == 200:
+                    await response.content.readuntil(b"retry: 2000")
+                    began.append(response)
                     await response.content.readuntil(b"event: service:down")
                 return response.status
 
+        began: list[aiohttp.ClientResponse] = []
         readers = [asyncio.create_task(read()) for _ in range(60)]
         await until(
-            lambda: sum(task.done() for task in readers), lambda ended: ended == 40, patience=20
+            lambda: (sum(task.done() for task in readers), len(began)),
+            lambda ended_and_began: ended_and_began == (40, 20),
         )
         before = looks
         await here.event("service:down", 1)

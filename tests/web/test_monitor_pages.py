@@ -8,8 +8,10 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.monitors import HIDDEN, HIDDEN_OF_DEPENDENCY, HIDDEN_OF_LINE
+from tests.support.logins import Login, Logins
 from tests.support.monitored_pages import Monitored, monitored, served
 from tests.support.streams import BEARER, TOKEN, Pages
+from tests.support.waiting import until_fetched
 
 HOUR = """
 INSERT INTO hybrid_monitors.hours (hour, dependency_id, answers, sum_ms, max_ms, buckets)
@@ -243,3 +245,38 @@ async def test_monitors_that_are_installed_or_dropped_later_are_noticed(
         await database.execute("DROP SCHEMA hybrid_monitors CASCADE")
         assert (await client.get("/monitors"))[0] in (404, 503)
         assert (await client.get("/monitors"))[0] == 404
+
+
+async def test_pages_of_other_sites_read_and_change_nothing(dsn: str, database: Connection) -> None:
+    here = await monitored(database)
+    await here.up("a/b")
+    site = {"Origin": "https://runs.example.org"}
+    allowed = "Access-Control-Allow-Origin"
+    settings = {"http_origins": site["Origin"], "http_token": TOKEN}
+    async with served(dsn, **settings) as client:
+        for path in ("/monitors", "/monitors/x", "/monitors/x/history", "/monitors/events"):
+            async with client.session.get(path, headers=site) as response:
+                assert response.headers.get(allowed) == site["Origin"], path
+        async with client.session.post("/monitors/x/poll", headers=site | BEARER) as response:
+            assert allowed not in response.headers
+        async with client.session.get("/status", headers=site) as response:
+            assert allowed not in response.headers
+
+
+async def test_the_login_of_a_worker_is_enough_and_another_host_is_refused(
+    dsn: str, database: Connection, login: Logins
+) -> None:
+    here = await monitored(database)
+    await here.down("orders")
+    settings = {"http_token": TOKEN, "http_status": "all"}
+    async with served(login(Login.WORKER), **settings) as client:
+        for path in ("/monitors", "/monitors/orders", "/monitors/orders/history"):
+            assert (await client.get(path)).status == 200
+        assert (await asked(client, "/monitors/orders/poll", "POST"))[0] == 202
+        async with client.session.get("/status") as response:
+            assert response.status == 200
+        async with client.events("/monitors/events"):
+            lit = "SELECT hybrid_monitors.events_are_read()"
+            await until_fetched(database, lit, True)
+        async with client.session.get("/status", headers={"Host": "evil.example"}) as response:
+            assert response.status == 421

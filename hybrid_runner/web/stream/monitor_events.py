@@ -51,6 +51,8 @@ _HIDDEN = ("error", "warnings")
 _STOPPING = "this worker stops: connect again, to another one"
 _CHECK = 0.5
 """Seconds between two checks whether a reader has hung up, or the worker stops."""
+_TRY_AGAIN = 1.0
+"""Seconds until a reader that lags tries to read again."""
 _QUERIES = {"kind", "service", "suppressed"}
 
 log = logging.getLogger("hybrid_runner.web")
@@ -206,23 +208,24 @@ class MonitorEventPages:
         while reader.reason is None:
             try:
                 events = await self._feed.after(at)
-                is_away_now = self._feed.is_away
+                failed = False
             except RunnerError:
-                events, is_away_now = (), True
+                events, failed = (), True
+            is_away_now = failed or self._feed.is_away
             if is_away_now != is_away:
                 is_away = is_away_now
                 await self._write(response, reader, _AWAY if is_away else _BACK)
             if events:
                 await self._write(response, reader, b"".join(_texts(events, at, wish)))
                 at = events[-1].id
-            elif not await self._news(request, reader):
+            elif failed:
+                await self._news(request, reader, _TRY_AGAIN)
+            elif not await self._news(request, reader, KEEP_ALIVE):
                 await self._write(response, reader, KEPT_ALIVE)
 
-    async def _news(self, request: web.Request, reader: _Reader) -> bool:
-        """Wait for something new; False if there was nothing for so long that a sign of life is
-        due.
-        """
-        until = time.monotonic() + KEEP_ALIVE
+    async def _news(self, request: web.Request, reader: _Reader, patience: float) -> bool:
+        """Wait for something new; False if there was nothing for so many seconds."""
+        until = time.monotonic() + patience
         while reader.reason is None and time.monotonic() < until:
             if self._stopping():
                 reader.end(_STOPPING)

@@ -26,11 +26,14 @@ from hybrid_runner.web.seldom import Seldom
 LOOK = 0.3
 """Seconds between two looks at the table while somebody reads."""
 _LONGEST_PAUSE = 5.0
+_PAUSE_WHILE_AWAY = 1.0
 _SHARE = 4
 """The pause is so many times as long as the look took, so that a slow database is read less often.
 """
 KEPT = 2000
 """Events that are kept in memory."""
+_AT_A_TIME = 4
+"""Readers that read in the table at a time; the others wait for their turn."""
 LAMP = timedelta(seconds=6)
 """For how long polls are stored that nobody else wants, after a page server has died."""
 RENEWAL = 2.0
@@ -52,6 +55,7 @@ class MonitorFeed:
         self._looking: asyncio.Task[None] | None = None
         self._lit_at = float("-inf")
         self._complained = Seldom()
+        self._catching_up = asyncio.Semaphore(_AT_A_TIME)
         self.is_away = False
         """Whether the database does not answer."""
 
@@ -60,9 +64,7 @@ class MonitorFeed:
         self._readers += 1
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._run())
-        if self._newest is None:
-            self._newest = await monitor_view_calls.newest_event(self._connection)
-        return self._newest
+        return await self._newest_id()
 
     def leave(self) -> None:
         """One reader less."""
@@ -84,7 +86,8 @@ class MonitorFeed:
             return ()
         if self._kept and event_id + 1 >= self._kept[0].id:
             return [event for event in self._kept if event.id > event_id]
-        return await monitor_view_calls.events_after(self._connection, event_id)
+        async with self._catching_up:  # after a restart all come back at once
+            return await monitor_view_calls.events_after(self._connection, event_id)
 
     async def wait(self, patience: float) -> bool:
         """Wait until something may have changed; False: it has not, for so many seconds."""
@@ -101,9 +104,9 @@ class MonitorFeed:
             began = time.monotonic()
             try:
                 await self._look()
-            except RunnerError as error:
+            except Exception as error:  # whoever reads is told, and a later look may succeed
                 self._note_away(error)
-                pause = _LONGEST_PAUSE if self.is_away else LOOK
+                pause = _PAUSE_WHILE_AWAY
             else:
                 if self.is_away:
                     self.is_away = False
@@ -113,13 +116,22 @@ class MonitorFeed:
 
     async def _look(self) -> None:
         await self._light()
-        if self._newest is None:
-            self._newest = await monitor_view_calls.newest_event(self._connection)
-        events = await monitor_view_calls.events_after(self._connection, self._newest)
+        newest = await self._newest_id()
+        events = await monitor_view_calls.events_after(self._connection, newest)
         if events:
             self._kept.extend(events)
-            self._newest = events[-1].id
+            self._saw(events[-1].id)
             self._wake()
+
+    async def _newest_id(self) -> int:
+        if self._newest is None:
+            return self._saw(await monitor_view_calls.newest_event(self._connection))
+        return self._newest
+
+    def _saw(self, event_id: int) -> int:
+        """Others may have looked meanwhile, and seen more."""
+        self._newest = event_id if self._newest is None else max(event_id, self._newest)
+        return self._newest
 
     async def _light(self) -> None:
         """Say that somebody reads: good polls are stored meanwhile. Who may not say so sees the
@@ -132,12 +144,13 @@ class MonitorFeed:
         with contextlib.suppress(RunnerError):
             await monitor_view_calls.announce_event_readers(self._connection, LAMP)
 
-    def _note_away(self, error: RunnerError) -> None:
+    def _note_away(self, error: Exception) -> None:
         if not isinstance(error, DatabaseUnavailable) and self._complained.is_due():
             log.warning(
                 "events of monitors cannot be read: %s",
                 error,
-                extra=log_event("web.database_unavailable"),
+                exc_info=None if isinstance(error, RunnerError) else error,
+                extra=log_event("web.stream_failed"),
             )
         if not self.is_away:
             self.is_away = True
