@@ -208,8 +208,9 @@ async def test_a_stop_ends_on_a_frozen_network(
             await app.runner.close()
             closed = time.monotonic() - began
             proxy.thaw()
-        assert took < grace + PATIENCE + 2
-        assert closed < grace + PATIENCE + 5
+        # Sooner than the lease would end, however busy the machine is.
+        assert took < grace + PATIENCE + 15
+        assert closed < grace + PATIENCE + 20
         assert worker.status().running == 0
 
 
