@@ -16,7 +16,7 @@ WITH own AS MATERIALIZED (
     FOR NO KEY UPDATE OF j SKIP LOCKED
 ),
 shown AS MATERIALIZED (
-    SELECT w.job_id, w.outcome, w.word, w.fresh::text AS payload, coalesce(t.relation_name, 'source ' || s.source) AS table_name
+    SELECT w.job_id, w.outcome, w.word, w.fresh AS payload, coalesce(t.relation_name, 'source ' || s.source) AS table_name
     FROM (
         SELECT
             o.source, array_agg(o.id) AS ids, array_agg(o.row_key) AS keys, array_agg('running'::text) AS states,
