@@ -2832,11 +2832,18 @@ BEGIN
 
     IF were_late THEN
         DELETE FROM hybrid_runner.late_rows AS l
-        USING unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
-        JOIN unnest(ids, outcomes) AS o (id, outcome) ON o.id = a.id
-        WHERE l.source = write_rows.source AND l.row_key = a.key AND l.row_key = ANY (write_rows.keys)
+        WHERE l.source = write_rows.source AND l.row_key = ANY (ARRAY(
+            SELECT a.key
+            FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
             -- A heartbeat says nothing of what the row shows.
-            AND o.outcome NOT IN ('locked', 'refused') AND a.state <> 'beat';
+            WHERE a.state <> 'beat'
+                -- A CASE is looked up in a hash; joined they would be in loops, each with each.
+                AND CASE WHEN a.id IN (
+                    SELECT o.id
+                    FROM unnest(ids, outcomes) AS o (id, outcome)
+                    WHERE o.outcome NOT IN ('locked', 'refused')
+                ) THEN true END
+        ));
 
     END IF;
 
