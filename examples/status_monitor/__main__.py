@@ -75,11 +75,12 @@ async def main() -> None:
     await app.migrate()
     await monitors.migrate()
     seen = Seen()
-    async with FakeServices(fakes()) as played, open_shop(app.dsn, played) as shop:
+    # What ends last is the app, and with it the embedded Postgres.
+    async with app, FakeServices(fakes()) as played, open_shop(app.dsn, played) as shop:
         await shop.skip_events()
         await shop.add_all()
         print(f"{len(SERVICES)} services, in hybrid_monitors.services", flush=True)
-        async with app, app.worker({"monitors": 20, "monitors-events": 5}):
+        async with app.worker({"monitors": 20, "monitors-events": 5}):
             stop = stop_on_signals()
             with contextlib.suppress(TimeoutError):
                 async with (

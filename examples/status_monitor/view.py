@@ -71,7 +71,8 @@ def mark(state: State) -> Mark:
         return Mark("✗" if state.breaker == "closed" else "○", "red", one_line(state.error or ""))
     healthy = f"{state.dependencies - state.unhealthy}/{state.dependencies} up"
     if state.warnings:
-        return Mark("!", "yellow", f"{healthy}, {len(state.warnings)} warnings")
+        count = len(state.warnings)
+        return Mark("!", "yellow", f"{healthy}, {count} warning{'s' if count > 1 else ''}")
     return Mark("●", "yellow" if state.unhealthy else "green", f"{healthy} {state.latency_ms} ms")
 
 

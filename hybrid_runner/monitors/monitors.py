@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal, Unpack
 
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError, WaitTimeout
@@ -26,11 +26,11 @@ from hybrid_runner.monitors.services import (
     ServiceCalls,
     columns_of,
 )
-from hybrid_runner.monitors.subscriptions import Subscriptions
+from hybrid_runner.monitors.subscriptions import HandlerOptions, Subscriptions
 from hybrid_runner.policy.monitors import PollRules
 from hybrid_runner.resilience.breaker import Breaker
 from hybrid_runner.settings import Monitoring
-from hybrid_runner.storage import monitor_calls
+from hybrid_runner.storage import monitor_calls, monitor_view_calls
 from hybrid_runner.storage.monitor_schema import install_monitors
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.metrics.monitor_counters import MonitorCounters
@@ -39,6 +39,7 @@ from hybrid_runner.waiting.backoff import Backoff
 _FIRST_LOOK: Final = 0.05
 _LONGEST_LOOK: Final = 0.5
 """Seconds between two looks for the answer to a poll that was asked for."""
+_MISSED: Final = "the worker that tried has no network, so nothing is known of the service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Monitors(ServiceCalls):
         finally:
             await connection.close()
 
-    def on(self, kind: EventKind, **options: Any) -> JobDecorator:
+    def on(self, kind: EventKind, **options: Unpack[HandlerOptions]) -> JobDecorator:
         """Above a function that is told of each event of this kind, as a job of its own: tried
         again if it raises, at least once. `queue`, `max_attempts`, `timeout` and `retry` are those
         of `@app.job`.
@@ -123,6 +124,7 @@ class Monitors(ServiceCalls):
         worker has polled it in time.
         """
         on = await self._app.pool()
+        known = await monitor_view_calls.show_service(on, name)
         service_id = await monitor_calls.ask_poll(on, name)
         pause = _FIRST_LOOK
         try:
@@ -137,6 +139,8 @@ class Monitors(ServiceCalls):
         standing = answer.standing
         if not answer.is_there or standing is None:
             raise ConfigurationError(f"{name!r} was paused or removed while it was waited for")
+        if known is not None and standing.polled_at == known.line.polled_at:
+            return PollResult(service_id, False, "network", _MISSED, None, standing.polled_at)
         return PollResult(
             service_id,
             bool(standing.ok),

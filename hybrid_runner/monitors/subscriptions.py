@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, cast, get_type_hints
+from typing import Any, TypedDict, cast, get_type_hints
 
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError
@@ -18,6 +18,15 @@ from hybrid_runner.monitors.events import EVENTS, MonitorEvent
 from hybrid_runner.policy.retry import RetryPolicy
 
 QUEUE = "monitors-events"
+
+
+class HandlerOptions(TypedDict, total=False):
+    """As `@app.job` has them."""
+
+    queue: str
+    max_attempts: int
+    timeout: Duration | None
+    retry: RetryPolicy
 
 
 class Subscriptions:

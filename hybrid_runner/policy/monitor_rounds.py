@@ -7,6 +7,8 @@ from hashlib import blake2b
 from typing import Final
 
 _WHOLE: Final = 1 << 64
+_SHORTEST: Final = timedelta(milliseconds=50)
+"""Should a service never come to an end, whatever the reason, its host is no endless loop."""
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -15,6 +17,6 @@ def next_round(host: str, now: datetime, next_due: timedelta, tick: timedelta) -
     hosts are not the same.
     """
     if next_due >= tick or next_due <= timedelta(0):
-        return max(next_due, timedelta(0))
+        return max(next_due, _SHORTEST)
     place = tick * (int.from_bytes(blake2b(host.encode(), digest_size=8).digest()) / _WHOLE)
     return max(next_due, (place - (now - _BEGINNING)) % tick)

@@ -182,7 +182,8 @@ def _told(service: Service, before: Standing, after: Standing, now: datetime) ->
     if before.since is None:
         after = replace(after, since=now)
     if bool(after.ok) is not before.is_down:  # it goes on as it was
-        after = replace(after, contrary_since=None, recoveries=0)
+        if before.contrary_since is not None or before.recoveries:
+            after = replace(after, contrary_since=None, recoveries=0)
         if before.is_down and not before.told_down and service.suppressed is None:
             return _Told(replace(after, told_down=True), (_of_health(service, after),))
         return _Told(after)

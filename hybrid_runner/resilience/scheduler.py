@@ -186,8 +186,10 @@ class AdaptiveScheduler:
     def _set_timer(self, loop: NamedLoop) -> None:
         """Wake it when it is due, unless it runs: the end of the run sets the timer then."""
         loop.cancel_timer()
+        if self._is_closed or self._loops[loop.name] is not loop:
+            return  # on_change has ended it, or replaced it
         due_at = loop.rules.due_at(loop.state, paused=self._is_paused)
-        if due_at is None or loop.name in self._runs or self._is_closed:
+        if due_at is None or loop.name in self._runs:
             return
         pause = max(timedelta(0), due_at - self._clock.now())
         loop.timer = self._clock.call_later(pause, partial(self._on_timer, loop))

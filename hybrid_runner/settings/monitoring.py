@@ -26,7 +26,7 @@ class Monitoring(Section):
                 "What comes due at one host within so long is polled by one round; 5 s at most."
             ),
         ),
-    ] = timedelta(seconds=3)
+    ] = timedelta(seconds=5)
     monitors_breaker_failures: Annotated[
         int,
         Field(ge=1, le=1000, description="Failed polls in a row that open a service's breaker."),

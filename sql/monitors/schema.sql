@@ -525,6 +525,7 @@ CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim big
     SET lock_timeout TO '5s'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
     AS $$
@@ -1414,7 +1415,8 @@ $$;
 CREATE FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[], services bigint[], names text[], latencies integer[], now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_nestloop TO 'off'
+    SET enable_hashjoin TO 'true'
+    SET enable_nestloop TO 'false'
     AS $$
 #variable_conflict use_column
 BEGIN
@@ -1917,16 +1919,20 @@ CREATE TABLE hybrid_monitors.migrations (
 );
 
 CREATE VIEW hybrid_monitors.overview AS
- WITH maintained AS MATERIALIZED (
-         SELECT m_1.service_id
-           FROM hybrid_monitors.maintained m_1
+ WITH open_windows AS MATERIALIZED (
+         SELECT w.service_id,
+            w.label
+           FROM hybrid_monitors.windows w
+          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
         )
  SELECT s.id,
     s.name,
     s.host,
         CASE
             WHEN (NOT s.active) THEN 'paused'::text
-            WHEN (m.service_id IS NOT NULL) THEN 'maintenance'::text
+            WHEN ((s.quiet_until > now()) OR (EXISTS ( SELECT
+               FROM open_windows w
+              WHERE ((w.service_id = s.id) OR (s.labels @> w.label))))) THEN 'maintenance'::text
             WHEN (st.polled_at IS NULL) THEN 'unknown'::text
             WHEN st.is_down THEN 'down'::text
             ELSE 'up'::text
@@ -1944,9 +1950,8 @@ CREATE VIEW hybrid_monitors.overview AS
         END AS due_at,
     COALESCE(st.warnings, '[]'::jsonb) AS warnings,
     s.labels
-   FROM ((hybrid_monitors.services s
-     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)))
-     LEFT JOIN maintained m ON ((m.service_id = s.id)));
+   FROM (hybrid_monitors.services s
+     LEFT JOIN hybrid_monitors.standings st ON ((st.service_id = s.id)));
 
 CREATE TABLE hybrid_monitors.retention (
     what text NOT NULL,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from pathlib import Path
 
 import psycopg
 
@@ -52,13 +53,26 @@ async def block(seconds: float, job: Job) -> str:
     return str(os.getpid())
 
 
+@app.job("block_until", timeout=None)
+async def block_until(file: str, job: Job) -> str:
+    """Holds up the event loop until that file is there."""
+    await note(job, "began")
+    _hold_up(Path(file))
+    return str(os.getpid())
+
+
 @app.job("block_in_time", timeout=0.5)
-async def block_in_time(seconds: float, job: Job) -> str:
-    """Holds up the event loop past its time-out, at the first attempt."""
+async def block_in_time(file: str, job: Job) -> str:
+    """Holds up the event loop past its time-out, at the first attempt, until that file is there."""
     await note(job, "began")
     if job.attempt == 1:
-        time.sleep(seconds)  # noqa: ASYNC251
+        _hold_up(Path(file))
     return f"attempt {job.attempt}"
+
+
+def _hold_up(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.01)
 
 
 @app.job("in_process", executor="process", timeout=None)
@@ -74,7 +88,7 @@ def in_process(seconds: float, job: Job) -> str:
     return f"attempt {job.attempt}"
 
 
-@app.job("in_process_in_time", executor="process", timeout=1)
+@app.job("in_process_in_time", executor="process", timeout=5)
 def in_process_in_time(seconds: float, job: Job) -> None:
     """Runs for longer or shorter than its time-out."""
     time.sleep(seconds)

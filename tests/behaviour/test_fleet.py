@@ -101,7 +101,7 @@ async def test_a_thousand_jobs_from_four_clients_end_once_each_in_the_archive(
             insert_by_function(dsn),
         )
         await until_fetched(
-            database, "SELECT count(*) FROM hybrid_runner.archive", 4 * EACH, patience=50
+            database, "SELECT count(*) FROM hybrid_runner.archive", 4 * EACH, patience=150
         )
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.workers") == 0

@@ -229,7 +229,7 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
             )
             await until_fetched(database, "SELECT count(*) FROM public.runs", 1)
             proxy.freeze(newcomers=True)
-            assert await asyncio.wait_for(process.ends(), 20) == 0
+            assert await asyncio.wait_for(process.ends(), 30) == 0
     assert any("did not take 1 outcomes" in line["message"] for line in process.lines)
 
 

@@ -32,7 +32,7 @@ from tests.support.proxy import Proxy
 from tests.support.waiting import until
 from tests.support.working import runner, working
 
-LONGEST = 30.0
+LONGEST = 60.0
 HOLDS_THE_LOOP = """
 import time
 from pathlib import Path
@@ -68,7 +68,12 @@ async def until_well(client: Browser) -> None:
 @asynccontextmanager
 async def a_worker_with_a_page(dsn: str, **settings: Any) -> AsyncIterator[tuple[Worker, Browser]]:
     """Without arguments all settings are the defaults: the promises hold for those."""
-    usual: dict[str, Any] = {"slots": 200, "grace": "25s"}
+    usual: dict[str, Any] = {
+        "slots": 200,
+        "grace": "25s",
+        "hybrid_poll_base": "30s",
+        "hybrid_poll_cap": "60s",
+    }
     app, port = runner(dsn, **(usual | settings)), free_port()
     ran = asyncio.Event()
 

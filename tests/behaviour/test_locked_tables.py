@@ -31,7 +31,7 @@ async def runs(database: Connection) -> None:
 
 @asynccontextmanager
 async def a_worker(dsn: str) -> AsyncIterator[WorkerProcess]:
-    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": "3s"}
+    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": "6s"}
     async with worker(APP, "--queue", "default=3", cwd=ROOT, **given) as process:
         yield process
 
@@ -95,7 +95,7 @@ async def test_a_newcomer_declares_nobody_dead_whom_a_lock_made_silent(
             who = "WHERE heartbeat_at > $1 + 2 * lease" if tables != "workers" else ""
             await until_fetched(
                 database,
-                "SELECT count(*) >= 2 AND clock_timestamp() > $1::timestamptz + interval '6 s'"
+                "SELECT count(*) >= 2 AND clock_timestamp() > $1::timestamptz + interval '12 s'"
                 f" FROM hybrid_runner.workers {who}",
                 True,
                 began,

@@ -37,7 +37,7 @@ async def test_two_queues_of_large_jobs_stay_below_the_shipped_limit(
     """All slots of both are taken; what does not fit into memory waits."""
     await database.execute(INSERT.format(payload, jobs))
     async with worker("tests.behaviour.large_app:app", cwd=ROOT, HYBRID_RUNNER_DSN=dsn) as process:
-        await until_fetched(database, ENDED, 2 * jobs, patience=50)
+        await until_fetched(database, ENDED, 2 * jobs, patience=150)
         peak = peak_of(process.process.pid)
         assert await process.ends() == 0
     assert peak < LIMIT, f"{peak:,} KiB"

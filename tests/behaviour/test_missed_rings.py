@@ -94,7 +94,7 @@ async def test_a_channel_that_is_swallowed_for_good_causes_one_reconnect_a_minut
             await until(lambda: seen(worker).missed, equals(count))
             if count == 1:
                 await until(partial(inside.session, worker), differs_from(session))
-                await asyncio.wait_for(worker.hearing(), 10)
+                await asyncio.wait_for(worker.hearing(), 30)
         assert inside.session(worker) is session
     assert len([message for message in caplog.messages if "a ring was due" in message]) == 1
 
@@ -114,7 +114,7 @@ async def test_what_was_committed_late_beside_a_poll_is_not_missed(
         await handlers.next()
         assert seen(worker).found["sweep"] == 1
         held.let_through()
-        await asyncio.wait_for(examined.wait(), 10)
+        await asyncio.wait_for(examined.wait(), 30)
         assert seen(worker).missed == 0
 
 
@@ -156,7 +156,7 @@ async def test_in_an_ordinary_run_of_thousands_of_jobs_nothing_counts_as_missed(
                 await apps[0].pause("default")
             await producers.insert(*style.series)
             await apps[0].resume("default")
-        await until_fetched(database, LEFT, 0, patience=40)
+        await until_fetched(database, LEFT, 0, patience=150)
         await until(lambda: not any(inside.examines_missed_rings(worker) for worker in workers))
         assert [seen(worker).missed for worker in workers] == [0, 0, 0]
         assert sum(seen(worker).found.get("sweep", 0) for worker in workers) > 0
@@ -192,5 +192,5 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         inside.tell_overdue(worker)
         await handlers.next()
         held.let_through()
-        await asyncio.wait_for(examined.wait(), 10)
+        await asyncio.wait_for(examined.wait(), 30)
         assert seen(worker).missed == 0

@@ -33,8 +33,11 @@ async def test_while_members_are_killed_nothing_is_polled_twice_told_twice_or_lo
 
 @pytest.mark.alone
 @pytest.mark.timeout(240)
-async def test_a_start_of_everything_makes_no_burst(dsn: str) -> None:
+async def test_a_start_of_everything_makes_no_burst(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C5: neither when all services are new nor when all are overdue."""
+    monkeypatch.setenv("HYBRID_RUNNER_MONITORS_TICK", "1s")  # the hosts are few
     outcome = await restart.run(dsn, restart.Options(services=400, per_host=20, every=5))
     assert not outcome.violations, outcome
 

@@ -185,7 +185,7 @@ async def test_with_a_direct_dsn_to_listen_on_rings_arrive(dsn: str, pooled_dsn:
         return payload
 
     async with working(app) as worker:
-        assert await (await app.enqueue(note, 3)).wait(10) == 3
+        assert await (await app.enqueue(note, 3)).wait(30) == 3
         assert worker.status().queues[0].found.get("ring") == 1
         assert worker.status().queues[0].polls == 0
 
@@ -200,7 +200,7 @@ async def test_in_session_mode_rings_arrive_without_another_dsn(dsn: str) -> Non
             return payload
 
         async with working(app) as worker:
-            assert await (await app.enqueue(note, 3)).wait(10) == 3
+            assert await (await app.enqueue(note, 3)).wait(30) == 3
             assert worker.status().queues[0].found.get("ring") == 1
 
 

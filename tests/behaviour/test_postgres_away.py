@@ -92,7 +92,7 @@ async def test_a_server_that_ends_in_the_middle_of_work_is_waited_for(
             await database.close()
 
 
-LEASE = timedelta(seconds=1)
+LEASE = timedelta(seconds=3)
 SILENT = "SELECT bool_and(heartbeat_at + lease < clock_timestamp()) FROM hybrid_runner.workers"
 
 

@@ -137,7 +137,7 @@ async def test_a_deaf_worker_keeps_looking_while_jobs_come_briskly(
                 await until(lambda: seen(worker).running, equals(0))
                 await database.fetch(INSERT, "brief", 20)  # nobody does
 
-        await asyncio.wait_for(insert_briskly(), 20)
+        await asyncio.wait_for(insert_briskly(), 30)
         assert not worker.status().hearing
 
 

@@ -115,7 +115,7 @@ async def test_no_signal_is_lost_or_given_twice_whatever_happens(
             }
             return {job_id: lacking for job_id, lacking in short.items() if lacking}
 
-        await until(missing, lambda found: not found, patience=60)
+        await until(missing, lambda found: not found, patience=150)
         for row in await database.fetch(TAKEN if repeats else GOT):
             assert Counter(_numbers(row["data"])) == Counter(sent[key_of[row["id"]]]), row["id"]
     await sender.close()

@@ -73,7 +73,7 @@ def with_password(dsn: str, password: str = ENCODED) -> str:
 
 
 async def until_ended(database: Connection, count: int) -> None:
-    await until(lambda: database.fetchval(ENDED), at_least(count), patience=40)
+    await until(lambda: database.fetchval(ENDED), at_least(count), patience=150)
 
 
 def hides_all_secrets(process: WorkerProcess) -> None:

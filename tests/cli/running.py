@@ -37,7 +37,7 @@ def hybrid_runner(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
 

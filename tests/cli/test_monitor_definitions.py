@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.cli.monitors import definitions
-from hybrid_runner.cli.monitors.definitions import as_new, read_definitions
+from hybrid_runner.cli.monitors.definitions import read_definitions
 from hybrid_runner.errors import ConfigurationError
 
 GOOD = {"name": "orders", "url": "https://orders.example/health"}
@@ -26,12 +26,9 @@ def test_lines_and_an_array_say_the_same() -> None:
     ]
     assert [one.line for one in read_definitions(lines)] == [1, 3]
     assert [one.line for one in read_definitions(array)] == [2, 10]
-    first = as_new(read_definitions(lines)[0])
-    assert (first.name, first.every, first.timeout) == (
-        "orders",
-        timedelta(minutes=1),
-        timedelta(seconds=10),
-    )
+    first, second = read_definitions(lines)
+    assert (first.name, first.fields["every"]) == ("orders", timedelta(minutes=1))
+    assert second.fields["timeout"] == timedelta(seconds=2.5)
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,57 @@ async def test_a_file_is_stored_as_a_whole_or_not_at_all(
     assert (orders["url"], orders["every"]) == ("http://orders.example/health", 60)
 
 
+async def test_ten_thousand_services_are_imported_and_the_bad_one_is_found(
+    dsn: str, database: Connection, tmp_path: Path
+) -> None:
+    await monitored(database)
+    services = [
+        {"name": f"service {n}", "url": f"https://host{n % 50}.example/health"}
+        for n in range(10_000)
+    ]
+    file = tmp_path / "services.jsonl"
+    bad = [*services[:7776], services[7776] | {"timeout": "1h"}, *services[7777:]]
+    file.write_text("\n".join(map(json.dumps, bad)))
+    line = await refused(dsn, "import", str(file))
+    assert line.startswith("line 7777: services.timeout ")
+    assert await database.fetchval("SELECT count(*) FROM hybrid_monitors.services") == 0
+    file.write_text("\n".join(map(json.dumps, services)))
+    assert await run(dsn, "import", str(file)) == "10,000 services added\n"
+    jobs = "SELECT count(*) FROM hybrid_runner.jobs WHERE kind = 'monitors.open'"
+    assert await database.fetchval(jobs) <= 2
+    assert await run(dsn, "import", str(file), "--update") == (
+        "0 services added, 10,000 services updated\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            [{"name": "a", "url": "http://a"}, {"name": "b", "url": "http://b", "depends_on": "x"}],
+            "line 2: depends_on: there is no service 'x'",
+        ),
+        (
+            [
+                {"name": "a", "url": "http://a", "depends_on": "b"},
+                {"name": "b", "url": "http://b", "depends_on": "a"},
+            ],
+            "depends_on",
+        ),
+        ([{"name": "a\n", "url": "http://a"}], "line 1: services.name "),
+        ([{"name": "a", "url": "http://a", "mapping": {}}], "line 1: services.mapping"),
+        ([{"name": "a", "url": "http://169.254.169.254\u0000"}], "NUL"),
+    ],
+)
+async def test_what_cannot_be_imported_names_its_line_and_field(
+    dsn: str, database: Connection, lines: list[dict[str, Any]], said: str
+) -> None:
+    await monitored(database)
+    line = await refused(dsn, "import", "-", stdin="\n".join(map(json.dumps, lines)))
+    assert said in line
+    assert await database.fetch(NAMES) == []
+
+
 async def test_a_url_is_tried_without_a_database(service: str, tmp_path: Path) -> None:
     text = await run(NOBODY, "test", f"{service}/health")
     assert "2 dependencies, 1 unhealthy" in text
@@ -329,6 +380,16 @@ def test_the_command_is_quick_to_load() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("who", [Login.WORKER, Login.READER, Login.ADMIN])
+async def test_whoever_may_read_sees_services_and_events(
+    dsn: str, database: Connection, login: Logins, who: Login
+) -> None:
+    here = await monitored(database)
+    await some_events(here)
+    assert "orders" in await run(login(who), "list")
+    assert "service:up" in await run(login(who), "events")
 
 
 async def test_a_login_that_may_not_look_is_told_so(

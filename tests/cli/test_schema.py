@@ -48,7 +48,7 @@ def test_many_processes_migrate_at_once(empty_dsn: str) -> None:
     applied = [
         step["version"]
         for process in many
-        for step in json.loads(process.communicate(timeout=45)[0])["applied"]
+        for step in json.loads(process.communicate(timeout=120)[0])["applied"]
     ]
     assert [process.returncode for process in many] == [0] * 4
     assert sorted(applied) == [step.version for step in migrations()]
@@ -127,7 +127,7 @@ def test_reader_that_leaves_early_is_no_error() -> None:
         env=environment(),
         stdout=write,
         stderr=subprocess.PIPE,
-        timeout=45,
+        timeout=120,
         check=False,
     )
     os.close(write)

@@ -19,7 +19,7 @@ def shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
 
@@ -57,7 +57,7 @@ def test_a_worker_does_without_its_streams(redirection: str, tmp_path: Path) -> 
         env=environment(HYBRID_RUNNER_START_TIMEOUT="0.1"),
         cwd=tmp_path,
         capture_output=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")  # not -6: an abort

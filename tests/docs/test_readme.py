@@ -63,7 +63,7 @@ def working(command: list[str], environment: dict[str, str], folder: Path) -> It
         finally:
             worker.terminate()
             worker.stderr.read()  # to its end, or the worker may wait for a reader
-        assert worker.wait(20) == 0
+        assert worker.wait(30) == 0
 
 
 def test_there_are_no_commands_but_these() -> None:
@@ -105,7 +105,7 @@ def test_the_readme_works_from_the_handler_to_the_result(
 
     def run(command: list[str]) -> str:
         return subprocess.check_output(
-            installed(command), env=environment, cwd=tmp_path, text=True, timeout=30
+            installed(command), env=environment, cwd=tmp_path, text=True, timeout=120
         )
 
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -129,7 +129,7 @@ def test_the_readme_makes_the_tables_on_a_server_of_ones_own(
         env=environment,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=120,
     )
     with psycopg.connect(empty_dsn) as connection:
         assert connection.execute(

@@ -39,7 +39,7 @@ def run(arguments: list[str], dsn: str, folder: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

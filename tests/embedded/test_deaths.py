@@ -12,7 +12,7 @@ from hybrid_runner.embedded import EmbeddedError
 from tests.embedded.users import OtherProcess, Use, ask, keeper, log, postmaster, wait_until_stopped
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_server_stops_after_its_only_user_is_killed(folder: Path, other: OtherProcess) -> None:

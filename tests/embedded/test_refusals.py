@@ -10,7 +10,7 @@ from hybrid_runner.embedded import EmbeddedError
 from hybrid_runner.embedded.binaries import BINARIES_VARIABLE
 from tests.embedded.users import Use
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_socket_directory_of_a_stranger_is_refused(folder: Path, use: Use) -> None:

@@ -15,7 +15,7 @@ from tests.embedded.users import Use, ask, keeper, postmaster, wait_until_stoppe
 from tests.support.outside import missing
 
 pytestmark = [
-    pytest.mark.timeout(30),
+    pytest.mark.timeout(120),
     pytest.mark.skipif(os.geteuid() != 0, reason="about running as root"),
 ]
 

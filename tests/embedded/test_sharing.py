@@ -14,7 +14,7 @@ from hybrid_runner import OpenInAnotherLoop, Runner
 from hybrid_runner.embedded import use_embedded
 from tests.embedded.users import OtherProcess, Use, ask, keeper, postmaster, wait_until_stopped
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_second_process_shares_the_server_and_outlives_the_first(

@@ -29,7 +29,7 @@ try:
 except EmbeddedError as error:
     print(error)
 """
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about running as root")
 
 

@@ -11,7 +11,7 @@ from hybrid_runner.embedded import default_data_directory
 from tests.embedded.users import Use, ask, log, wait_until_stopped
 from tests.support.outside import missing
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_first_use_makes_a_database_and_last_close_stops_it_cleanly(empty: Path, use: Use) -> None:

@@ -16,7 +16,7 @@ import asyncpg
 import hybrid_runner
 from hybrid_runner.embedded import EmbeddedPostgres, locks
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 USER = """
 import pathlib, sys
 from hybrid_runner.embedded import use_embedded

@@ -98,7 +98,7 @@ def psql(dsn: str, statement: str, role: str | None = None) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -37,7 +37,7 @@ def run(dsn: str, *command: str) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -136,7 +136,7 @@ def test_without_a_dsn_there_is_one_line_that_says_so(name: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode != 0
     assert done.stderr.count("\n") == 1

@@ -392,8 +392,11 @@ async def test_without_a_network_polls_are_missed_and_nobody_is_called_down(
         await store(monitored, fakes, *names)
         await until_fetched(monitored, POLLED, 5)
         monkeypatch.setattr("hybrid_runner.monitors.poller.poll_group", cut_off)
-        for name in names:
-            await monitors.poll(name)
+        results = [await monitors.poll(name) for name in names]
+        assert [result.failure for result in results] == ["network"] * 5
+        assert ["has no network" in str(result.error) for result in results] == [
+            False, False, True, True, True,
+        ]  # fmt: skip
         down = await events(monitored, "service:down")
         assert len(down) == 2  # until the third one failed, nobody could know
         [row] = await monitored.fetch(
@@ -412,3 +415,26 @@ async def test_people_without_code_have_an_app() -> None:
     assert {kind.name for kind in standalone.app.registry} == {
         "monitors.round", "monitors.open", "monitors.upkeep",
     }  # fmt: skip
+
+
+async def test_ten_thousand_services_that_come_at_once_are_spread_and_none_is_left_out(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """One statement; each host gets its job, and no host sees them all at once."""
+    fakes = FakeServices([FakeService("orders", host=f"127.0.1.{n}") for n in range(1, 51)])
+    async with fakes, polling(monitors_dsn):
+        await monitored.execute(
+            "INSERT INTO hybrid_monitors.services (name, url, every)"
+            " SELECT 's' || n, 'http://127.0.1.' || n % 50 + 1 || ':' || $1::int || '/o?' || n,"
+            " interval '1 hour' FROM generate_series(1, 10000) AS n",
+            fakes.port,
+        )
+        await until_fetched(monitored, "SELECT count(*) FROM hybrid_monitors.standings", 10_000)
+        assert await monitored.fetchval(ROUNDS) == 50
+        by_minute = await monitored.fetch(
+            "SELECT count(*) FROM hybrid_monitors.standings"
+            " GROUP BY date_trunc('minute', due_at - (SELECT min(due_at)"
+            " FROM hybrid_monitors.standings) + timestamptz '2000-01-01 00:00Z')"
+        )
+        assert len(by_minute) == 60
+        assert all(100 < row["count"] < 240 for row in by_minute)

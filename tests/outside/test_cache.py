@@ -38,7 +38,7 @@ def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProc
         env=environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

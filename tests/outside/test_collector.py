@@ -26,7 +26,7 @@ def validated(configuration: Path, **settings: str) -> subprocess.CompletedProce
         command,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         env={**os.environ, **settings},
         check=False,
     )

@@ -13,9 +13,9 @@ from tests.policy.monitored import NOW, seconds
 TICK = seconds(3)
 
 
-@pytest.mark.parametrize("due", [0, 3, 30])
-def test_what_is_due_now_or_after_a_tick_is_waited_for_exactly(due: float) -> None:
-    assert next_round("a", NOW, seconds(due), TICK) == seconds(due)
+@pytest.mark.parametrize(("due", "pause"), [(-1, 0.05), (0, 0.05), (3, 3), (30, 30)])
+def test_what_is_due_now_or_after_a_tick_is_waited_for_exactly(due: float, pause: float) -> None:
+    assert next_round("a", NOW, seconds(due), TICK) == seconds(pause)
 
 
 @pytest.mark.parametrize("seed", range(50))

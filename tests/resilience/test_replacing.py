@@ -57,6 +57,20 @@ async def test_a_new_loop_does_not_overlap_the_run_of_the_one_it_replaces(
     assert new.at == [11, 12]
 
 
+async def test_whoever_is_told_of_a_failure_may_replace_the_loop(clock: MovedClock) -> None:
+    """E1"""
+    old, new = Noted(clock, False), Noted(clock)
+
+    def replace(change: Change) -> None:
+        if change.what == "failing":
+            scheduler.schedule("it", new, 3)
+
+    async with AdaptiveScheduler(clock=clock, on_change=replace) as scheduler:
+        scheduler.schedule("it", old, 1)
+        await clock.forward(7)
+    assert (old.at, new.at) == ([1], [4, 7])
+
+
 async def test_a_loop_may_replace_itself_from_within(
     scheduler: AdaptiveScheduler, clock: MovedClock
 ) -> None:

@@ -289,7 +289,7 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
     rescuer = await rescuing(database)
-    await asyncio.wait_for(rescuer.rescue(database), 5)
+    await asyncio.wait_for(rescuer.rescue(database), 20)
     states = "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1"
     assert (await database.fetchval(states, held), await database.fetchval(states, free)) == (
         "running",
@@ -310,7 +310,7 @@ async def test_rows_that_somebody_holds_do_not_hide_those_behind_them(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = ANY ($1) FOR UPDATE", jobs[:3])
-    await asyncio.wait_for((await rescuing(database)).rescue(database), 10)
+    await asyncio.wait_for((await rescuing(database)).rescue(database), 20)
     states = await database.fetch("SELECT state::text FROM hybrid_runner.jobs ORDER BY id")
     assert [row[0] for row in states] == ["running"] * 3 + ["queued"] * 2
     await holding.rollback()
@@ -325,7 +325,7 @@ async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
-    first = await asyncio.wait_for(claim_calls.release_lost(database, "default", "here", []), 10)
+    first = await asyncio.wait_for(claim_calls.release_lost(database, "default", "here", []), 20)
     assert first == {held: False, free: True}
     await holding.rollback()
     assert await claim_calls.release_lost(database, "default", "here", []) == {held: True}

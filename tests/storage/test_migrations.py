@@ -63,7 +63,7 @@ def test_four_processes_that_migrate_at_once_apply_each_step_once(empty_dsn: str
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    reports = [process.communicate(timeout=30) for process in processes]
+    reports = [process.communicate(timeout=120) for process in processes]
     assert [
         (process.returncode, errors)
         for process, (_, errors) in zip(processes, reports, strict=True)

@@ -26,13 +26,17 @@ FAR_POLLS: dict[str, Any] = {
     "sweep_cost_factor": 0,
 }
 EASILY_AWAKE: dict[str, Any] = {
-    "doorbell_rate": 0.3,
-    "doorbell_rate_window": "300ms",
+    "doorbell_rate": 1e-9,
+    "doorbell_rate_window": "1s",
     "falling_pause_max": "20ms",
 }
-"""One job makes it awake, and a second after the last one it falls asleep."""
-MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "1m"}
-"""So that a slow machine cannot let a mute run out."""
+"""One job makes it awake, however busy the machine is; it falls asleep when the test awaits that,
+or after 20 s.
+"""
+MUTED_FOR_LONG: dict[str, Any] = {"mute_lease": "50s"}
+"""So that a slow machine cannot let a mute run out. Below a minute: an insert within the
+millisecond of such a mute would take it for one that another clock had set, and ring.
+"""
 INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ($1) RETURNING id"
 BELL = "SELECT pg_sequence_last_value(doorbell) FROM hybrid_runner.queues WHERE name = 'default'"
 MUTED_FOR = f"SELECT ({BELL}) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -62,7 +66,7 @@ class Handlers:
 
     async def next(self) -> int:
         """The id of the next job that ran."""
-        return await asyncio.wait_for(self.noted.get(), 10)
+        return await asyncio.wait_for(self.noted.get(), 30)
 
 
 def seen(worker: Worker) -> QueueStatus:
@@ -70,7 +74,14 @@ def seen(worker: Worker) -> QueueStatus:
 
 
 async def until_mode(worker: Worker, mode: str) -> None:
-    await until(lambda: seen(worker).mode, equals(mode))
+    """Wait until it is in that mode; one that shall sleep has had no job for long."""
+
+    def look() -> str:
+        if mode in ("falling", "asleep"):
+            inside.forget_what_came(worker)
+        return seen(worker).mode
+
+    await until(look, equals(mode))
 
 
 async def until_looking_as_it_falls(worker: Worker) -> None:

@@ -58,8 +58,8 @@ async def ended(worker: Worker, count: int) -> None:
 
 async def hears_again(worker: Worker, database: Connection, count: int) -> None:
     """The event path works: a job is found by its ring, not by a sweep."""
-    await asyncio.wait_for(worker.hearing(), 20)
-    await asyncio.wait_for(worker.idle(), 20)
+    await asyncio.wait_for(worker.hearing(), 30)
+    await asyncio.wait_for(worker.idle(), 30)
     await until(lambda: seen(worker).mode == "asleep")
     rings = seen(worker).found.get("ring", 0)
     await database.fetch(INSERT, "brief", 1)

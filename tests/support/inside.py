@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hybrid_runner import Job, Worker
@@ -25,6 +26,7 @@ from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.worker import connections, loops, reactions, shutdown
 from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker.listener import Listener
+from hybrid_runner.worker.queue import claimer as claiming
 from hybrid_runner.worker.queue.claimer import Claimer
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
@@ -161,6 +163,13 @@ def has_slept(worker: Worker, seconds: float) -> None:
     claimer.asleep_since -= seconds
 
 
+def forget_what_came(worker: Worker) -> None:
+    """Make the worker believe that no job has come for long: it need not stay awake."""
+    budget = _queue(worker).claimer.budget
+    for rate in (budget._arrivals, budget._unexpected):
+        rate._rate = 0.0
+
+
 def replace_claim(worker: Worker, wrap: Wrap) -> None:
     """Replace the statement that claims."""
     connection: Any = worker._station.connections.claims
@@ -188,6 +197,11 @@ def notes_marks(worker: Worker, note: Callable[[], None]) -> None:
         return await run(action)
 
     claimer._run_on_bell = noted  # type: ignore[method-assign]
+
+
+def set_claimers_clock(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
+    """By which claimers in this process measure their looks."""
+    monkeypatch.setattr(claiming, "time", SimpleNamespace(monotonic=now))
 
 
 def never_pause(

@@ -66,7 +66,7 @@ def _run(program: str, *arguments: str, stdin: str = "") -> str:
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, ""), ended

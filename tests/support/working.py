@@ -12,13 +12,23 @@ from hybrid_runner import JobCancelled, JobFailed, JobView, Runner, Worker
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.settings import Tuning
 
+QUICK: dict[str, Any] = {
+    "grace": 5,
+    "slots": 20,
+    "hybrid_poll_base": "5m",
+    "hybrid_poll_cap": "5m",
+}
+"""No fallback poll makes up for a ring that was lost, however long a busy machine takes."""
+
 
 def runner(dsn: str, registry: Registry | None = None, **settings: Any) -> Runner:
-    """A runner with quick settings; fallback polls are far away unless asked for."""
+    """A runner with quick settings; while rings arrive, fallback polls are far away unless asked
+    for.
+    """
     tuning = Tuning(
         **{name: settings.pop(name) for name in Tuning.model_fields if name in settings}
     )
-    app = Runner(dsn, tuning=tuning, **({"grace": 5, "slots": 20} | settings))
+    app = Runner(dsn, tuning=tuning, **(QUICK | settings))
     for kind in registry or ():
         app.registry.add(kind)
     return app
@@ -31,7 +41,7 @@ async def working(
     """A worker that runs and, unless `deaf`, hears rings."""
     async with app, app.worker(queues, **options) as worker:
         if not deaf:
-            await asyncio.wait_for(worker.hearing(), 10)
+            await asyncio.wait_for(worker.hearing(), 30)
             await worker.idle()
         yield worker
 
@@ -40,5 +50,5 @@ async def outcome(app: Runner, kind: str, payload: Any = None, **options: Any) -
     """How a job ended."""
     handle = await app.enqueue(kind, {} if payload is None else payload, **options)
     with contextlib.suppress(JobFailed, JobCancelled):
-        await handle.wait(20)
+        await handle.wait(30)
     return await handle.get()

@@ -276,7 +276,7 @@ def test_what_python_would_print_by_itself_is_a_clean_line(
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -363,7 +363,7 @@ def test_an_application_with_logs_of_its_own_keeps_them_in_its_processes(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=45,
+        timeout=120,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (0, "[]\n"), ended.stderr

@@ -20,7 +20,7 @@ def after_import(application: str, then: str, level: str | None = "info") -> str
     """The stderr of a process in which an application was imported."""
     program = IMPORT.format(level=level, application=application) + then
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stderr

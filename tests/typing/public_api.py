@@ -180,6 +180,7 @@ def is_read(outcome: Snooze | Retry | Fail | Cancel) -> str:
 
 Snooze()
 Snooze(reason="not yet", wake_on="approved:42")
+Repeat("5m", wake_on="orders have changed")
 Snooze("5s", until=datetime.now(UTC))  # type: ignore[call-overload]
 Snooze(until="tomorrow")  # type: ignore[call-overload]
 Fail()  # type: ignore[call-arg]

@@ -21,7 +21,7 @@ from tests.support.working import outcome, runner, working
 
 
 async def test_a_running_job_is_cancelled_by_its_ring(dsn: str) -> None:
-    app = runner(dsn)
+    app = runner(dsn, heartbeat="5m", lease="15m")  # which would find it as well
     started = asyncio.Event()
 
     @app.job("hang")
@@ -34,7 +34,7 @@ async def test_a_running_job_is_cancelled_by_its_ring(dsn: str) -> None:
         await started.wait()
         assert await handle.cancel() == "requested"
         with pytest.raises(JobCancelled):
-            await handle.wait(10)
+            await handle.wait(30)
 
 
 async def test_the_reason_of_a_cancel_is_kept(dsn: str) -> None:
@@ -52,7 +52,7 @@ async def test_the_reason_of_a_cancel_is_kept(dsn: str) -> None:
         await handle.cancel("the customer left")
         await handle.cancel("twice is once")
         with pytest.raises(JobCancelled, match="the customer left"):
-            await handle.wait(10)
+            await handle.wait(30)
         assert len((await handle.get()).errors) == 1
 
 
@@ -66,7 +66,7 @@ async def test_the_reason_of_a_cancel_is_not_hidden_by_a_snooze_that_came_too_la
     @app.job("look")
     def look(payload: dict[str, int], job: Job) -> Snooze | None:
         started.set()
-        cancelled.wait(10)
+        cancelled.wait(30)
         return job.later("the network")
 
     async with working(app):
@@ -75,7 +75,7 @@ async def test_the_reason_of_a_cancel_is_not_hidden_by_a_snooze_that_came_too_la
         assert await handle.cancel("the customer left") == "requested"
         cancelled.set()
         with pytest.raises(JobCancelled, match="the customer left"):
-            await handle.wait(10)
+            await handle.wait(30)
 
 
 async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(
@@ -103,7 +103,7 @@ async def test_a_settle_whose_answer_was_lost_is_counted_once_and_is_not_stale(
 
         inside.replace_finish(worker, losing_one_answer)
         await app.enqueue(note, {})
-        await asyncio.wait_for(worker.settled(1), 10)
+        await asyncio.wait_for(worker.settled(1), 30)
         assert (worker.status().stale, worker.status().settled) == (0, {"completed": 1})
 
 
@@ -157,7 +157,7 @@ async def test_a_cancel_whose_ring_was_lost_is_found_by_the_heartbeat(
             "UPDATE hybrid_runner.jobs SET cancel_requested_at = now() WHERE id = $1", handle.id
         )
         with pytest.raises(JobCancelled):
-            await handle.wait(10)
+            await handle.wait(30)
 
 
 async def test_a_job_whose_cancelling_was_asked_for_is_not_retried(

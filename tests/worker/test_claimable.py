@@ -56,7 +56,7 @@ async def test_jobs_behind_a_hung_sync_handler_run_in_another_worker(
         handles = [await stuck.enqueue("pass", {}) for _ in range(5)]
         await until(lambda: worker.status().waiting == 5)
         async with working(idle, SLOTS, worker_id="idle"):
-            assert [await handle.wait(20) for handle in handles] == [1] * 5
+            assert [await handle.wait(30) for handle in handles] == [1] * 5
             jobs = [await handle.get() for handle in handles]
             assert [job.worker_id for job in jobs] == ["idle"] * 5
         gate.open.set()
@@ -81,12 +81,12 @@ async def test_what_came_back_is_not_claimed_again_until_a_thread_is_free(
         second = await app.enqueue("pass", {})
         released = await queued_again(app, second.id)
         for _ in range(5):  # each makes looks
-            assert await (await app.enqueue(other, {})).wait(20) == "done"
+            assert await (await app.enqueue(other, {})).wait(30) == "done"
         await until(lambda: worker.status().running == 0)
         assert await app.get(second.id) == released
         assert (released.attempt, released.errors) == (0, None)
         gate.open.set()
-        assert await second.wait(20) == 1
+        assert await second.wait(30) == 1
 
 
 @pytest.mark.usefixtures("impatient")
@@ -94,7 +94,8 @@ async def test_once_threads_are_short_no_more_is_claimed_than_can_begin(dsn: str
     app = runner(dsn, thread_slots=2)
     gate = Gate(app)
     async with working(app, SLOTS):
-        handles = [await app.enqueue("pass", {}) for _ in range(8)]
+        # By one insert: what came later would not be claimed once the first of them came back.
+        handles = [app.handle(job.id) for job in await app.enqueue_many("pass", [{}] * 8)]
         await gate.full(2)
 
         async def versions() -> list[int]:
@@ -102,7 +103,7 @@ async def test_once_threads_are_short_no_more_is_claimed_than_can_begin(dsn: str
 
         await until(versions, lambda seen: seen == [2, 2, *[3] * 6])  # six came back, once
         gate.open.set()
-        assert [await handle.wait(20) for handle in handles] == [1] * 8
+        assert [await handle.wait(30) for handle in handles] == [1] * 8
         assert await versions() == [3, 3, *[5] * 6]  # each was claimed once more, and ended
 
 

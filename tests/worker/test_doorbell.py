@@ -214,6 +214,7 @@ async def test_a_listener_that_is_lost_comes_back_by_itself_and_what_came_meanwh
         await database.execute("SELECT pg_terminate_backend($1)", lost)
         job_id = await database.fetchval(INSERT, "note")
         assert await jobs.next() == job_id
+        await until_mode(worker, "asleep")
         await until(
             lambda: database.fetch(SLEEPERS),
             lambda rows: rows and lost not in [row["pid"] for row in rows],
@@ -414,7 +415,7 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
         jobs.held.clear()
         await full.stop(jobs.app.settings.tuning.mute_renewal)
         assert await jobs.next() == quiet
-        await asyncio.wait_for(jobs.held.wait(), 10)
+        await asyncio.wait_for(jobs.held.wait(), 30)
         assert (await rings.so_far())[:3] == [
             "",
             f"gone {full.id}",

@@ -333,7 +333,7 @@ async def test_late_rows_of_a_table_that_takes_too_long_do_not_hold_up_those_of_
         " AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;"
         "CREATE TRIGGER sleep BEFORE UPDATE ON public.audits"
         " FOR EACH ROW EXECUTE FUNCTION public.sleep();"
-        "SET statement_timeout = '300ms'"
+        "SET statement_timeout = '3s'"
     )
     await turn(database)
     word = "SELECT status FROM public.others"

@@ -155,7 +155,7 @@ async def test_reports_without_end_hold_up_nobody(dsn: str, tmp_path: Path) -> N
         for _ in range(5):
             assert (await outcome(app, "quick")).result == "ok"
         (tmp_path / "enough").touch()
-        assert await flooding.wait(20) == "flooded"
+        assert await flooding.wait(30) == "flooded"
 
 
 async def test_a_fork_that_comes_back_from_the_handler_says_nothing(dsn: str) -> None:

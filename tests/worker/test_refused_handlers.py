@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hybrid_runner import ConfigurationError, Job, Runner, Snooze, State
+from tests.support.waiting import equals, until
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
 
@@ -154,7 +156,7 @@ async def test_a_wrapper_that_runs_an_async_def_itself_is_called_in_a_thread(dsn
 
     app.job("run", executor="thread")(run(handler))
     async with working(app):
-        assert await (await app.enqueue("run")).wait(20) is True
+        assert await (await app.enqueue("run")).wait(30) is True
 
 
 async def test_a_wrapped_async_def_is_stopped_at_its_time_out(dsn: str) -> None:
@@ -169,6 +171,25 @@ async def test_a_wrapped_async_def_is_stopped_at_its_time_out(dsn: str) -> None:
         for executor in ("async", "thread"):
             job = await outcome(app, executor)
             assert (job.state, job.errors[-1]["type"]) == (State.FAILED, "TimeoutError")
+
+
+async def test_what_a_wrapper_returns_after_its_time_out_is_closed(dsn: str) -> None:
+    """Else Python warns of a coroutine that was never awaited."""
+    app, go_on, made = runner(dsn), threading.Event(), list[Coroutine[Any, Any, None]]()
+
+    async def handler(payload: Any) -> None: ...
+
+    def late(payload: Any) -> Any:
+        go_on.wait(30)
+        made.append(handler(payload))
+        return made[0]
+
+    app.job("late", executor="thread", timeout=0.2, max_attempts=1)(late)
+    async with working(app):
+        job = await outcome(app, "late")
+        assert (job.state, job.errors[-1]["type"]) == (State.FAILED, "TimeoutError")
+        go_on.set()
+        await until(lambda: made and inspect.getcoroutinestate(made[0]), equals("CORO_CLOSED"))
 
 
 async def test_a_generator_behind_a_wrapper_is_called_so(dsn: str) -> None:

@@ -226,7 +226,7 @@ async def test_a_table_that_takes_too_long_does_not_hold_up_another(
     await database.execute(
         "UPDATE public.audits SET status = 'cancelled';"
         "UPDATE public.others SET status = 'cancelled';"
-        "SET statement_timeout = '300ms'"
+        "SET statement_timeout = '3s'"
     )
     await database.execute(
         "CREATE OR REPLACE FUNCTION"

@@ -23,5 +23,5 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 
 
 def test_a_fork_that_is_told_to_end_as_it_begins_ends() -> None:
-    done = subprocess.run([sys.executable, "-c", FORK], check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", FORK], check=False, timeout=120)
     assert done.returncode == -signal.SIGTERM % 256

@@ -45,7 +45,7 @@ class Gate:
 
 
 async def all_of(handles: list[JobHandle[Any]]) -> list[Any]:
-    return [await handle.wait(20) for handle in handles]
+    return [await handle.wait(30) for handle in handles]
 
 
 async def test_no_more_sync_handlers_run_at_a_time_than_there_are_threads(dsn: str) -> None:
@@ -91,7 +91,7 @@ async def test_a_job_that_waits_for_a_thread_can_be_cancelled_and_never_runs(dsn
         await second.cancel()
         await until(lambda: not worker.status().waiting)
         gate.open.set()
-        await first.wait(20)
+        await first.wait(30)
         await worker.idle()
         assert (await second.get()).state is State.CANCELLED
         assert gate.most == 1
@@ -108,7 +108,7 @@ async def test_a_thread_that_outlives_its_attempt_is_not_counted_twice(dsn: str)
         await until(lambda: worker.status().waiting)
         assert gate.most == 1
         gate.open.set()
-        assert await second.wait(20) == 1
+        assert await second.wait(30) == 1
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ async def test_a_row_that_cannot_be_printed_fails_alone_and_says_so(
         await worker.settled(6)
         assert worker.status().queues[0].errors == 0
         with pytest.raises(JobFailed, match="cannot be read"):
-            await app.handle(job).wait(10)
+            await app.handle(job).wait(30)
         view = await app.get(job)
         assert view is not None
         assert (view.state, view.attempt, view.payload) == (State.FAILED, 1, None)
@@ -356,5 +356,5 @@ async def test_a_job_never_runs_with_what_was_taken_out_of_it(
 
     async with working(app):
         with pytest.raises(JobFailed):
-            await app.handle(taken.id).wait(20)
+            await app.handle(taken.id).wait(30)
     assert ran == []

@@ -13,7 +13,6 @@ from hybrid_runner.cli.parsing import did_you_mean
 from hybrid_runner.display import one_line
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.model.monitors import NewService
 
 LARGEST: Final = 64 * 1024 * 1024
 MOST: Final = 100_000
@@ -25,7 +24,7 @@ class Definition:
 
     line: int
     fields: Mapping[str, Any]
-    """As `NewService` has them; those that were given."""
+    """By the names of columns; those that were given."""
 
     @property
     def name(self) -> str:
@@ -174,8 +173,3 @@ FIELDS: Final[dict[str, tuple[Callable[[Any], Any], str]]] = {
     "active": (_flag, "true or false"),
 }
 """How each field is read, and what it must be; Postgres has the rest of the rules."""
-
-
-def as_new(one: Definition) -> NewService:
-    """What is added."""
-    return NewService(**one.fields)

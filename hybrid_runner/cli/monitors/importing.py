@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from hybrid_runner.cli.monitors.definitions import Definition, as_new, read_definitions
+from hybrid_runner.cli.monitors.definitions import Definition, read_definitions
 from hybrid_runner.cli.monitors.session import monitored
 from hybrid_runner.cli.output import counted, print_json
 from hybrid_runner.errors import ConfigurationError, ValueRefused
-from hybrid_runner.storage import monitor_view_calls, service_calls
+from hybrid_runner.storage import monitor_view_calls, service_imports
 from hybrid_runner.storage.connections.connection import Connection
 
 
@@ -43,28 +44,59 @@ async def _store(
     connection: Connection, definitions: Sequence[Definition], there: frozenset[str]
 ) -> None:
     """First all services, then which depends on which: in a file they may stand in any order."""
-    for one in definitions:
-        fields = {name: value for name, value in one.fields.items() if name != "depends_on"}
-        lone = Definition(one.line, fields)
-        try:
-            if one.name in there:
-                await service_calls.update_service(connection, one.name, fields)
-            else:
-                await service_calls.add_service(connection, as_new(lone))
-        except (ConfigurationError, ValueRefused) as error:
-            raise _at(one, error) from error
-    for one in definitions:
-        if "depends_on" in one.fields:
-            try:
-                await service_calls.update_service(
-                    connection, one.name, {"depends_on": one.fields["depends_on"]}
-                )
-            except (ConfigurationError, ValueRefused) as error:
-                raise _at(one, error) from error
+    await _try(
+        connection,
+        [one for one in definitions if one.name not in there],
+        lambda some: service_imports.add_services(connection, list(map(_alone, some))),
+    )
+    await _try(
+        connection,
+        [one for one in definitions if one.name in there],
+        lambda some: service_imports.change_services(connection, list(map(_alone, some))),
+    )
+    children = [one for one in definitions if "depends_on" in one.fields]
+    await _try(connection, children, lambda some: _set_parents(connection, some))
+
+
+async def _try(
+    connection: Connection,
+    definitions: Sequence[Definition],
+    store: Callable[[Sequence[Definition]], Awaitable[object]],
+) -> None:
+    """In one statement. If Postgres refuses that, by halves, until it is known which one it is
+    about.
+    """
+    if not definitions:
+        return
+    try:
+        async with connection.transaction():
+            await store(definitions)
+    except (ConfigurationError, ValueRefused) as error:
+        if len(definitions) == 1:
+            raise _at(definitions[0], error) from error
+        half = len(definitions) // 2
+        await _try(connection, definitions[:half], store)
+        await _try(connection, definitions[half:], store)
+
+
+async def _set_parents(connection: Connection, children: Sequence[Definition]) -> None:
+    parents = {one.name: one.fields["depends_on"] for one in children}
+    done = await service_imports.set_parents(connection, parents)
+    for one in children:
+        if one.name not in done:
+            raise _at(
+                one, ConfigurationError(f"depends_on: there is no service {parents[one.name]!r}")
+            )
+
+
+def _alone(one: Definition) -> dict[str, Any]:
+    return {name: value for name, value in one.fields.items() if name != "depends_on"}
 
 
 def _at(one: Definition, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"line {one.line}: {error}")
+    """The error with its line; another one has been there already."""
+    said = str(error)
+    return ConfigurationError(said if said.startswith("line ") else f"line {one.line}: {said}")
 
 
 def _text_of(name: str) -> str:

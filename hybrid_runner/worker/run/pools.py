@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import CoroutineType
 from typing import Any
@@ -97,6 +97,7 @@ class HandlerPools:
         except asyncio.CancelledError:
             if thread.running():
                 self._surviving[job_id] = asyncio.wrap_future(thread)
+            thread.add_done_callback(_close_returned)
             raise
         if error is None:
             return value
@@ -104,3 +105,13 @@ class HandlerPools:
             raise error
         finally:
             del error  # it holds this frame, which would hold it
+
+
+def _close_returned(thread: Future[tuple[Any, BaseException | None]]) -> None:
+    """A wrapper of an async def that returned too late: nobody awaits that any more, and Python
+    would warn of it.
+    """
+    if not thread.cancelled():
+        returned, _ = thread.result()
+        if inspect.iscoroutine(returned):
+            returned.close()

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION hybrid_monitors.store_latencies(
 ) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 -- One look for the dependencies of each service, and a hash of what was found.
-SET enable_hashjoin = true SET enable_nestloop = off
+SET enable_hashjoin = true SET enable_nestloop = false
 AS $$
 #variable_conflict use_column
 BEGIN

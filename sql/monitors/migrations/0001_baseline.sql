@@ -313,12 +313,18 @@ WHERE s.quiet_until > now() OR EXISTS (
 
 -- What people look at first: how each service is, in one word, and why.
 CREATE VIEW hybrid_monitors.overview AS
-WITH maintained AS MATERIALIZED (SELECT m.service_id FROM hybrid_monitors.maintained AS m)
+-- The windows that are open are few: each service is compared with these alone.
+WITH open_windows AS MATERIALIZED (
+    SELECT w.service_id, w.label FROM hybrid_monitors.windows AS w
+    WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+)
 SELECT
     s.id, s.name, s.host,
     CASE
         WHEN NOT s.active THEN 'paused'
-        WHEN m.service_id IS NOT NULL THEN 'maintenance'
+        WHEN s.quiet_until > now() OR EXISTS (
+            SELECT FROM open_windows AS w WHERE w.service_id = s.id OR s.labels @> w.label
+        ) THEN 'maintenance'
         WHEN st.polled_at IS NULL THEN 'unknown'
         WHEN st.is_down THEN 'down'
         ELSE 'up'
@@ -328,5 +334,4 @@ SELECT
     CASE WHEN s.active THEN st.due_at END AS due_at,
     coalesce(st.warnings, '[]') AS warnings, s.labels
 FROM hybrid_monitors.services AS s
-LEFT JOIN hybrid_monitors.standings AS st ON st.service_id = s.id
-LEFT JOIN maintained AS m ON m.service_id = s.id;
+LEFT JOIN hybrid_monitors.standings AS st ON st.service_id = s.id;

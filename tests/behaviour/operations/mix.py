@@ -63,7 +63,7 @@ async def mix(dsn: str, seconds: float, seed: int) -> Result:
         with tempfile.NamedTemporaryFile("w+", errors="replace") as log, workers(dsn, log, folder):
             # Without a worker nobody knows which kinds are cleaned up after.
             await until(
-                lambda: database.fetchval(_HOOKED), lambda count: count == len(HOOKED), patience=30
+                lambda: database.fetchval(_HOOKED), lambda count: count == len(HOOKED), patience=90
             )
             end = asyncio.get_running_loop().time() + seconds
             async with asyncio.TaskGroup() as group:

@@ -45,7 +45,7 @@ class System:
         async with self.session.post(f"/runs/{run}/cancel", json={}) as answer:
             return answer.status, await answer.text()
 
-    async def over(self, run: str, patience: float = 50) -> dict[str, Any]:
+    async def over(self, run: str, patience: float = 120) -> dict[str, Any]:
         """Its row, once it has ended and was cleaned up."""
         return await until(
             lambda: self.run(run), lambda row: row["cleaned_at"], patience=patience, what=run
@@ -85,7 +85,7 @@ async def make_system(
     async with AsyncExitStack() as stack:
 
         async def make(faster: float = 20) -> System:
-            patience = max(10 / faster, 0.5)
+            patience = max(10 / faster, 5.0)  # a busy machine is no warehouse that is slow
             fake = await stack.enter_async_context(FakeWarehouse(faster, late=patience * 1.5))
             jobs = load(dsn, fake.url, faster=faster, patience=patience)
             await stack.enter_async_context(jobs.app)

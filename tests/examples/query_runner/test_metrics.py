@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics import instruments as table
 from hybrid_runner.telemetry.metrics.instrument import Instrument
 from tests.examples.query_runner.conftest import MakeSystem, System
@@ -12,7 +13,7 @@ POLL = "poll-shell-query"
 
 
 async def test_probes_checks_confirmations_tries_and_endings_are_counted(
-    make_system: MakeSystem,
+    make_system: MakeSystem, database: Connection
 ) -> None:
     """B14"""
     system: System = await make_system(faster=20)
@@ -42,5 +43,6 @@ async def test_probes_checks_confirmations_tries_and_endings_are_counted(
             for labels, value in worker.status().metric_values[table.SNOOZES.name].items()
             if labels[1] == POLL
         ]
-        assert isinstance(polled, (int, float))
-        assert polled >= 8
+    assert polled == await database.fetchval(
+        "SELECT sum(snoozes) FROM hybrid_runner.archive WHERE kind = $1", POLL
+    )
