@@ -535,6 +535,8 @@ DECLARE
     usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
+    mentioned bigint[];
+    first_due timestamptz;
     gone bigint[];
     has_stopped bigint[];
 BEGIN
@@ -578,7 +580,7 @@ BEGIN
         usual.is_unsettled := false;
         usual.breaker := 'closed';
         usual.warnings := '[]';
-        SELECT array_agg(r), array_agg(s.id) INTO decided, kept
+        SELECT array_agg(r), array_agg(s.id), min(r.due_at) INTO decided, kept, first_due
         FROM jsonb_populate_recordset(usual, round -> 'standings') AS r
         JOIN hybrid_monitors.services AS s ON s.id = r.service_id
         WHERE s.active AND s.host = record_round.host AND s.url = r.url;
@@ -596,25 +598,24 @@ BEGIN
             SELECT i.id::bigint FROM jsonb_array_elements_text(round -> 'answered') AS i (id)));
     END IF;
 
+    mentioned := ARRAY(
+        SELECT (d.decided ->> 'service_id')::bigint
+        FROM jsonb_array_elements(round -> 'standings') AS d (decided));
+    -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
         looked_at = now,
+        next_due_at = least(
+            h.next_due_at, first_due,
+            CASE WHEN cardinality(kept) < cardinality(mentioned)
+                OR record_round.last AND NOT h.round_services <@ mentioned THEN now END),
         round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
-            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (ARRAY(
-                SELECT (d.decided ->> 'service_id')::bigint
-                FROM jsonb_array_elements(round -> 'standings') AS d (decided)
-            ))
+            SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (mentioned)
         ) END
-    WHERE h.host = record_round.host AND h.round_claim = record_round.claim;
-    IF record_round.last THEN
-        SELECT extract(epoch FROM min(
-            CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host AND t.due_at > now
-                THEN t.due_at ELSE now END
-        ) - now) INTO next_due
-        FROM hybrid_monitors.services AS s
-        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
-        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-        WHERE s.host = record_round.host AND s.active;
-    END IF;
+    WHERE h.host = record_round.host AND h.round_claim = record_round.claim
+    RETURNING CASE
+        WHEN NOT record_round.last OR h.next_due_at IS NULL THEN NULL
+        ELSE extract(epoch FROM greatest(h.next_due_at, now) - now)
+    END INTO next_due;
     IF round ? 'events' THEN
         event_ids := hybrid_monitors.store_events(kept, has_stopped, round);
     END IF;
@@ -1231,7 +1232,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) RETURNS void
+CREATE FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1245,6 +1246,8 @@ DECLARE
     most CONSTANT integer := 100;
     has_new boolean;
     new integer;
+    put_off integer := 0;
+    put_off_again integer := 0;
 BEGIN
     SELECT EXISTS (
         SELECT FROM hybrid_monitors.services AS s
@@ -1269,6 +1272,7 @@ BEGIN
                 AND NOT EXISTS (
                     SELECT FROM hybrid_monitors.standings AS t WHERE t.service_id = s.id)
             ON CONFLICT (service_id) DO NOTHING;
+            GET DIAGNOSTICS put_off = ROW_COUNT;
         END IF;
     END IF;
 
@@ -1284,7 +1288,40 @@ BEGIN
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
+        GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;
+    RETURN put_off + put_off_again > 0;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.stopped_services(host text, taken bigint[]) RETURNS json
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    -- Of one whose first poll was put off nothing was told.
+    DELETE FROM hybrid_monitors.standings AS t
+    WHERE t.host = stopped_services.host AND NOT t.is_started AND NOT EXISTS (
+        SELECT FROM hybrid_monitors.services AS s
+        WHERE s.id = t.service_id AND s.active AND s.host = t.host);
+    RETURN (
+        SELECT coalesce(json_agg(json_build_array(g.service_id, g.name, g.is_deleted)), '[]')
+        FROM (
+            SELECT t.service_id, t.name, s.id IS NULL AS is_deleted
+            FROM hybrid_monitors.standings AS t
+            LEFT JOIN hybrid_monitors.services AS s ON s.id = t.service_id
+            WHERE t.host = stopped_services.host
+                AND (s.id IS NULL OR NOT s.active OR s.host <> stopped_services.host)
+            UNION ALL
+            -- What comes from another host has stopped there before it starts here.
+            SELECT t.service_id, t.name, false
+            FROM unnest(taken) AS i (id)
+            JOIN hybrid_monitors.standings AS t ON t.service_id = i.id
+            WHERE t.host <> stopped_services.host AND t.is_started
+            LIMIT 1000
+        ) AS g
+    );
 END
 $$;
 
@@ -1529,6 +1566,44 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.survey_host(host text, on_its_way bigint[], last_look timestamp with time zone, looked timestamp with time zone, OUT due bigint[], OUT next_due timestamp with time zone, OUT new integer, OUT here integer, OUT is_late boolean) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'true'
+    SET enable_nestloop TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked bigint[] := '{}';
+BEGIN
+    IF EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        asked := ARRAY(
+            SELECT a.service_id FROM hybrid_monitors.asked AS a
+            WHERE EXISTS (
+                SELECT FROM hybrid_monitors.services AS s
+                WHERE s.id = a.service_id AND s.host = survey_host.host));
+    END IF;
+    SELECT
+        array_agg(n.id ORDER BY n.is_asked DESC, n.polled_at NULLS FIRST, n.id)
+            FILTER (WHERE n.due <= looked AND n.is_free),
+        min(n.due) FILTER (WHERE n.due > looked AND n.is_free),
+        count(*) FILTER (WHERE n.is_new), count(*) FILTER (WHERE NOT n.is_new),
+        coalesce(bool_or(n.is_late), false)
+    INTO survey_host.due, survey_host.next_due, survey_host.new, survey_host.here, survey_host.is_late
+    FROM (
+        SELECT
+            s.id, t.polled_at, t.service_id IS NULL AS is_new, s.id = ANY (asked) AS is_asked,
+            s.id <> ALL (on_its_way) AS is_free,
+            t.due_at > last_look AND t.due_at < looked - interval '5 seconds' AS is_late,
+            CASE WHEN t.url = s.url AND s.id <> ALL (asked) THEN t.due_at ELSE '-infinity' END AS due
+        FROM hybrid_monitors.services AS s
+        LEFT JOIN hybrid_monitors.standings AS t
+            ON t.service_id = s.id AND t.host = survey_host.host
+        WHERE s.host = survey_host.host AND s.active
+    ) AS n;
+END
+$$;
+
 CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) RETURNS json
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1546,10 +1621,10 @@ DECLARE
     on_its_way bigint[];
     is_known boolean;
     has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
+    own record;
     taken bigint[];
-    stopped json;
-    services json;
-    until_next numeric;
+    stopped json := '[]';
+    services json := '[]';
 BEGIN
     PERFORM FROM hybrid_runner.jobs AS j
     WHERE j.id = take_round.job_id AND j.claim = take_round.claim AND j.state = 'running'
@@ -1568,84 +1643,61 @@ BEGIN
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
 
-    PERFORM hybrid_monitors.spread_services(take_round.host, last_look, looked);
+    FOR pass IN 1..2 LOOP -- the second time when some were put off
+        own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
+        EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
+        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+    END LOOP;
+    taken := coalesce((own.due)[1:take_round.most], '{}');
 
-    -- Of one whose first poll was put off nothing was told.
-    DELETE FROM hybrid_monitors.standings AS t
-    WHERE t.host = take_round.host AND NOT t.is_started AND NOT EXISTS (
-        SELECT FROM hybrid_monitors.services AS s
-        WHERE s.id = t.service_id AND s.active AND s.host = t.host);
+    -- What has no standing here may have one elsewhere; and a standing here that is of no service
+    -- here is of one that has stopped.
+    IF own.new > 0 OR own.here <> (
+        SELECT count(*) FROM hybrid_monitors.standings AS t WHERE t.host = take_round.host
+    ) THEN
+        stopped := hybrid_monitors.stopped_services(take_round.host, taken);
+    END IF;
 
-    SELECT
-        array_agg(d.id ORDER BY d.place) FILTER (WHERE d.due <= looked AND d.place <= take_round.most),
-        extract(epoch FROM min(CASE WHEN d.due > looked THEN d.due ELSE looked END)
-            FILTER (WHERE d.due > looked OR d.place > take_round.most) - looked)
-    INTO taken, until_next
-    FROM (
-        SELECT
-            n.id, n.due, row_number() OVER (
-                ORDER BY n.due > looked, n.is_asked DESC, n.polled_at NULLS FIRST, n.id) AS place
+    IF cardinality(taken) > 0 THEN
+        SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
         FROM (
             SELECT
-                s.id, t.polled_at, a.service_id IS NOT NULL AS is_asked,
-                CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host
-                    THEN t.due_at ELSE '-infinity' END AS due
-            FROM hybrid_monitors.services AS s
+                s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
+                extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+                s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
+                CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                    THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+                END AS suppressed,
+                CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+                i.place
+            FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+            JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-            WHERE s.host = take_round.host AND s.active AND s.id <> ALL (on_its_way)
-        ) AS n
-    ) AS d;
-    taken := coalesce(taken, '{}');
+        ) AS v;
+    END IF;
 
-    SELECT coalesce(json_agg(json_build_array(g.service_id, g.name, g.is_deleted)), '[]')
-    INTO stopped
-    FROM (
-        SELECT t.service_id, t.name, s.id IS NULL AS is_deleted
-        FROM hybrid_monitors.standings AS t
-        LEFT JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = take_round.host
-            AND (s.id IS NULL OR NOT s.active OR s.host <> take_round.host)
-        UNION ALL
-        -- What comes from another host has stopped there before it starts here.
-        SELECT t.service_id, t.name, false
-        FROM unnest(taken) AS i (id)
-        JOIN hybrid_monitors.standings AS t ON t.service_id = i.id
-        WHERE t.host <> take_round.host AND t.is_started
-        LIMIT 1000
-    ) AS g;
-
-    SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.place), '[]') INTO services
-    FROM (
-        SELECT
-            s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
-            extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
-            s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
-            CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
-                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
-            END AS suppressed,
-            CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
-            i.place
-        FROM unnest(taken) WITH ORDINALITY AS i (id, place)
-        JOIN hybrid_monitors.services AS s ON s.id = i.id
-        LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
-        LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-    ) AS v;
-
+    IF cardinality(own.due) > take_round.most THEN
+        own.next_due := looked;
+    END IF;
     IF is_known THEN
         UPDATE hybrid_monitors.hosts AS h SET
-            looked_at = looked, round_job = take_round.job_id, round_claim = take_round.claim,
+            looked_at = looked, next_due_at = own.next_due, round_job = take_round.job_id,
+            round_claim = take_round.claim,
             round_began_at = CASE WHEN h.round_claim = take_round.claim
                 THEN h.round_began_at ELSE looked END,
             round_services = on_its_way || taken
         WHERE h.host = take_round.host;
     ELSE
-        INSERT INTO hybrid_monitors.hosts
-            (host, looked_at, round_job, round_claim, round_began_at, round_services)
-        VALUES (take_round.host, looked, take_round.job_id, take_round.claim, looked, taken);
+        INSERT INTO hybrid_monitors.hosts (
+            host, looked_at, next_due_at, round_job, round_claim, round_began_at, round_services
+        ) VALUES (
+            take_round.host, looked, own.next_due, take_round.job_id, take_round.claim, looked, taken
+        );
     END IF;
     RETURN json_build_object(
-        'now', looked, 'services', services, 'stopped', stopped, 'next_due', until_next,
+        'now', looked, 'services', services, 'stopped', stopped,
+        'next_due', extract(epoch FROM own.next_due - looked),
         'polls_are_read', hybrid_monitors.events_are_read());
 END
 $$;
@@ -1825,6 +1877,7 @@ CREATE TABLE hybrid_monitors.events_default (
 CREATE TABLE hybrid_monitors.hosts (
     host text NOT NULL COLLATE pg_catalog."C",
     looked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    next_due_at timestamp with time zone,
     round_job bigint,
     round_claim bigint,
     round_began_at timestamp with time zone,
@@ -2264,6 +2317,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.services_updated() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.stopped_services(host text, taken bigint[]) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.store_dependencies(kept bigint[], round jsonb, now timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.store_events(kept bigint[], stopped bigint[], round jsonb) FROM PUBLIC;
@@ -2281,6 +2336,8 @@ GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_reader;
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.survey_host(host text, on_its_way bigint[], last_look timestamp with time zone, looked timestamp with time zone, OUT due bigint[], OUT next_due timestamp with time zone, OUT new integer, OUT here integer, OUT is_late boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) FROM PUBLIC;
 
