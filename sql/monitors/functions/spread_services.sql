@@ -1,5 +1,6 @@
 -- spread_services: put polls of a host off that would come in a burst: the first ones when many
--- services were added at once, and those that came due while nobody polled for longer than 5 s.
+-- services were added at once, and those that came due while nobody polled for longer than 10 s:
+-- what a round gathers is not late.
 -- Each gets its place in its interval, so that at most twice as much as usual is polled. Returns
 -- whether any was put off.
 CREATE OR REPLACE FUNCTION hybrid_monitors.spread_services(
@@ -46,8 +47,9 @@ BEGIN
 
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
+        JOIN hybrid_monitors.services AS s ON s.id = t.service_id
         WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - interval '5 seconds'
+            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)

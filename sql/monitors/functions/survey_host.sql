@@ -31,7 +31,8 @@ BEGIN
         SELECT
             s.id, t.polled_at, t.service_id IS NULL AS is_new, s.id = ANY (asked) AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
-            t.due_at > last_look AND t.due_at < looked - interval '5 seconds' AS is_late,
+            t.due_at > last_look
+                AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
             CASE WHEN t.url = s.url AND s.id <> ALL (asked) THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from examples.status_monitor.fake.journal import Journal, Visit
-from tests.behaviour.monitors.plan import COOLDOWN, FAILURES, Planned
+from tests.behaviour.monitors.plan import COOLDOWN, FAILURES, TIMEOUT, Planned
 from tests.behaviour.monitors.records import Records, Told
 
 PER_HOST = 5
@@ -20,7 +20,6 @@ _APART = COOLDOWN * 0.6
 """Two probes are further apart: an open breaker lets one through per cool-down, counted from when
 its round began.
 """
-_AT_ONCE = 0.5
 
 
 class Violation(NamedTuple):
@@ -60,7 +59,7 @@ def crowded(journal: Journal) -> Iterator[Violation]:
 
 def without_repeats(planned: Sequence[Planned], journal: Journal) -> Journal:
     """An HTTP client asks again, once and at once, if a connection that it had kept is closed
-    without a word: that is one poll.
+    without a word: that is one poll, in the time of one.
     """
     closing = {service.fake.name for service in planned if service.fake.plays == "closing"}
     visits, last = list[Visit](), dict[str, Visit]()
@@ -71,7 +70,7 @@ def without_repeats(planned: Sequence[Planned], journal: Journal) -> Journal:
             visit.service in closing
             and before is not None
             and visit.who == before.who
-            and visit.began - before.ended < _AT_ONCE
+            and visit.began - before.ended < TIMEOUT
         ):
             del last[visit.service]
         else:
