@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
 from hybrid_runner import ConfigurationError, Job, Repeat, RetryPolicy, Runner
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.settlements import Repeated
+from hybrid_runner.model.settlements import Finished, Repeated, Settlement
 from hybrid_runner.model.signals import Given, NotGiven
 from hybrid_runner.storage import claim_calls, signal_calls
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.worker.settle.batch_writer import BatchWriter
 from tests.support.jobs import claim, enqueue, living
 from tests.support.waiting import until, until_fetched
 from tests.support.working import runner, working
@@ -211,3 +212,36 @@ async def test_it_says_so_in_threads_and_processes(
 def test_a_key_that_is_none_is_refused_at_once(key: Any) -> None:
     with pytest.raises(ConfigurationError, match="key"):
         Repeat("1h", wake_on=key)
+
+
+async def test_who_says_repeat_looks_once_it_is_stored_and_only_for_those_that_wait() -> None:
+    """A signal that came meanwhile found nobody waiting; the sweep would find it seconds later."""
+    calls = list[tuple[str, list[int]]]()
+
+    class Table:
+        async def repeat(self, batch: Sequence[Repeated]) -> set[int]:
+            calls.append(("repeat", [s.claim.id for s in batch]))
+            return {s.claim.id for s in batch if s.claim.id != 3}
+
+        async def finish(self, batch: Sequence[Finished]) -> set[int]:
+            return {s.claim.id for s in batch}
+
+        async def wake_waiting(self, ids: Sequence[int]) -> None:
+            calls.append(("look", [*ids]))
+
+        async def reasons(self, _: Sequence[int]) -> dict[int, str]:
+            return {}
+
+    def taken(number: int) -> Claim:
+        now = datetime.now(UTC)
+        return Claim(
+            number, "default", "watch", 5, "{}", None, None, now, 25, None, None, None, 1, 7, now
+        )
+
+    batch: list[Settlement] = [
+        Repeated(taken(1), HOUR, wake_on="k"),
+        Repeated(taken(2), HOUR),
+        Repeated(taken(3), HOUR, wake_on="k"),  # somebody has asked to cancel it
+    ]
+    await BatchWriter(cast("Any", Table())).write(batch, again=False)
+    assert calls == [("repeat", [1, 2, 3]), ("look", [1])]
