@@ -2034,27 +2034,44 @@ CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    its_queue text;
+    last_queue text;
+    last_due timestamptz;
+    is_mute boolean;
+    is_quiet boolean;
 BEGIN
-    PERFORM
-    FROM (SELECT DISTINCT i.queue FROM inserted AS i) AS n
-    LEFT JOIN hybrid_runner.queues AS q ON q.name = n.queue
-    WHERE (
-        -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
-        abs(
-            CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
-                THEN pg_sequence_last_value(q.doorbell) END
-            - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
-        ) < 30000
-    ) IS NOT TRUE
-    LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    ELSIF coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean THEN
+    SELECT min(i.queue COLLATE "C"), max(i.queue COLLATE "C"), max(i.run_at)
+    INTO its_queue, last_queue, last_due
+    FROM inserted AS i;
+    IF its_queue IS NULL THEN
+        RETURN NULL; -- nothing was inserted
+    END IF;
+    IF its_queue = last_queue THEN
+        SELECT
+            -- muted for 1 to 60000 ms more; BETWEEN would ask twice for the value and for the time
+            abs(
+                CASE WHEN pg_relation_filenode(q.doorbell) IS NOT NULL
+                    THEN pg_sequence_last_value(q.doorbell) END
+                - (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000
+            ) < 30000
+        INTO is_mute
+        FROM hybrid_runner.queues AS q WHERE q.name = its_queue;
+        IF is_mute THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    is_quiet := coalesce(nullif(current_setting('hybrid_runner.quiet', true), ''), 'off')::boolean;
+    IF is_quiet THEN
         -- What is due a moment after it was made needs no ring, so that none is missed.
         UPDATE hybrid_runner.jobs AS j
         SET run_at = greatest(j.run_at, j.created_at) + interval '101 milliseconds'
         FROM inserted AS i
         WHERE j.id = i.id AND j.run_at <= j.created_at + interval '100 milliseconds';
+    ELSIF its_queue = last_queue AND last_due <= clock_timestamp()
+        AND pg_notification_queue_usage() < double precision '0.5' THEN
+        -- As ring() does it, without the call.
+        PERFORM pg_notify('hybrid_runner.' || its_queue, '');
     ELSE
         PERFORM hybrid_runner.ring(i.queue, min(i.run_at)) FROM inserted AS i
         GROUP BY i.queue, i.run_at > clock_timestamp();
@@ -2111,7 +2128,7 @@ CREATE FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted bool
     END
 $$;
 
-CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) RETURNS TABLE(row_key text, word text, is_wanted boolean, seen text, fresh jsonb, stale_at timestamp with time zone, is_cancelled boolean)
+CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) RETURNS TABLE(row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamp with time zone, is_cancelled boolean)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -2669,7 +2686,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS TABLE(job_id bigint, outcome text, word text, fresh jsonb)
+CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS TABLE(job_id bigint, outcome text, word text, fresh text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -2687,7 +2704,7 @@ DECLARE
 
     seens text[];
 
-    fresh_rows jsonb[];
+    fresh_rows text[];
 
     ids bigint[];
 
@@ -2700,7 +2717,7 @@ DECLARE
 
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
-        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::jsonb
+        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
         FROM unnest(write_rows.job_ids) AS a (id);
 
         RETURN;
@@ -2731,8 +2748,7 @@ BEGIN
     ELSE
         BEGIN
             EXECUTE format(
-                'SELECT array_agg(w.job_id), array_agg(w.outcome), array_agg(w.word),'
-                ' array_agg(w.seen), array_agg(w.fresh) FROM hybrid_runner.%I('
+                'SELECT w.ids, w.outcomes, w.words, w.seens, w.fresh_rows FROM hybrid_runner.%I('
                 '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
                 'source_' || write_rows.source || '_write'
             )
@@ -2816,11 +2832,18 @@ BEGIN
 
     IF were_late THEN
         DELETE FROM hybrid_runner.late_rows AS l
-        USING unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
-        JOIN unnest(ids, outcomes) AS o (id, outcome) ON o.id = a.id
-        WHERE l.source = write_rows.source AND l.row_key = a.key AND l.row_key = ANY (write_rows.keys)
+        WHERE l.source = write_rows.source AND l.row_key = ANY (ARRAY(
+            SELECT a.key
+            FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
             -- A heartbeat says nothing of what the row shows.
-            AND o.outcome NOT IN ('locked', 'refused') AND a.state <> 'beat';
+            WHERE a.state <> 'beat'
+                -- A CASE is looked up in a hash; joined they would be in loops, each with each.
+                AND CASE WHEN a.id IN (
+                    SELECT o.id
+                    FROM unnest(ids, outcomes) AS o (id, outcome)
+                    WHERE o.outcome NOT IN ('locked', 'refused')
+                ) THEN true END
+        ));
 
     END IF;
 

@@ -103,11 +103,11 @@ def _payload(source: Source, alias: str) -> str:
 
 
 def _fresh(source: Source, alias: str) -> str:
-    """The row, as the handler is given it."""
+    """The row as the handler is given it: JSON as text, since jsonb would have to be printed."""
     if source.payload is not None:
         names = ", ".join(f"{alias}.{identifier(name)}" for name in source.payload)
-        return f"(SELECT to_jsonb(r.*) FROM (SELECT {names}) AS r)"  # noqa: S608 - quoted names
-    return f"to_jsonb({alias}.*)"
+        return f"(SELECT row_to_json(r.*)::text FROM (SELECT {names}) AS r)"  # noqa: S608 - quoted names
+    return f"row_to_json({alias}.*)::text"
 
 
 def _stale_at(source: Source, alias: str) -> str:

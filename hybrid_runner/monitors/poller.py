@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import aiohttp
 
@@ -39,25 +39,12 @@ class Poller:
         self._secrets = secrets
         self._counters = counters
         self._connectivity = Connectivity()
-        self._session: aiohttp.ClientSession | None = None
-        self._users = 0
+        self._kept: _Kept | None = None
 
     @property
     def is_cut_off(self) -> bool:
         """Whether this process has no network, as far as its last polls can tell."""
         return self._connectivity.is_cut_off(time.monotonic())
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
-        """Connections are kept while anybody polls."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
-            if not self._users and self._session is not None:
-                session, self._session = self._session, None
-                await session.close()
 
     async def poll(
         self, host: str, services: Sequence[Service], now: datetime, until: float, found: Found
@@ -81,9 +68,8 @@ class Poller:
     async def _poll_group(
         self, host: str, group: Sequence[Service], now: datetime, found: Found
     ) -> None:
-        if self._session is None:
-            self._session = open_session(self._rules)
-        polls = await poll_group(self._session, group, now=now, secrets=self._secrets)
+        session = await self._session()
+        polls = await poll_group(session, group, now=now, secrets=self._secrets)
         first = polls[0]
         self._connectivity.note(host, is_local=first.is_local, at=time.monotonic())
         self._counters.count_request(first.phases)
@@ -97,6 +83,38 @@ class Poller:
         async with open_session(self._rules) as session:
             [polled] = await poll_group(session, [service], now=now, secrets=self._secrets)
         return polled
+
+    async def _session(self) -> aiohttp.ClientSession:
+        """One for an event loop, from its first poll until it ends: what the next round asks of a
+        host goes over the connections that the last one has left, if it comes soon.
+        """
+        loop = asyncio.get_running_loop()
+        if self._kept is None or self._kept.loop is not loop:
+            session = open_session(self._rules)
+            self._kept = _Kept(loop, session)
+            _UNTIL_LOOPS_END[session] = _close_with_loop(session)
+            await anext(_UNTIL_LOOPS_END[session])
+        return self._kept.session
+
+
+class _Kept(NamedTuple):
+    """The session of an event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    session: aiohttp.ClientSession
+
+
+_UNTIL_LOOPS_END: dict[aiohttp.ClientSession, AsyncGenerator[None, None]] = {}
+"""Also of monitors that nobody has any more: what is garbage cannot await its end."""
+
+
+async def _close_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    # asyncio.run and the like close open generators (loop.shutdown_asyncgens).
+    try:
+        yield
+    finally:
+        _UNTIL_LOOPS_END.pop(session, None)
+        await session.close()
 
 
 def _until(groups: Iterator[Sequence[Service]], until: float) -> Iterator[Sequence[Service]]:

@@ -85,14 +85,13 @@ class Round:
 
     async def run(self) -> Repeat | None:
         """Poll what is due, a few hundred at a time, for a minute at most."""
-        async with self._rounds.poller.open():
-            while True:
-                taken = await self._take()
-                has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
-                is_last = not has_more or time.monotonic() >= self._until
-                recorded = await self._work(taken, is_last=is_last)
-                if is_last:
-                    return self._again(recorded.next_due)
+        while True:
+            taken = await self._take()
+            has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
+            is_last = not has_more or time.monotonic() >= self._until
+            recorded = await self._work(taken, is_last=is_last)
+            if is_last:
+                return self._again(recorded.next_due)
 
     async def _take(self) -> Taken:
         taken = await monitor_calls.take_round(

@@ -16,7 +16,7 @@ async def show_claims(
     """
     ids, numbers = [job_id for job_id, _ in claims], [claim for _, claim in claims]
     rows = await fetch(on, "show_claims", ids, numbers, most_bytes)
-    return {row["job_id"]: ShownRow(*row) for row in rows}
+    return {shown.job_id: shown for shown in map(ShownRow._make, rows)}
 
 
 async def why_late(on: Fetches, job_ids: Sequence[int]) -> str | None:

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
     source integer, what text, keys text[], most integer
 ) RETURNS TABLE (
-    row_key text, word text, is_wanted boolean, seen text, fresh jsonb, stale_at timestamptz,
+    row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamptz,
     is_cancelled boolean
 )
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

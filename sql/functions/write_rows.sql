@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION hybrid_runner.write_rows(
     source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[],
     retries integer[], workers text[], started timestamptz[], finished timestamptz[],
     results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false
-) RETURNS TABLE (job_id bigint, outcome text, word text, fresh jsonb)
+) RETURNS TABLE (job_id bigint, outcome text, word text, fresh text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 AS $$
@@ -23,7 +23,7 @@ DECLARE
     outcomes text[];
     words text[];
     seens text[];
-    fresh_rows jsonb[];
+    fresh_rows text[];
     ids bigint[];
     why text := 'somebody holds the row';
     is_news boolean;
@@ -31,7 +31,7 @@ DECLARE
     is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
-        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::jsonb
+        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
         FROM unnest(write_rows.job_ids) AS a (id);
         RETURN;
     END IF;
@@ -53,8 +53,7 @@ BEGIN
     ELSE
         BEGIN
             EXECUTE format(
-                'SELECT array_agg(w.job_id), array_agg(w.outcome), array_agg(w.word),'
-                ' array_agg(w.seen), array_agg(w.fresh) FROM hybrid_runner.%I('
+                'SELECT w.ids, w.outcomes, w.words, w.seens, w.fresh_rows FROM hybrid_runner.%I('
                 '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
                 'source_' || write_rows.source || '_write'
             )
@@ -119,11 +118,18 @@ BEGIN
     END IF;
     IF were_late THEN
         DELETE FROM hybrid_runner.late_rows AS l
-        USING unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
-        JOIN unnest(ids, outcomes) AS o (id, outcome) ON o.id = a.id
-        WHERE l.source = write_rows.source AND l.row_key = a.key AND l.row_key = ANY (write_rows.keys)
+        WHERE l.source = write_rows.source AND l.row_key = ANY (ARRAY(
+            SELECT a.key
+            FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states) AS a (id, key, state)
             -- A heartbeat says nothing of what the row shows.
-            AND o.outcome NOT IN ('locked', 'refused') AND a.state <> 'beat';
+            WHERE a.state <> 'beat'
+                -- A CASE is looked up in a hash; joined they would be in loops, each with each.
+                AND CASE WHEN a.id IN (
+                    SELECT o.id
+                    FROM unnest(ids, outcomes) AS o (id, outcome)
+                    WHERE o.outcome NOT IN ('locked', 'refused')
+                ) THEN true END
+        ));
     END IF;
 
     RETURN QUERY

@@ -11,7 +11,7 @@ SELECT
     EXISTS (
         SELECT
         FROM hybrid_runner.rows_of_source($1, 'plans', NULL, NULL) AS p
-        CROSS JOIN LATERAL jsonb_path_query(p.fresh, 'strict $.** ? (@."Node Type" == "Seq Scan")') AS n (node)
+        CROSS JOIN LATERAL jsonb_path_query(p.fresh::jsonb, 'strict $.** ? (@."Node Type" == "Seq Scan")') AS n (node)
         WHERE n.node ->> 'Alias' LIKE 'new%'
     ) AS is_scan,
     coalesce((s.definition ->> 'scan')::boolean, false) AS may_scan

@@ -15,8 +15,20 @@ WITH own AS MATERIALIZED (
         AND CASE WHEN (j.id, j.claim) IN (SELECT a.id, a.claim FROM unnest($1::int8[], $2::int8[]) AS a (id, claim)) THEN true END
     FOR NO KEY UPDATE OF j SKIP LOCKED
 ),
-shown AS MATERIALIZED (
-    SELECT w.job_id, w.outcome, w.word, w.fresh::text AS payload, coalesce(t.relation_name, 'source ' || s.source) AS table_name
+held AS (
+    SELECT j.id
+    FROM hybrid_runner.jobs AS j
+    JOIN unnest($1::int8[], $2::int8[]) AS a (id, claim) ON a.id = j.id AND a.claim = j.claim
+    WHERE (SELECT count(*) FROM own) < cardinality($1)
+        AND j.id = ANY ($1) AND j.state = 'running' AND j.source IS NOT NULL
+        AND NOT EXISTS (SELECT FROM own AS o WHERE o.id = j.id)
+)
+SELECT
+    s.job_id, s.outcome, s.word,
+    CASE WHEN sum(octet_length(s.payload)) OVER (ROWS UNBOUNDED PRECEDING) <= $3 THEN s.payload END AS payload,
+    octet_length(s.payload) AS size, s.table_name
+FROM (
+    SELECT w.job_id, w.outcome, w.word, w.fresh AS payload, coalesce(t.relation_name, 'source ' || s.source) AS table_name
     FROM (
         SELECT
             o.source, array_agg(o.id) AS ids, array_agg(o.row_key) AS keys, array_agg('running'::text) AS states,
@@ -30,20 +42,7 @@ shown AS MATERIALIZED (
     CROSS JOIN LATERAL hybrid_runner.write_rows(
         s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started, NULL, NULL, NULL
     ) AS w
-),
-held AS (
-    SELECT j.id
-    FROM hybrid_runner.jobs AS j
-    JOIN unnest($1::int8[], $2::int8[]) AS a (id, claim) ON a.id = j.id AND a.claim = j.claim
-    WHERE (SELECT count(*) FROM own) < cardinality($1)
-        AND j.id = ANY ($1) AND j.state = 'running' AND j.source IS NOT NULL
-        AND NOT EXISTS (SELECT FROM own AS o WHERE o.id = j.id)
-)
-SELECT
-    s.job_id, s.outcome, s.word,
-    CASE WHEN sum(octet_length(s.payload)) OVER (ROWS UNBOUNDED PRECEDING) <= $3 THEN s.payload END AS payload,
-    octet_length(s.payload) AS size, s.table_name
-FROM shown AS s
+) AS s
 UNION ALL
 SELECT h.id, 'held', NULL, NULL, NULL, '' FROM held AS h
 UNION ALL

@@ -4,14 +4,14 @@
 -- 'plans': how Postgres would find these two, as EXPLAIN says it, in fresh.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_rows(what text, keys text[], most integer)
 RETURNS TABLE (
-    row_key text, word text, is_wanted boolean, seen text, fresh jsonb, stale_at timestamptz,
+    row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamptz,
     is_cancelled boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS <<quote>>
 #variable_conflict use_column
 DECLARE
-    plan pg_catalog.jsonb;
+    plan pg_catalog.text;
 BEGIN
     -- Whoever owns a function can say with whose rights it runs: never with those of workers.
     IF CURRENT_USER OPERATOR(pg_catalog.<>) <<owner_word>>::pg_catalog.name THEN
@@ -28,7 +28,7 @@ BEGIN
     ELSIF $1 = 'wanted without job' THEN
         RETURN QUERY
         SELECT
-            <<row_key new>>, <<word new>>, true, new.xmin::text, NULL::jsonb, <<stale_at new>>,
+            <<row_key new>>, <<word new>>, true, new.xmin::text, NULL::text, <<stale_at new>>,
             (<<cancel new>>) IS TRUE
         FROM <<relation>> AS new
         WHERE (<<condition new>>) AND <<key_fits new>> AND <<has_no_job new>>
@@ -37,7 +37,7 @@ BEGIN
     ELSIF $1 = 'running without job' THEN
         RETURN QUERY
         SELECT
-            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE, new.xmin::text, NULL::jsonb,
+            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE, new.xmin::text, NULL::text,
             <<stale_at new>>, (<<cancel new>>) IS TRUE
         FROM <<relation>> AS new
         WHERE <<is_running new>> AND <<key_fits new>> AND <<has_no_job new>>

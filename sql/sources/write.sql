@@ -1,12 +1,14 @@
 -- write: write into rows of one attached table what became of their jobs; write_rows calls it.
+-- What it says is in arrays, one place for each job: as rows it would be copied twice more.
 -- The table's own triggers find names where the application does: its path is set as the update
 -- begins, when all that is written here has been read with ours; so are the settings of its plans
 -- and policies.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_write(
     job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[],
     workers text[], started timestamptz[], finished timestamptz[], results text[], errors text[],
-    unshown text[], is_checked boolean
-) RETURNS TABLE (job_id bigint, outcome text, word text, seen text, fresh jsonb)
+    unshown text[], is_checked boolean,
+    OUT ids bigint[], OUT outcomes text[], OUT words text[], OUT seens text[], OUT fresh_rows text[]
+)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
 -- Its statements have one good plan whatever the table holds: by the key.
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
@@ -14,8 +16,6 @@ AS <<quote>>
 #variable_conflict use_column
 DECLARE
     held pg_catalog.text[];
-    written bigint[] := '{}';
-    fresh_rows pg_catalog.jsonb[];
     hides pg_catalog.text := pg_catalog.current_setting('row_security');
 BEGIN
     -- Whoever owns a function can say with whose rights it runs: never with those of workers.
@@ -49,26 +49,25 @@ BEGIN
                     || set_config('row_security', 'on', true)) IS NOT NULL
             RETURNING a.job_id, CASE WHEN a.state = 'running' THEN <<fresh new>> END AS fresh
         )
-        SELECT coalesce(array_agg(u.job_id), '{}'), array_agg(u.fresh) INTO written, fresh_rows FROM updated AS u;
+        SELECT coalesce(array_agg(u.job_id), '{}'), array_agg(u.fresh) INTO ids, fresh_rows FROM updated AS u;
         PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
             pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true),
             pg_catalog.set_config('enable_seqscan', 'off', true),
             pg_catalog.set_config('row_security', hides, true);
-        RETURN QUERY
-        SELECT u.job_id, 'written', NULL::text, NULL::text, u.fresh
-        FROM unnest(written, fresh_rows) AS u (job_id, fresh);
-        IF cardinality(written) = cardinality(keys) THEN
+        outcomes := array_fill('written'::text, ARRAY[cardinality(ids)]);
+        words := array_fill(NULL::text, ARRAY[cardinality(ids)]);
+        seens := words;
+        IF cardinality(ids) = cardinality(keys) THEN
             RETURN;
         END IF;
     END IF;
 
-    RETURN QUERY
     WITH asked AS MATERIALIZED (
         SELECT a.*
         FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS a (
             job_id, row_key, state, was_queued, retry, worker, started, finished, result, error, unshown
         )
-        WHERE a.job_id <> ALL (written)
+        WHERE (a.job_id = ANY (ids)) IS NOT TRUE
     ),
     found AS MATERIALIZED (
         SELECT
@@ -100,7 +99,9 @@ BEGIN
         UPDATE <<relation>> AS new SET
 <<assignments>>
         FROM judged AS a
-        WHERE <<has_key new $2>> AND (<<row_key new>>) || '' = a.row_key AND a.is_held AND a.verdict = 'write'
+        -- One condition, and not three: else the planner expects one row, and joins in loops.
+        WHERE <<has_key new $2>>
+            AND (<<row_key new>>) || '' = CASE WHEN a.is_held AND a.verdict = 'write' THEN a.row_key END
             AND (SELECT set_config('search_path', <<application_path>>, true)
                 || set_config('plan_cache_mode', 'auto', true)
                 || set_config('enable_seqscan', 'on', true)
@@ -116,8 +117,8 @@ BEGIN
         ON CONFLICT DO NOTHING
     )
     SELECT
-        a.job_id,
-        CASE
+        ids || array_agg(a.job_id),
+        outcomes || array_agg(CASE
             WHEN a.is_gone THEN 'gone'
             WHEN a.verdict = 'unwanted' THEN 'unwanted'
             -- Whoever holds it may just ask for it anew, and finds that its job is still there.
@@ -127,8 +128,9 @@ BEGIN
             WHEN a.verdict = 'write' AND u.job_id IS NOT NULL THEN 'written'
             WHEN a.verdict = 'again' THEN 'again'
             ELSE 'kept'
-        END,
-        a.word, a.seen, coalesce(u.fresh, a.fresh)
+        END),
+        words || array_agg(a.word), seens || array_agg(a.seen), fresh_rows || array_agg(coalesce(u.fresh, a.fresh))
+    INTO ids, outcomes, words, seens, fresh_rows
     FROM judged AS a
     LEFT JOIN updated AS u ON u.job_id = a.job_id;
 END

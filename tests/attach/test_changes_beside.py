@@ -202,14 +202,30 @@ async def test_what_own_triggers_wait_for_makes_the_row_late(
     assert "lock timeout" in why
 
 
-async def test_rows_that_postgres_cannot_print_as_jsonb_are_not_begun(
+async def test_a_row_is_given_as_it_is_also_what_jsonb_could_not_hold(
     database: Connection,
 ) -> None:
-    """A column of type json takes what jsonb does not: the job waits, and the others go on."""
+    """A column of type json takes a NUL; so does the handler, which is given a text."""
     await attach_audits(database)
     await database.execute("ALTER TABLE public.audits ADD given json")
     await database.execute('INSERT INTO public.audits (given) VALUES (\'{"a": "\\u0000"}\')')
     row = await shown(database, await claimed(database))
+    assert (row.outcome, await late(database)) == ("written", [])
+    assert json.loads(row.payload or "")["given"] == {"a": "\0"}
+
+
+async def test_rows_that_postgres_cannot_print_are_not_begun(database: Connection) -> None:
+    """The job waits, and the others go on."""
+    await attach_audits(database)
+    await database.execute(
+        "CREATE TYPE public.odd AS ENUM ('odd');"
+        "CREATE FUNCTION public.printed(public.odd) RETURNS json LANGUAGE plpgsql AS"
+        " 'BEGIN RAISE division_by_zero; END';"
+        "CREATE CAST (public.odd AS json) WITH FUNCTION public.printed(public.odd);"
+        "ALTER TABLE public.audits ADD given public.odd"
+    )
+    await database.execute("INSERT INTO public.audits (given) VALUES ('odd')")
+    row = await shown(database, await claimed(database))
     assert (row.outcome, row.payload) == ("refused", None)
     ((_, why),) = await late(database)
-    assert "unsupported Unicode escape sequence" in why
+    assert "division_by_zero" in why

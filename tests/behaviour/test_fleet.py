@@ -43,7 +43,7 @@ def fleet(dsn: str, size: int) -> Iterator[list[subprocess.Popen[bytes]]]:
         finally:
             for worker in workers:
                 worker.send_signal(signal.SIGTERM)
-            codes = [worker.wait(30) for worker in workers]
+            codes = [worker.wait(120) for worker in workers]
     assert codes == [0] * size
 
 

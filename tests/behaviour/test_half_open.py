@@ -208,8 +208,9 @@ async def test_a_stop_ends_on_a_frozen_network(
             await app.runner.close()
             closed = time.monotonic() - began
             proxy.thaw()
-        assert took < grace + PATIENCE + 2
-        assert closed < grace + PATIENCE + 5
+        # Sooner than the lease would end, however busy the machine is.
+        assert took < grace + PATIENCE + 15
+        assert closed < grace + PATIENCE + 20
         assert worker.status().running == 0
 
 
@@ -229,7 +230,7 @@ async def test_a_process_ends_on_a_frozen_network(dsn: str, database: Connection
             )
             await until_fetched(database, "SELECT count(*) FROM public.runs", 1)
             proxy.freeze(newcomers=True)
-            assert await asyncio.wait_for(process.ends(), 30) == 0
+            assert await asyncio.wait_for(process.ends(), 120) == 0
     assert any("did not take 1 outcomes" in line["message"] for line in process.lines)
 
 

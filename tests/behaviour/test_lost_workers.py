@@ -375,7 +375,7 @@ async def test_as_process_number_one_it_stops_as_anywhere(dsn: str, database: Co
         await until_fetched(database, BEGAN, 3)
         assert await database.fetchval("SELECT bool_or(pid = 1) FROM public.runs")
         os.kill(only_child(first.pid), signal.SIGTERM)
-        assert await asyncio.wait_for(first.wait(), 30) == 0
+        assert await asyncio.wait_for(first.wait(), 120) == 0
     finally:
         if first.returncode is None:
             first.kill()

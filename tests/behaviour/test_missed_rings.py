@@ -94,7 +94,7 @@ async def test_a_channel_that_is_swallowed_for_good_causes_one_reconnect_a_minut
             await until(lambda: seen(worker).missed, equals(count))
             if count == 1:
                 await until(partial(inside.session, worker), differs_from(session))
-                await asyncio.wait_for(worker.hearing(), 30)
+                await asyncio.wait_for(worker.hearing(), 120)
         assert inside.session(worker) is session
     assert len([message for message in caplog.messages if "a ring was due" in message]) == 1
 
@@ -114,7 +114,7 @@ async def test_what_was_committed_late_beside_a_poll_is_not_missed(
         await handlers.next()
         assert seen(worker).found["sweep"] == 1
         held.let_through()
-        await asyncio.wait_for(examined.wait(), 30)
+        await asyncio.wait_for(examined.wait(), 120)
         assert seen(worker).missed == 0
 
 
@@ -192,5 +192,5 @@ async def test_what_a_resumed_queue_had_kept_is_not_missed(dsn: str, database: C
         inside.tell_overdue(worker)
         await handlers.next()
         held.let_through()
-        await asyncio.wait_for(examined.wait(), 30)
+        await asyncio.wait_for(examined.wait(), 120)
         assert seen(worker).missed == 0

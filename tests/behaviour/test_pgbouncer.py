@@ -108,8 +108,8 @@ async def test_workers_and_a_client_share_three_sessions_and_every_job_ends_once
         handles = await asyncio.gather(
             *(app.enqueue(kind, n, key=f"n{n}") for n, kind in enumerate(kinds))
         )
-        assert await asyncio.gather(*(handle.wait(40) for handle in handles)) == list(range(count))
-        assert {await handle.wait(40) for handle in held} == {"attempt 1"}
+        assert await asyncio.gather(*(handle.wait(120) for handle in handles)) == list(range(count))
+        assert {await handle.wait(120) for handle in held} == {"attempt 1"}
         assert await database.fetchval(SLEEPERS) == 0
         assert [await process.ends() for process in workers] == [0, 0]
     assert await database.fetchval(COMPLETED) == count + len(held)
@@ -185,7 +185,7 @@ async def test_with_a_direct_dsn_to_listen_on_rings_arrive(dsn: str, pooled_dsn:
         return payload
 
     async with working(app) as worker:
-        assert await (await app.enqueue(note, 3)).wait(30) == 3
+        assert await (await app.enqueue(note, 3)).wait(120) == 3
         assert worker.status().queues[0].found.get("ring") == 1
         assert worker.status().queues[0].polls == 0
 
@@ -200,7 +200,7 @@ async def test_in_session_mode_rings_arrive_without_another_dsn(dsn: str) -> Non
             return payload
 
         async with working(app) as worker:
-            assert await (await app.enqueue(note, 3)).wait(30) == 3
+            assert await (await app.enqueue(note, 3)).wait(120) == 3
             assert worker.status().queues[0].found.get("ring") == 1
 
 

@@ -299,7 +299,7 @@ async def test_a_stop_does_not_wait_for_a_lock_for_ever(dsn: str, database: Conn
         await transaction.start()
         await database.fetch("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", job)
         app.let_go.set()
-        await asyncio.wait_for(worker.stop(), 30)
+        await asyncio.wait_for(worker.stop(), 120)
         assert worker.status().pending_settlements == 1
         await transaction.rollback()
     assert await database.fetchval("SELECT dead_at IS NOT NULL FROM hybrid_runner.workers")

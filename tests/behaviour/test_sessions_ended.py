@@ -137,7 +137,7 @@ async def test_a_deaf_worker_keeps_looking_while_jobs_come_briskly(
                 await until(lambda: seen(worker).running, equals(0))
                 await database.fetch(INSERT, "brief", 20)  # nobody does
 
-        await asyncio.wait_for(insert_briskly(), 30)
+        await asyncio.wait_for(insert_briskly(), 120)
         assert not worker.status().hearing
 
 
@@ -149,7 +149,7 @@ async def test_a_wait_whose_session_is_ended_looks_again_at_once(
     async with working(app.runner):
         handle = await app.runner.enqueue("hold", {})
         await until(lambda: app.holding == 1)
-        awaited = asyncio.create_task(handle.wait(30))
+        awaited = asyncio.create_task(handle.wait(120))
         async with database.transaction():
             await database.execute("LOCK TABLE hybrid_runner.jobs")
             await until(lambda: database.fetchval(END_A_CLIENT))

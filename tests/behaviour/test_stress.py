@@ -201,7 +201,7 @@ async def test_jobs_that_a_killed_worker_kept_quiet_wait_for_a_heartbeat_at_most
         dsn, database, settings | {"doorbell_rate": 1e6}, settings | {"doorbell_rate": 1}
     ) as workers:
         async with producing(dsn, chance) as producers:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while not (set(modes(workers)) == {"asleep"} and await database.fetchval(IS_MUTED)):
                     await producers.insert(Series(5, pause=0.03))
             workers.elsewhere.kill()

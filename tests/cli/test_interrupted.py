@@ -80,7 +80,7 @@ def test_an_interrupted_start_ends_with_130_and_says_nothing(
 ) -> None:
     with starting(*command, "jobs", "list", "--dsn", silent_server) as process:
         said = said_after(process, moment)
-        assert (process.wait(30), said) == (130, [])
+        assert (process.wait(120), said) == (130, [])
 
 
 def test_a_job_in_the_background_is_not_interrupted_while_it_starts() -> None:
@@ -93,7 +93,7 @@ def test_a_job_in_the_background_is_not_interrupted_while_it_starts() -> None:
     )
     with starting("-c", script, "--version") as process:
         said_after(process, "hybrid_runner.cli.parsing")
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_worker_that_was_interrupted_in_its_imports_says_nothing(
@@ -115,7 +115,7 @@ def test_a_worker_that_was_interrupted_in_its_imports_says_nothing(
         PYTHONPATH=str(tmp_path),
     ) as process:
         said = said_after(process, "hybrid_runner.supervisor.fleet")
-        assert (process.wait(30), said) == (130, [])
+        assert (process.wait(120), said) == (130, [])
 
 
 def test_each_public_name_can_be_imported_and_is_listed() -> None:

@@ -40,7 +40,7 @@ async def test_a_signal_ends_all_in_order_and_the_pages_say_so(
     port = str(free_port())
     async with (
         fleet(
-            "--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port
+            "--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="5", HYBRID_RUNNER_HTTP_PORT=port
         ) as process,
         browser(int(port)) as client,
     ):
@@ -86,7 +86,7 @@ async def test_a_stop_of_the_whole_control_group_ends_all_in_order(
     arguments = ("--dsn", dsn, "--queue", "default=1")  # one job each
     async with (
         fleet(
-            *arguments, cwd=folder, HYBRID_RUNNER_GRACE="1", HYBRID_RUNNER_HTTP_PORT=port
+            *arguments, cwd=folder, HYBRID_RUNNER_GRACE="5", HYBRID_RUNNER_HTTP_PORT=port
         ) as process,
         browser(int(port)) as client,
     ):
@@ -209,7 +209,7 @@ async def test_children_end_with_a_killed_parent_and_put_their_jobs_back(
 async def test_a_parent_killed_during_the_stop_is_no_second_signal(
     dsn: str, database: Connection, folder: Path
 ) -> None:
-    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="1") as process:
+    async with fleet("--dsn", dsn, cwd=folder, HYBRID_RUNNER_GRACE="5") as process:
         await process.works()
         await database.execute(INSERT, "wait", 2)
         await until_fetched(database, RUNNING, 2)

@@ -151,7 +151,7 @@ CALLS = {
     "resume": lambda app: app.resume("default"),
     "prune": lambda app: app.prune(),
     "close": lambda app: app.close(),
-    "handle.wait": lambda app: app.handle(1).wait(30),
+    "handle.wait": lambda app: app.handle(1).wait(120),
     "handle.get": lambda app: app.handle(1).get(),
     "handle.cancel": lambda app: app.handle(1).cancel(),
 }
@@ -186,7 +186,7 @@ async def test_a_plain_handler_enqueues_with_a_runner_of_its_own_and_the_error_n
         return []
 
     async with working(app):
-        enqueued, refusal = await (await app.enqueue(plain, {})).wait(30)
+        enqueued, refusal = await (await app.enqueue(plain, {})).wait(120)
     assert enqueued == "inserted"
     assert "in a plain `def` handler: `async with Runner(app.dsn) as own`" in refusal
 
@@ -197,12 +197,12 @@ def test_of_two_threads_that_begin_at_once_one_is_served_and_the_other_refused(d
     said: list[str] = []
 
     async def enqueue() -> None:
-        begin.wait(30)
+        begin.wait(120)
         try:
             said.append((await app.enqueue("hello", "x")).enqueued)
         except RunnerError as error:
             said.append(type(error).__name__)
-        end.wait(30)  # both loops live until both were answered
+        end.wait(120)  # both loops live until both were answered
 
     threads = [threading.Thread(target=asyncio.run, args=(enqueue(),)) for _ in range(2)]
     for thread in threads:
@@ -223,7 +223,7 @@ async def test_a_watcher_that_is_killed_takes_its_waiters_along(dsn: str) -> Non
         )
         watcher.cancel()
         with pytest.raises(RunnerError, match="was cancelled"):
-            await asyncio.wait_for(waiting, 30)
+            await asyncio.wait_for(waiting, 120)
         with pytest.raises(TimeoutError):  # the next one waits again
             await handle.wait(0.1)
 
@@ -246,7 +246,7 @@ async def test_closing_comes_to_its_end_while_postgres_is_silent(dsn: str) -> No
         proxy.freeze(newcomers=True)
         waiting = asyncio.create_task(app.enqueue("hello", "x"))
         await asyncio.sleep(0)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await app.close()
         with pytest.raises(RunnerError):
             await waiting

@@ -34,9 +34,9 @@ async def test_a_failure_carries_its_job_and_its_error(dsn: str) -> None:
     async with working(app):
         first, second = await app.enqueue(lookup, {}), await app.enqueue(once, {})
         with pytest.raises(JobFailed) as tried:
-            await first.wait(30)
+            await first.wait(120)
         with pytest.raises(JobFailed) as failed:
-            await second.wait(30)
+            await second.wait(120)
     error = failed.value
     assert (error.job_id, error.kind, error.error_type, error.message, error.attempts) == (
         second.id,
@@ -60,7 +60,7 @@ async def test_a_cancelled_job_carries_its_reason(dsn: str) -> None:
     async with working(app):
         handle = await app.enqueue("stop", {})
         with pytest.raises(JobCancelled, match="was cancelled: not today") as cancelled:
-            await handle.wait(30)
+            await handle.wait(120)
     error = cancelled.value
     assert (error.job_id, error.kind, error.reason) == (handle.id, "stop", "not today")
 
@@ -108,10 +108,10 @@ async def test_a_handle_with_its_handler_knows_the_result(dsn: str) -> None:
     elsewhere = runner(dsn)
     async with working(app), elsewhere:
         job = (await elsewhere.enqueue("tuple", 3)).id
-        assert await elsewhere.handle(job, pair).wait(30) == (3, 3)
-        assert await elsewhere.handle(job).wait(30) == [3, 3]
+        assert await elsewhere.handle(job, pair).wait(120) == (3, 3)
+        assert await elsewhere.handle(job).wait(120) == [3, 3]
         with pytest.raises(ConfigurationError, match=f"job {job} is a 'tuple', not a 'other'"):
-            await elsewhere.handle(job, other).wait(30)
+            await elsewhere.handle(job, other).wait(120)
 
 
 def test_answers_are_words_of_the_package() -> None:

@@ -140,4 +140,4 @@ async def test_a_worker_runs_what_was_put_in_by_name_alone(dsn: str) -> None:
 
     async with working(app), Runner(dsn) as producer:
         handle = await producer.enqueue("thumbnail", 21)
-        assert await handle.wait(30) == 42
+        assert await handle.wait(120) == 42

@@ -63,7 +63,7 @@ def working(command: list[str], environment: dict[str, str], folder: Path) -> It
         finally:
             worker.terminate()
             worker.stderr.read()  # to its end, or the worker may wait for a reader
-        assert worker.wait(30) == 0
+        assert worker.wait(120) == 0
 
 
 def test_there_are_no_commands_but_these() -> None:

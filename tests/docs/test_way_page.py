@@ -105,7 +105,7 @@ async def entered(dsn: str, database: Connection) -> list[Step]:
             sys.setprofile(recorder)
             try:
                 await database.execute(INSERT)
-                await asyncio.wait_for(ran.wait(), 30)
+                await asyncio.wait_for(ran.wait(), 120)
                 while await database.fetchval(ENDED) < number:
                     await asyncio.sleep(0.05)
                 await asyncio.sleep(0.05)  # until the settler has read the answer

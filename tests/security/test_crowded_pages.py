@@ -69,7 +69,7 @@ async def limited_worker(
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await process.wait()
         except TimeoutError:
             process.kill()

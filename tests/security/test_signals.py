@@ -110,7 +110,7 @@ async def test_a_worker_needs_no_more_than_the_worker_role(
         handle = await app.enqueue("wait", {})
         await until(lambda: database.fetchval(WAITING), lambda found: found == 1)
         await app.signal("k", {"a": 1})
-        assert await handle.wait(timeout=30) == {"a": 1}
+        assert await handle.wait(timeout=120) == {"a": 1}
         await worker.idle()
 
 

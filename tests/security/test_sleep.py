@@ -66,7 +66,7 @@ async def test_locks_of_a_stranger_are_no_sleepers(
     async with working(jobs.app) as worker:
         await until_asleep(database, worker)
         await database.fetchval(INSERT, "hold")
-        await asyncio.wait_for(jobs.held.wait(), 30)
+        await asyncio.wait_for(jobs.held.wait(), 120)
         await until_mode(worker, "full")
         muted = await until_bell(database, bool)
         await until_bell(database, lambda value: value > muted)

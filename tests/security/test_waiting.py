@@ -147,7 +147,7 @@ async def test_errors_and_history_that_are_no_lists_keep_no_job_from_its_outcome
         lost,
     )
     await Rescuer(Registry()).rescue(database)
-    async with working(app), asyncio.timeout(30):
+    async with working(app), asyncio.timeout(120):
         await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive", len(said) + 1)
     refused = "SELECT count(*) FROM hybrid_runner.archive WHERE errors::text LIKE '%efused%'"
     assert await database.fetchval(refused) == 0
@@ -170,7 +170,7 @@ async def test_what_stands_in_followed_by_ends_no_stream_of_others(
     @app.job("look")
     async def look(_: dict[str, Any]) -> None: ...
 
-    async with working(app) as worker, asyncio.timeout(30):
+    async with working(app) as worker, asyncio.timeout(120):
         first = await app.enqueue("look", {})
         await app.enqueue("look", {})
         await worker.settled(2)

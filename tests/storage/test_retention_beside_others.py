@@ -40,7 +40,7 @@ async def test_a_reader_makes_pruning_give_up_soon_and_another_round_succeeds(
         assert await reader.fetchval("SELECT count(*) FROM hybrid_runner.archive") == 3
         task = asyncio.ensure_future(pruned(database))
         await until_blocked(reader, database)
-        assert await asyncio.wait_for(task, 30) == [("blocked", whole), ("blocked", some)]
+        assert await asyncio.wait_for(task, 120) == [("blocked", whole), ("blocked", some)]
         assert await known(reader, sorted(both + kept)) == sorted(both + kept)
     assert not await exists(database, "archive_successor")
     # What would have to be copied again waits a few minutes.

@@ -66,7 +66,7 @@ async def test_its_jobs_are_found_by_polls(dsn: str, database: Connection) -> No
     async with working(app):
         await prepare(database, QUIET, INSERT)
         await database.execute("COMMIT PREPARED 'test'")
-        assert await app.handle(7).wait(30) == 1
+        assert await app.handle(7).wait(120) == 1
 
 
 async def test_its_jobs_are_none_whose_rings_were_missed(database: Connection) -> None:
@@ -88,7 +88,7 @@ async def test_whoever_commits_can_ring_for_them(dsn: str, database: Connection)
         await prepare(database, QUIET, INSERT)
         await database.execute("COMMIT PREPARED 'test'")
         await database.execute('NOTIFY "hybrid_runner.default"')
-        assert await app.handle(7).wait(30) == 1
+        assert await app.handle(7).wait(120) == 1
 
 
 async def test_what_is_no_word_for_yes_or_no_is_refused(database: Connection) -> None:

@@ -32,7 +32,7 @@ async def test_a_row_shows_its_job_from_the_claim_to_the_end(database: Connectio
     assert (claim.source, claim.row_key) == (1, "1")
     shown = await source_calls.show_claims(database, [(claim.id, claim.number)])
     assert shown[claim.id].outcome == "written"
-    assert '"website_url": "a.example"' in (shown[claim.id].payload or "")
+    assert '"website_url":"a.example"' in (shown[claim.id].payload or "")
     now = await row(database)
     assert now["status"] == "processing"
     assert now["processing_worker_id"] == "worker-1"

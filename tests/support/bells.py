@@ -66,7 +66,7 @@ class Handlers:
 
     async def next(self) -> int:
         """The id of the next job that ran."""
-        return await asyncio.wait_for(self.noted.get(), 30)
+        return await asyncio.wait_for(self.noted.get(), 120)
 
 
 def seen(worker: Worker) -> QueueStatus:

@@ -53,13 +53,13 @@ class App:
 
 
 async def ended(worker: Worker, count: int) -> None:
-    await asyncio.wait_for(worker.settled(count), 30)
+    await asyncio.wait_for(worker.settled(count), 120)
 
 
 async def hears_again(worker: Worker, database: Connection, count: int) -> None:
     """The event path works: a job is found by its ring, not by a sweep."""
-    await asyncio.wait_for(worker.hearing(), 30)
-    await asyncio.wait_for(worker.idle(), 30)
+    await asyncio.wait_for(worker.hearing(), 120)
+    await asyncio.wait_for(worker.idle(), 120)
     await until(lambda: seen(worker).mode == "asleep")
     rings = seen(worker).found.get("ring", 0)
     await database.fetch(INSERT, "brief", 1)

@@ -80,7 +80,7 @@ def running(
             process.send_signal(ending)
             process.send_signal(signal.SIGCONT)  # a test may have stopped it
             try:
-                process.wait(30)
+                process.wait(120)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

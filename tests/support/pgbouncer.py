@@ -79,7 +79,7 @@ def pgbouncer(
             yield f"postgresql://{server['user']}@127.0.0.1:{port}/pooled?sslmode=disable"
         finally:
             process.terminate()  # at once; SIGINT would wait for its clients
-            process.wait(30)
+            process.wait(120)
 
 
 def _wait_until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

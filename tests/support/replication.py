@@ -102,7 +102,7 @@ class Node:
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             try:
-                self.process.wait(30)
+                self.process.wait(120)
             except subprocess.TimeoutExpired:
                 self.lose_power()
 

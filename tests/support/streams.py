@@ -93,7 +93,7 @@ class Events:
         return None
 
     async def _line(self) -> str | None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             raw = await self.response.content.readline()
         if not raw:
             return None

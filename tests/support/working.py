@@ -41,7 +41,7 @@ async def working(
     """A worker that runs and, unless `deaf`, hears rings."""
     async with app, app.worker(queues, **options) as worker:
         if not deaf:
-            await asyncio.wait_for(worker.hearing(), 30)
+            await asyncio.wait_for(worker.hearing(), 120)
             await worker.idle()
         yield worker
 
@@ -50,5 +50,5 @@ async def outcome(app: Runner, kind: str, payload: Any = None, **options: Any) -
     """How a job ended."""
     handle = await app.enqueue(kind, {} if payload is None else payload, **options)
     with contextlib.suppress(JobFailed, JobCancelled):
-        await handle.wait(30)
+        await handle.wait(120)
     return await handle.get()

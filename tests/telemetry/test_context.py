@@ -145,9 +145,9 @@ async def test_a_job_that_a_runner_waits_for_fails_as_before(
     app = tasks(dsn)
     async with working(app):
         with pytest.raises(JobFailed):
-            await (await app.enqueue("raise")).wait(30)
+            await (await app.enqueue("raise")).wait(120)
         with pytest.raises(JobCancelled):
-            await (await app.enqueue("give_up")).wait(30)
+            await (await app.enqueue("give_up")).wait(120)
     assert len(recorded.named("publish default")) == 2
 
 

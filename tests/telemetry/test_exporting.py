@@ -308,7 +308,7 @@ async def main():
         shown, stop = asyncio.Event(), asyncio.Event()
         work = asyncio.create_task(app.work(None, lambda _: shown.set(), lambda: stop))
         await shown.wait()
-        await (await app.enqueue("note", {"of": name})).wait(30)
+        await (await app.enqueue("note", {"of": name})).wait(120)
         stop.set()
         await work
 

@@ -344,7 +344,7 @@ def core(payload: dict) -> list:
 
 async def main():
     async with app, app.worker():
-        print(await (await app.enqueue(core, {})).wait(30))
+        print(await (await app.enqueue(core, {})).wait(120))
 
 if __name__ == "__main__":
     logging.basicConfig(format="ours %(message)s", level="INFO")

@@ -37,7 +37,7 @@ class Sink(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.got.set()
-        self.may.wait(30)
+        self.may.wait(120)
         if not self.takes:
             return SpanExportResult.FAILURE
         self.batches.append([span.name for span in spans])
@@ -72,7 +72,7 @@ def test_a_batch_that_is_full_goes_at_once_and_the_rest_at_the_end() -> None:
     with sending(sink, OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2") as span_queue:
         for number in range(5):
             span_queue.add(span(str(number)))
-        assert sink.got.wait(30)
+        assert sink.got.wait(120)
     assert [name for batch in sink.batches for name in batch] == ["0", "1", "2", "3", "4"]
     assert max(map(len, sink.batches)) == 2
     assert (span_queue.sent, span_queue.dropped) == (5, 0)
@@ -86,7 +86,7 @@ def test_what_finds_no_room_is_dropped_and_counted() -> None:
     ) as span_queue:
         span_queue.add(span())
         span_queue.add(span())
-        assert sink.got.wait(30)  # these two are on their way
+        assert sink.got.wait(120)  # these two are on their way
         for _ in range(10):
             span_queue.add(span())
         assert span_queue.dropped == 6

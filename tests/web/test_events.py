@@ -245,7 +245,6 @@ async def test_nothing_is_published_while_nobody_reads(
     """B13: no NOTIFY, no connection, no announcement; all of it while somebody reads; none of it a
     while after.
     """
-    monkeypatch.setattr(changes, "LEASE", timedelta(seconds=3))
     monkeypatch.setattr(job_stream, "LINGER", 0.2)
     steps = Stepwise(dsn)
     async with (

@@ -29,7 +29,7 @@ def terminate(_: Any) -> int:
     """Start a program and end it with SIGTERM, as `Popen.terminate` does."""
     child = subprocess.Popen(SLEEP)
     child.terminate()
-    return child.wait(30)
+    return child.wait(120)
 
 
 @app.job("start_and_wait", executor="process", max_attempts=1)

@@ -202,7 +202,7 @@ async def test_a_table_that_somebody_locks_makes_its_jobs_wait_and_no_others(
                 True,
             )
             handle = await app.enqueue("plain")
-            await handle.wait(30)
+            await handle.wait(120)
     async with working(app):
         await until_fetched(database, STATUS, "completed", number)
     await migrating.close()

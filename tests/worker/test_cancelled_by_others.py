@@ -40,9 +40,9 @@ async def test_attempts_that_were_cancelled_before_they_began_go_back_uncharged(
             "INSERT INTO hybrid_runner.jobs (kind) SELECT 'quick' FROM generate_series(1, 30)"
         )
         async with app.worker() as worker:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await worker.settled(31)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await worker.idle()
             assert seen(worker).running == 0
     assert attempts == [1] * 30
@@ -59,7 +59,7 @@ async def test_jobs_whose_start_failed_are_found_again(dsn: str, database: Conne
     async with working(app) as worker:
         inside.fail_to_start_once(worker)
         ids = await app.enqueue_many("quick", [{}] * 5)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await worker.settled(5)
         jobs = [await app.get(each.id) for each in ids]
         assert seen(worker).running == 0
@@ -84,7 +84,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_told_again(
 
     async with working(app) as worker:
         await app.enqueue(stubborn, {})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await worker.settled(1)
         await until(lambda: seen(worker).running == 0)
     assert told == 4
@@ -108,7 +108,7 @@ async def test_whatever_a_validator_raises_refuses_the_payload_and_ends_no_worke
         job_id = await database.fetchval(
             "INSERT INTO hybrid_runner.jobs (kind) VALUES ('odd') RETURNING id"
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await worker.settled(1)
         job = await app.get(job_id)
     assert job is not None
@@ -141,7 +141,7 @@ async def test_an_attempt_that_waits_for_a_thread_and_is_cancelled_goes_back_unc
         waiting = await app.enqueue(brief, {})
         await until(lambda: worker.status().waiting == 1)
         await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('tidy')")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await worker.settled(1)
         goes_on.set()
-        assert await waiting.wait(30) == 1
+        assert await waiting.wait(120) == 1

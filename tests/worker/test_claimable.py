@@ -45,18 +45,18 @@ async def test_jobs_behind_a_hung_sync_handler_run_in_another_worker(
     dsn: str, *, outlives: bool
 ) -> None:
     stuck, idle = runner(dsn, thread_slots=1), runner(dsn, thread_slots=1)
-    options: dict[str, Any] = {"timeout": 0.2, "max_attempts": 1} if outlives else {}
-    gate, free = Gate(stuck, **options), Gate(idle)
+    options: dict[str, Any] = {"timeout": 0.5, "max_attempts": 1} if outlives else {}
+    gate, free = Gate(stuck), Gate(idle)
     free.open.set()
     async with working(stuck, SLOTS, worker_id="stuck") as worker:
-        hung = await stuck.enqueue("pass", {})
+        hung = await stuck.enqueue("pass", {}, **options)
         await gate.full(1)
         if outlives:
             await until(hung.get, lambda job: job.state is State.FAILED)
         handles = [await stuck.enqueue("pass", {}) for _ in range(5)]
         await until(lambda: worker.status().waiting == 5)
         async with working(idle, SLOTS, worker_id="idle"):
-            assert [await handle.wait(30) for handle in handles] == [1] * 5
+            assert [await handle.wait(120) for handle in handles] == [1] * 5
             jobs = [await handle.get() for handle in handles]
             assert [job.worker_id for job in jobs] == ["idle"] * 5
         gate.open.set()
@@ -68,25 +68,25 @@ async def test_what_came_back_is_not_claimed_again_until_a_thread_is_free(
 ) -> None:
     caplog.set_level(logging.WARNING, "hybrid_runner")
     app = runner(dsn, thread_slots=1)
-    gate = Gate(app, timeout=0.1, max_attempts=1)
+    gate = Gate(app)
 
     @app.job("other")
     async def other(_: Any) -> str:
         return "done"
 
     async with working(app, SLOTS) as worker:
-        await app.enqueue("pass", {})
+        await app.enqueue("pass", {}, timeout=0.5, max_attempts=1)
         await gate.full(1)
         await until(lambda: "all 1 threads are held by sync handlers" in caplog.text)
         second = await app.enqueue("pass", {})
         released = await queued_again(app, second.id)
         for _ in range(5):  # each makes looks
-            assert await (await app.enqueue(other, {})).wait(30) == "done"
+            assert await (await app.enqueue(other, {})).wait(120) == "done"
         await until(lambda: worker.status().running == 0)
         assert await app.get(second.id) == released
         assert (released.attempt, released.errors) == (0, None)
         gate.open.set()
-        assert await second.wait(30) == 1
+        assert await second.wait(120) == 1
 
 
 @pytest.mark.usefixtures("impatient")
@@ -103,7 +103,7 @@ async def test_once_threads_are_short_no_more_is_claimed_than_can_begin(dsn: str
 
         await until(versions, lambda seen: seen == [2, 2, *[3] * 6])  # six came back, once
         gate.open.set()
-        assert [await handle.wait(30) for handle in handles] == [1] * 8
+        assert [await handle.wait(120) for handle in handles] == [1] * 8
         assert await versions() == [3, 3, *[5] * 6]  # each was claimed once more, and ended
 
 

@@ -122,7 +122,7 @@ async def test_a_ring_during_a_look_causes_another_look() -> None:
         return []
 
     async with claiming(wake, look):
-        await asyncio.wait_for(wake.resting.wait(), 30)
+        await asyncio.wait_for(wake.resting.wait(), 120)
     assert looks.qsize() == 2
 
 
@@ -141,7 +141,7 @@ async def test_a_look_that_failed_is_repeated_after_a_pause_without_another_reas
 
     async with claiming(wake, look) as claimer:
         inside.never_pause(claimer, pause)  # time is not what is tested
-        await asyncio.wait_for(wake.resting.wait(), 30)
+        await asyncio.wait_for(wake.resting.wait(), 120)
     assert (len(looks), len(paused), claimer.seen.consecutive_errors) == (2, 1, 0)
 
 
@@ -218,7 +218,7 @@ async def test_jobs_whose_time_was_known_are_found_together_and_others_at_once(
         return [due_job(known_for)]
 
     async with claiming(wake, look, hearing=True) as claimer:
-        await asyncio.wait_for(wake.enough.wait(), 30)
+        await asyncio.wait_for(wake.enough.wait(), 120)
         assert claimer.mode is Mode.AWAKE
     assert all(least <= pause <= most for pause in wake.pauses[50:])
 
@@ -234,5 +234,5 @@ async def test_known_jobs_are_not_kept_waiting_while_more_are_due_than_fit(
         return [due_job(timedelta(seconds=1))] * free
 
     async with claiming(wake, look, hearing=True):
-        await asyncio.wait_for(wake.enough.wait(), 30)
+        await asyncio.wait_for(wake.enough.wait(), 120)
     assert max(wake.pauses) < TOGETHER

@@ -68,7 +68,7 @@ def end(deadlines: Deadlines, timed: Timed) -> None:
 
 async def rung(timed: Timed) -> None:
     """Wait until it has expired."""
-    await asyncio.wait_for(timed.rang.wait(), 30)
+    await asyncio.wait_for(timed.rang.wait(), 120)
 
 
 async def test_they_expire_in_the_order_of_their_times(deadlines: Deadlines) -> None:
@@ -222,7 +222,7 @@ class Running:
 
     async def end(self) -> Settlement:
         """How the job ended."""
-        await asyncio.wait_for(self.executor.idle(), 30)
+        await asyncio.wait_for(self.executor.idle(), 120)
         await self.executor.close()
         assert (self.slots.free(), self.executor.running) == (1, [])
         [settlement] = self.settled
@@ -258,7 +258,7 @@ async def test_a_handler_can_go_on_after_it_swallowed_its_time_out() -> None:
         except asyncio.CancelledError:
             await asyncio.sleep(0)
             async with (
-                asyncio.timeout(30),
+                asyncio.timeout(120),
                 asyncio.TaskGroup() as group,
             ):  # what counts cancellations is not confused
                 group.create_task(asyncio.sleep(0))
@@ -312,7 +312,7 @@ async def test_a_job_that_runs_out_of_time_while_it_is_being_stopped_was_stopped
             await forever()  # only the time-out ends this
 
     running = Running(clean_up_for_long, timeout=timedelta(milliseconds=200))
-    await asyncio.wait_for(started.wait(), 30)
+    await asyncio.wait_for(started.wait(), 120)
     assert running.executor.stop(1, why)
     settlement = await running.end()
     assert cleaning.is_set()
@@ -335,7 +335,7 @@ async def test_a_job_that_is_cancelled_while_it_cleans_up_after_its_time_out_is_
             await forever()
 
     running = Running(clean_up_for_long)
-    await asyncio.wait_for(cleaning.wait(), 30)
+    await asyncio.wait_for(cleaning.wait(), 120)
     assert running.executor.stop(1, Stopped.CANCEL)
     settlement = await running.end()
     assert isinstance(settlement, Finished)

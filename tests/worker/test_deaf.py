@@ -31,7 +31,7 @@ async def test_a_deaf_worker_finds_at_its_start_what_is_there(
 
     await database.execute("INSERT INTO hybrid_runner.jobs (kind) VALUES ('note')")
     async with working(app, deaf=True) as worker:
-        await asyncio.wait_for(worker.settled(1), 30)
+        await asyncio.wait_for(worker.settled(1), 120)
 
 
 async def test_a_deaf_worker_takes_up_again_what_it_put_back(dsn: str) -> None:
@@ -44,7 +44,7 @@ async def test_a_deaf_worker_takes_up_again_what_it_put_back(dsn: str) -> None:
     async with app:
         await app.enqueue(twice, {})
         async with app.worker() as worker:
-            await asyncio.wait_for(worker.settled(1), 30)
+            await asyncio.wait_for(worker.settled(1), 120)
 
 
 async def test_a_deaf_worker_runs_again_what_it_repeats(dsn: str) -> None:
@@ -58,7 +58,7 @@ async def test_a_deaf_worker_runs_again_what_it_repeats(dsn: str) -> None:
     async with app:
         await app.enqueue(thrice, {})
         async with app.worker() as worker:
-            await asyncio.wait_for(worker.settled(3), 30)
+            await asyncio.wait_for(worker.settled(3), 120)
 
 
 async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) -> None:
@@ -89,4 +89,4 @@ async def test_outcomes_that_postgres_does_not_take_stop_the_claiming(dsn: str) 
         await until(lambda: worker.status().queues[0].mode, equals("full"))
         assert len(ran) <= 8
         taking.set()
-        await asyncio.wait_for(worker.settled(40), 30)
+        await asyncio.wait_for(worker.settled(40), 120)

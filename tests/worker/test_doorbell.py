@@ -415,7 +415,7 @@ async def test_a_worker_that_stops_opens_the_bell_and_its_jobs_go_to_another_one
         jobs.held.clear()
         await full.stop(jobs.app.settings.tuning.mute_renewal)
         assert await jobs.next() == quiet
-        await asyncio.wait_for(jobs.held.wait(), 30)
+        await asyncio.wait_for(jobs.held.wait(), 120)
         assert (await rings.so_far())[:3] == [
             "",
             f"gone {full.id}",

@@ -184,7 +184,7 @@ async def test_a_duty_that_takes_long_holds_up_no_other(dsn: str) -> None:
         async def run(self, _: object) -> None:
             rescued.set()
 
-    async with a_runner(dsn, [Short(), Long()]) as duties, asyncio.timeout(30):
+    async with a_runner(dsn, [Short(), Long()]) as duties, asyncio.timeout(120):
         duties.give(["prune"], "us")
         await pruning.wait()
         duties.give(["orphaned_jobs"], "us")

@@ -72,7 +72,7 @@ async def test_an_attempt_stopped_before_it_began_is_settled_and_gives_its_slot_
     executor, settled = executing(started)
     executor.start([claim()], slots)
     assert executor.stop(1, Stopped.CANCEL)
-    await asyncio.wait_for(executor.idle(), 30)
+    await asyncio.wait_for(executor.idle(), 120)
     assert [s.state for s in settled if isinstance(s, Finished)] == [State.CANCELLED]
     assert (slots.free(), started.is_set()) == (1, False)
 
@@ -81,10 +81,10 @@ async def test_a_cancelled_job_stays_cancelled_when_the_worker_stops_as_well() -
     started, slots = asyncio.Event(), Slots(1)
     executor, settled = executing(started)
     executor.start([claim()], slots)
-    await asyncio.wait_for(started.wait(), 30)
+    await asyncio.wait_for(started.wait(), 120)
     executor.stop(1, Stopped.CANCEL)
     executor.stop_all()
-    await asyncio.wait_for(executor.idle(), 30)
+    await asyncio.wait_for(executor.idle(), 120)
     assert [s.state for s in settled if isinstance(s, Finished)] == [State.CANCELLED]
 
 
@@ -121,7 +121,7 @@ async def test_every_end_gives_the_slot_back(said: object) -> None:
         SignalTaker(LazyConnection("postgresql://")),
     )
     executor.start([claim()], slots)
-    await asyncio.wait_for(executor.idle(), 30)
+    await asyncio.wait_for(executor.idle(), 120)
     assert (len(settled), slots.free(), executor.running) == (1, 1, [])
 
 
@@ -137,7 +137,7 @@ async def test_finish_by_goes_by_the_server_s_clock() -> None:
             one.started_at, one.asked_at = server_time, time.monotonic()
             one.finish_by = server_time + timedelta(seconds=left)
         executor.start([in_time, too_late], Slots(2))
-        await asyncio.wait_for(executor.idle(), 30)
+        await asyncio.wait_for(executor.idle(), 120)
         assert started.is_set()
         assert [(s.claim.id, s.state) for s in settled if isinstance(s, Finished)] == [
             (2, State.FAILED),
@@ -168,11 +168,11 @@ async def test_an_attempt_that_ends_as_its_task_is_made_leaves_nothing_behind() 
     loop.set_task_factory(make_task)  # type: ignore[arg-type]  # always called with a context
     executor.start([quick, slow], slots)
     loop.set_task_factory(None)
-    await asyncio.wait_for(started.wait(), 30)
+    await asyncio.wait_for(started.wait(), 120)
     assert (executor.running, slots.taken) == ([2], 1)
     idle = asyncio.create_task(executor.idle())
     await asyncio.sleep(0)
     assert not idle.done()
     executor.stop_all()
-    await asyncio.wait_for(idle, 30)
+    await asyncio.wait_for(idle, 120)
     assert ([s.claim.id for s in settled], slots.taken) == ([1, 2], 0)

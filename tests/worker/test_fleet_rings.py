@@ -178,7 +178,7 @@ async def test_a_ring_is_for_all_while_they_know_different_kinds(
         for _ in range(12):
             special.held.clear()
             await database.fetchval(INSERT, "rare")
-            await asyncio.wait_for(special.held.wait(), 30)
+            await asyncio.wait_for(special.held.wait(), 120)
         await until(lambda: seen(workers[-1]).running == 0)
         ways = found_without_poll(*workers)
         assert "ring" in ways
@@ -204,7 +204,7 @@ async def test_whoever_looks_by_itself_does_not_mute_for_kinds_it_does_not_know(
             for _ in range(5):
                 special.held.clear()
                 await database.fetchval(INSERT, "rare")
-                await asyncio.wait_for(special.held.wait(), 30)
+                await asyncio.wait_for(special.held.wait(), 120)
                 assert await database.fetchval(BELL) == 0
             assert seen(first).mode == "awake"
             found_without_poll(first, second)

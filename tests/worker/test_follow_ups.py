@@ -87,8 +87,8 @@ async def test_many_held_outcomes_hold_up_the_others_for_a_bounded_time(
         held = await app.enqueue_many("run", [f"poll-{number}" for number in range(40)])
         await until(lambda: worker.status().pending_settlements == 40)
         handle = await app.enqueue("run", "")
-        assert await handle.wait(30) == "plain"
-        assert await (await app.enqueue("run", "")).wait(30) == "plain"
+        assert await handle.wait(120) == "plain"
+        assert await (await app.enqueue("run", "")).wait(120) == "plain"
         await transaction.rollback()
         await until(lambda: worker.status().pending_settlements == 0)
         states = [(await app.handle(job.id).get()).state for job in held]
@@ -118,7 +118,7 @@ async def test_of_a_batch_in_which_a_key_is_held_all_others_are_written_once(
     await until(lambda: settler.refused == 2)
     assert settler.pending == 2
     held.clear()
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     assert sorted(written) == list(range(8))
     assert written[:4] == [0, 2, 4, 6]  # those without follow-ups first
@@ -137,7 +137,7 @@ async def test_a_batch_has_a_bounded_number_of_follow_ups() -> None:
     for number in range(100):
         settler.settle(Finished(claim(number), State.COMPLETED, follow_ups=many))
     task = asyncio.create_task(run(settler))
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     assert sum(batches) == 100_000
     assert max(batches) <= 10_000
@@ -165,7 +165,7 @@ async def test_a_run_whose_follow_up_is_held_waits_alone_too() -> None:
     await until(lambda: settler.refused == 1)
     assert (sorted(repeated), sorted(ended)) == ([0, 2], [10, 11, 12])
     held.clear()
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     assert sorted(repeated) == [0, 1, 2]
 
@@ -185,7 +185,7 @@ async def test_a_batch_takes_one_more_statement_if_some_of_it_leave_follow_ups(
         follow_ups = (POLL,) if number < leaving else ()
         settler.settle(Finished(claim(number), State.COMPLETED, follow_ups=follow_ups))
     task = asyncio.create_task(run(settler))
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     assert (len(sent), sum(sent)) == (statements, 8)
 
@@ -214,9 +214,9 @@ async def test_a_follow_up_that_cannot_be_stored_fails_its_job_and_says_why(
 
     async with working(app) as worker:
         bad, good = [await app.enqueue("run", says) for says in ("bad", "")]
-        assert await good.wait(30) == "plain"
+        assert await good.wait(120) == "plain"
         with pytest.raises(JobFailed, match=why) as failure:
-            await bad.wait(30)
+            await bad.wait(120)
         await worker.idle()
     assert failure.value.error_type == "OutcomeRefused"
     assert "\n" not in failure.value.message
@@ -279,6 +279,6 @@ async def test_a_held_key_refuses_the_completion_in_a_users_transaction(
         await enqueue(database, kind="poll", key="poll-7")
         handle = await app.enqueue("run", {})
         with pytest.raises(JobFailed, match=r"KeyHeld: .* is in a transaction that is still open"):
-            await handle.wait(30)
+            await handle.wait(120)
         await transaction.rollback()
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0

@@ -94,7 +94,7 @@ async def test_rows_keep_what_a_model_does_not_know_until_it_is_changed(
             "INSERT INTO hybrid_runner.jobs (kind, data) VALUES"
             """ ('only_read', '{"looks": 7, "newer": [1]}') RETURNING id"""
         )
-        job = await app.handle(job_id).wait(30) and await app.get(job_id)
+        job = await app.handle(job_id).wait(120) and await app.get(job_id)
     assert job is not None
     assert (job.result, job.data) == (7, {"looks": 7, "newer": [1]})
 
@@ -264,7 +264,7 @@ async def test_data_that_a_waiting_job_is_given_must_fit_its_handler(dsn: str) -
             await app.amend(handle.id, version=1, data={"tasks": 1})
         assert await app.amend(handle.id, version=1, data=Task(task="t2")) == "amended"
     async with working(app):
-        assert await handle.wait(30) == "t2"
+        assert await handle.wait(120) == "t2"
 
 
 async def test_a_job_that_came_by_sql_without_its_data_fails_and_names_the_field(
@@ -309,7 +309,7 @@ async def test_data_of_another_deploy_is_snoozed_by_pace_until_it_fits(
         await database.execute(
             """UPDATE hybrid_runner.jobs SET data = '{"task": "t1"}' WHERE id = $1""", job_id
         )
-        assert await app.handle(job_id).wait(30) == "t1 after True"
+        assert await app.handle(job_id).wait(120) == "t1 after True"
     assert "does not fit Task: task: Field required" in caplog.text
 
 

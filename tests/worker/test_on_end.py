@@ -199,7 +199,7 @@ async def test_a_clean_up_that_fails_is_a_job_that_failed(dsn: str) -> None:
 
     async with working(app) as worker:
         handle = await app.enqueue("work", {})
-        assert await handle.wait(30) == "done"
+        assert await handle.wait(120) == "done"
         await worker.idle()
         [after] = (await handle.get()).followed_by or ()
         failed = await app.get(after)
@@ -229,7 +229,7 @@ async def test_a_worker_with_older_code_that_starts_in_a_deploy_takes_no_clean_u
 
     async with working(app), working(before, {"another": 1}):
         handle = await app.enqueue(work, {})
-        await handle.wait(30)
+        await handle.wait(120)
         assert len((await handle.get()).followed_by or ()) == 1
 
 
@@ -243,7 +243,7 @@ async def test_a_clean_up_of_a_kind_that_nobody_knows_waits_for_a_worker_that_do
     async def work(_: Any) -> None: ...
 
     async with working(app):
-        await (await app.enqueue("work", {})).wait(30)
+        await (await app.enqueue("work", {})).wait(120)
         await until_fetched(
             database, "SELECT state::text FROM hybrid_runner.jobs WHERE kind = 'clean-up'", "queued"
         )

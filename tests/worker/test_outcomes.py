@@ -31,14 +31,16 @@ async def test_all_three_executors_run_and_return_results(dsn: str) -> None:
     """D7"""
     app = runner(dsn, handlers.app.registry)
     async with working(app):
-        assert await (await app.enqueue(handlers.add, handlers.Pair(left=1, right=2))).wait(30) == 3
+        assert (
+            await (await app.enqueue(handlers.add, handlers.Pair(left=1, right=2))).wait(120) == 3
+        )
         in_thread = await (
             await app.enqueue(handlers.add_in_thread, handlers.Triple(1, 2, 3))
-        ).wait(30)
+        ).wait(120)
         assert in_thread == {"sum": 6, "main": False}
         in_process = await (
             await app.enqueue(handlers.add_in_process, {"left": 1, "right": 2})
-        ).wait(30)
+        ).wait(120)
         assert in_process["sum"] == 3
         assert in_process["pid"] != os.getpid()
 
@@ -310,7 +312,7 @@ async def test_a_late_outcome_changes_nothing_and_is_counted(
         await worker.idle()
         assert worker.status().stale == 1
         await database.execute("SELECT pg_notify('hybrid_runner.default', '')")
-        assert await handle.wait(30) == "in time"
+        assert await handle.wait(120) == "in time"
 
 
 async def test_a_handler_completes_its_job_in_its_own_transaction(dsn: str) -> None:
@@ -359,7 +361,7 @@ async def test_completing_a_job_that_was_taken_away_is_refused(
 
     async with working(app):
         await app.enqueue(own, {})
-        await asyncio.wait_for(refused.wait(), 30)
+        await asyncio.wait_for(refused.wait(), 120)
 
 
 async def test_waiting_ends_in_time_and_the_job_goes_on(dsn: str) -> None:
@@ -376,7 +378,7 @@ async def test_waiting_ends_in_time_and_the_job_goes_on(dsn: str) -> None:
         with pytest.raises(WaitTimeout):
             await handle.wait("50ms")
         release.set()
-        assert await handle.wait(30) == 1
+        assert await handle.wait(120) == 1
 
 
 async def test_results_come_back_as_the_handlers_return_type(dsn: str) -> None:
@@ -394,5 +396,5 @@ async def test_results_come_back_as_the_handlers_return_type(dsn: str) -> None:
         return [(1, "a")]
 
     async with working(app):
-        assert await (await app.enqueue(measure, {})).wait(30) == {"width": 3}
-        assert await (await app.enqueue(typed, {})).wait(30) == [(1, "a")]
+        assert await (await app.enqueue(measure, {})).wait(120) == {"width": 3}
+        assert await (await app.enqueue(typed, {})).wait(120) == [(1, "a")]

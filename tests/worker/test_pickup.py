@@ -35,7 +35,7 @@ async def test_an_insert_by_plain_sql_is_picked_up_by_its_ring(
     noted = noting(app)
     async with working(app) as worker:
         job_id = await database.fetchval(INSERT, "note")
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
         await worker.settled(1)
         assert worker.status().queues[0].found.get("ring") == 1
 
@@ -57,7 +57,7 @@ async def test_without_rings_the_poll_finds_it(dsn: str, database: Connection) -
     async with working(app, deaf=True) as worker:
         await worker.idle()
         job_id = await database.fetchval(INSERT, "note")
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
         assert not worker.status().hearing
         assert worker.status().queues[0].polls >= 1
 
@@ -73,7 +73,7 @@ async def test_a_ring_that_was_dropped_is_caught_by_the_slow_poll(
             "ALTER TABLE hybrid_runner.jobs DISABLE TRIGGER ring_for_inserted_jobs"
         )
         job_id = await database.fetchval(INSERT, "note")
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
         assert worker.status().queues[0].found.get("sweep") == 1
 
 
@@ -91,7 +91,7 @@ async def test_a_lost_listener_comes_back_and_sweeps_up_what_it_missed(
             await until(lambda: not worker.status().hearing)
             job_id = await database.fetchval(INSERT, "note")
             await proxy.mend()
-            assert await asyncio.wait_for(noted.get(), 30) == job_id
+            assert await asyncio.wait_for(noted.get(), 120) == job_id
             await worker.hearing()
 
 
@@ -108,7 +108,7 @@ async def test_the_worker_outlives_an_outage_and_then_works_at_once(
                 job_id = await database.fetchval(INSERT, "note")
                 await until(lambda: caplog.text, has("claiming from default"))
             await proxy.mend()
-            assert await asyncio.wait_for(noted.get(), 30) == job_id
+            assert await asyncio.wait_for(noted.get(), 120) == job_id
             await worker.settled(1)
             assert worker.status().queues[0].consecutive_errors == 0
 
@@ -135,7 +135,7 @@ async def test_an_outcome_reached_during_an_outage_is_written_afterwards(
             release.set()
             await until(lambda: worker.status().pending_settlements)
             await proxy.mend()
-            await asyncio.wait_for(worker.settled(1), 30)
+            await asyncio.wait_for(worker.settled(1), 120)
     assert (
         await database.fetchval("SELECT result FROM hybrid_runner.archive WHERE id = $1", job_id)
         == '"kept"'
@@ -150,7 +150,7 @@ async def test_a_job_for_later_starts_when_it_is_due_and_not_before(
     noted = noting(app)
     async with working(app):
         job_id = (await app.enqueue("note", {}, delay="400ms")).id
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
     row = await database.fetchrow(
         "SELECT started_at - run_at AS late FROM hybrid_runner.archive WHERE id = $1", job_id
     )
@@ -164,7 +164,7 @@ async def test_an_earlier_job_resets_the_timer_of_a_later_one(dsn: str) -> None:
     async with working(app):
         late = (await app.enqueue("note", {}, delay="900ms")).id
         early = (await app.enqueue("note", {}, delay="300ms")).id
-        assert [await asyncio.wait_for(noted.get(), 30) for _ in range(2)] == [early, late]
+        assert [await asyncio.wait_for(noted.get(), 120) for _ in range(2)] == [early, late]
 
 
 async def test_a_job_that_is_put_back_for_later_costs_one_look(
@@ -180,7 +180,7 @@ async def test_a_job_that_is_put_back_for_later_costs_one_look(
     async with working(app) as worker:
         before = worker.status().queues[0].looks
         handle = await app.enqueue("wait", {})
-        await handle.wait(timeout=30)
+        await handle.wait(timeout=120)
         looks = worker.status().queues[0].looks - before
     assert 21 <= looks <= 31, "it was two each"
 
@@ -225,7 +225,7 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(dsn: str) -> Non
         await until(lambda: worker.status().queues[0].looks, differs_from(looks))
         assert noted.empty()
         assert await app.resume("default")
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
 
 
 async def test_never_more_jobs_run_than_there_are_slots(dsn: str) -> None:
@@ -243,7 +243,7 @@ async def test_never_more_jobs_run_than_there_are_slots(dsn: str) -> None:
 
     async with working(app, {"default": 3}) as worker:
         await app.enqueue_many("count", [{} for _ in range(60)])
-        await asyncio.wait_for(worker.settled(60), 30)
+        await asyncio.wait_for(worker.settled(60), 120)
     assert most == 3
 
 
@@ -296,10 +296,10 @@ async def test_a_claim_whose_answer_was_lost_runs_all_the_same(
 
         inside.replace_claim(worker, losing_one_answer)
         job_id = (await app.enqueue("note", {})).id
-        assert await asyncio.wait_for(noted.get(), 30) == job_id
+        assert await asyncio.wait_for(noted.get(), 120) == job_id
         assert lost == [job_id]
         hold.set()
-        assert await other.wait(30) == 1
+        assert await other.wait(120) == 1
     assert (
         await database.fetchval("SELECT attempt FROM hybrid_runner.archive WHERE id = $1", job_id)
         == 1

@@ -65,7 +65,7 @@ async def test_what_a_handler_has_started_ends_when_its_attempt_is_stopped(
 ) -> None:
     file = tmp_path / "pids"
     async with a_worker(dsn) as (app, worker):
-        timeout = 1.0 if how == "time-out" else None
+        timeout = 5.0 if how == "time-out" else None  # enough to start them
         handle = await app.enqueue("start_and_wait", {"file": str(file)}, timeout=timeout)
         pids = await read(file)
         if how == "cancel":
@@ -128,7 +128,7 @@ async def test_threads_of_others_keep_no_process_from_its_job(dsn: str) -> None:
     async with a_worker(dsn) as (app, _):
         taken = [asyncio.create_task(asyncio.to_thread(held.wait)) for _ in range(40)]
         try:
-            job = await outcome(app, "add", list(range(1, 50_000)), timeout=8)
+            job = await outcome(app, "add", list(range(1, 50_000)), timeout=25)
         finally:
             held.set()
             await asyncio.gather(*taken)
@@ -155,7 +155,7 @@ async def test_reports_without_end_hold_up_nobody(dsn: str, tmp_path: Path) -> N
         for _ in range(5):
             assert (await outcome(app, "quick")).result == "ok"
         (tmp_path / "enough").touch()
-        assert await flooding.wait(30) == "flooded"
+        assert await flooding.wait(120) == "flooded"
 
 
 async def test_a_fork_that_comes_back_from_the_handler_says_nothing(dsn: str) -> None:

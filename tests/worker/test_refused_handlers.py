@@ -143,7 +143,7 @@ async def test_an_async_def_behind_a_plain_wrapper_runs(dsn: str) -> None:
     app.job("twice")(traced(traced(handler)))
     async with working(app):
         for kind in ("wrapped", "in_thread", "by_hand", "twice", "wrapped_in_process"):
-            assert await (await app.enqueue(kind)).wait(30) == "done"
+            assert await (await app.enqueue(kind)).wait(120) == "done"
         assert ran_in == {threading.get_ident()}
     assert app.registry["wrapped"].executor == "async"
 
@@ -156,7 +156,7 @@ async def test_a_wrapper_that_runs_an_async_def_itself_is_called_in_a_thread(dsn
 
     app.job("run", executor="thread")(run(handler))
     async with working(app):
-        assert await (await app.enqueue("run")).wait(30) is True
+        assert await (await app.enqueue("run")).wait(120) is True
 
 
 async def test_a_wrapped_async_def_is_stopped_at_its_time_out(dsn: str) -> None:
@@ -180,7 +180,7 @@ async def test_what_a_wrapper_returns_after_its_time_out_is_closed(dsn: str) -> 
     async def handler(payload: Any) -> None: ...
 
     def late(payload: Any) -> Any:
-        go_on.wait(30)
+        go_on.wait(120)
         made.append(handler(payload))
         return made[0]
 

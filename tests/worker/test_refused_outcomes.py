@@ -127,7 +127,7 @@ async def test_what_a_trigger_refuses_holds_up_nothing_else_and_ends_when_it_is_
         assert "bad" in check.reason
         assert any("not this one" in line for line in said(caplog, "job.outcome_set_aside"))
         await allow(database)
-        assert [await handle.wait(30) for handle in refused] == ["done"] * 3
+        assert [await handle.wait(120) for handle in refused] == ["done"] * 3
         await worker.idle()
         [check] = [c for c in checks_of(worker.status()) if c.name == "settling"]
         assert check.severity == "ok"

@@ -271,7 +271,7 @@ async def test_typed_payloads_and_results_go_all_the_way_by_each_way_in(
             )
             waiting[name] = [*handles, *(app.handle(job.id, kind) for job in many)]
         for name, handles in waiting.items():
-            results = await asyncio.gather(*(handle.wait(30) for handle in handles))
+            results = await asyncio.gather(*(handle.wait(120) for handle in handles))
             kind = app.registry[name]
             wanted = [value if kind.plain else kind.payload.fit(value) for value in sent[name]]
             assert len(got[name]) == len(results)
@@ -307,10 +307,10 @@ async def test_a_result_that_does_not_come_back_as_it_was_completes_its_job_and_
     async with working(app):
         for _ in range(2):
             handle = await app.enqueue(half, {})
-            assert await handle.wait(30) == Excluded(name="a", token="")
+            assert await handle.wait(120) == Excluded(name="a", token="")
             unreadable = await app.enqueue(hidden, {})
             with pytest.raises(ConfigurationError, match="does not fit the return annotation"):
-                await unreadable.wait(30)
+                await unreadable.wait(120)
             job = await unreadable.get()
             assert (job.state, job.result) == (State.COMPLETED, "hidden")
     lines = [r.getMessage() for r in caplog.records if r.event == "job.result_unreadable"]  # type: ignore[attr-defined]  # ours have it
@@ -337,7 +337,7 @@ async def test_nan_in_a_result_fails_its_job_whatever_holds_it(dsn: str) -> None
     async with working(app):
         for kind in (model, of_dataclass, inside):
             with pytest.raises(JobFailed, match="ResultRefused: the result contains NaN") as failed:
-                await (await app.enqueue(kind, {})).wait(30)
+                await (await app.enqueue(kind, {})).wait(120)
             assert failed.value.attempts == 1
 
 

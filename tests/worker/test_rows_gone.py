@@ -40,7 +40,7 @@ async def test_its_handler_is_stopped_within_a_heartbeat_and_its_outcome_dropped
 
     kept = [] if "TRUNCATE" in statement else [3]
     await database.execute(INSERT, "note", 3)
-    async with working(app, deaf=True) as worker, asyncio.timeout(30):
+    async with working(app, deaf=True) as worker, asyncio.timeout(120):
         for _ in range(3):
             await began.acquire()
         await database.execute(statement)
@@ -70,7 +70,7 @@ async def test_a_thread_can_see_that_it_shall_stop(dsn: str, database: Connectio
             pass
 
     await database.execute(INSERT, "note", 1)
-    async with working(app, deaf=True) as worker, asyncio.timeout(30):
+    async with working(app, deaf=True) as worker, asyncio.timeout(120):
         await began.wait()
         await database.execute("DELETE FROM hybrid_runner.jobs")
         while worker.status().stale < 1:
@@ -92,7 +92,7 @@ async def test_a_handler_that_completed_its_job_itself_goes_on(
 
     await database.execute(INSERT, "note", 1)
     beaten = "SELECT heartbeat_at FROM hybrid_runner.workers"
-    async with working(app, deaf=True) as worker, asyncio.timeout(30):
+    async with working(app, deaf=True) as worker, asyncio.timeout(120):
         await completed.wait()
         beats = set[object]()
         while len(beats) < 4:
@@ -119,7 +119,7 @@ async def test_a_handler_that_cleans_up_is_not_stopped_again_at_every_heartbeat(
                 stops.append("stopped")
 
     await database.execute(INSERT, "note", 1)
-    async with working(app, deaf=True) as worker, asyncio.timeout(30):
+    async with working(app, deaf=True) as worker, asyncio.timeout(120):
         await began.wait()
         await database.execute("DELETE FROM hybrid_runner.jobs")
         await until(lambda: stops)

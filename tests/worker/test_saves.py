@@ -69,7 +69,7 @@ async def test_what_was_saved_is_there_after_the_worker_was_killed(
         await doomed.process.wait()
     app = runner(dsn, memory_handlers.app.registry)
     async with working(app, worker_id="memory"):
-        assert await app.handle(job_id).wait(30) == f"{where} in attempt 2"
+        assert await app.handle(job_id).wait(120) == f"{where} in attempt 2"
 
 
 async def test_what_was_saved_is_in_the_row_while_the_handler_goes_on(

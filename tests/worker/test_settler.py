@@ -92,7 +92,7 @@ async def test_a_surprise_while_writing_loses_nothing(monkeypatch: pytest.Monkey
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
     task = asyncio.create_task(loops.keep("settler", lambda: run(settler)))
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (written, settler.pending) == ([0, 1, 2], 0)
@@ -110,7 +110,7 @@ async def test_of_two_attempts_of_one_job_in_one_batch_one_counts() -> None:
     for each in (later, claim(0), claim(1)):
         settler.settle(Finished(each, State.COMPLETED))
     task = asyncio.create_task(run(settler, written))
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert [(s.claim.id, s.claim.number) for s in written] == [(0, 2), (1, 1)]
@@ -135,10 +135,10 @@ async def test_what_is_written_into_rows_of_attached_tables_holds_up_no_other() 
         source = None if number % 2 else 1
         settlers.settle(Finished(replace(claim(number), source=source), State.COMPLETED))
     tasks = [asyncio.create_task(run(each)) for each in (settlers.usual, settlers.of_rows)]
-    await asyncio.wait_for(settlers.usual.drained(), 30)
+    await asyncio.wait_for(settlers.usual.drained(), 120)
     assert (written, settlers.pending) == ([1, 3], 2)
     answers.set()
-    await asyncio.wait_for(settlers.drained(), 30)
+    await asyncio.wait_for(settlers.drained(), 120)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -157,7 +157,7 @@ async def test_an_outcome_that_postgres_refuses_fails_its_own_job_and_no_other()
     for number, result in enumerate(["1", "poison", "3"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
     task = asyncio.create_task(run(settler, written))
-    await asyncio.wait_for(settler.drained(), 30)
+    await asyncio.wait_for(settler.drained(), 120)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     finished = {s.claim.id: s for s in written if isinstance(s, Finished)}
@@ -189,7 +189,7 @@ async def test_outcomes_of_rows_that_came_free_are_written_while_others_keep_com
     for number in range(3):
         settler.settle(Finished(claim(number), State.COMPLETED))
     task = asyncio.create_task(run(settler))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while len(written) < 10:
             await asyncio.sleep(0)
         assert 0 in dict(settler.claims())
@@ -221,7 +221,7 @@ async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
     for number, result in enumerate(["0", "1", "2", "poison"]):
         settler.settle(Finished(claim(number), State.COMPLETED, result=result))
     task = asyncio.create_task(run(settler))
-    await asyncio.wait_for(asked.wait(), 30)
+    await asyncio.wait_for(asked.wait(), 120)
     assert set(dict(settler.claims())) == {0, 1, 2, 3}
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -281,7 +281,7 @@ async def test_what_waits_for_a_lock_is_asked_about_after_the_loop_was_cancelled
     settler = Settler(Table(finish, locked))
     settler.settle(Finished(claim(0), State.COMPLETED))
     task = asyncio.create_task(run(settler))
-    await asyncio.wait_for(asked.wait(), 30)
+    await asyncio.wait_for(asked.wait(), 120)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     held.clear()

@@ -124,7 +124,7 @@ async def test_a_worker_that_is_declared_dead_and_stopped_claims_nothing_more(
     async def note(payload: object) -> None:
         ran.set()
 
-    async with working(app) as worker, asyncio.timeout(30):
+    async with working(app) as worker, asyncio.timeout(120):
         await app.enqueue(long, 1)
         await until(lambda: worker.status().running)
 

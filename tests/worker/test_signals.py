@@ -54,8 +54,8 @@ async def test_a_signal_runs_the_job_that_waits_for_it(dsn: str, database: Conne
         await waiting(database)
         assert not worker.status().running
         await app.signal("approved:42", {"by": "eva"})
-        assert await asyncio.wait_for(given.get(), 30) == ({"by": "eva"}, False)
-        assert await handle.wait(timeout=30) == {"by": "eva"}
+        assert await asyncio.wait_for(given.get(), 120) == ({"by": "eva"}, False)
+        assert await handle.wait(timeout=120) == {"by": "eva"}
 
 
 async def test_the_log_says_what_a_job_waits_for(
@@ -83,14 +83,14 @@ async def test_a_time_out_is_told_apart_from_a_payload_of_null(
     given = waits(app, "50ms")
     async with working(app):
         await app.enqueue("wait", {"key": "a"})
-        assert await asyncio.wait_for(given.get(), 30) == (None, True)
+        assert await asyncio.wait_for(given.get(), 120) == (None, True)
     app = runner(dsn)
     given = waits(app)
     async with working(app):
         await app.enqueue("wait", {"key": "b"})
         await waiting(database)
         await app.signal("b")
-        assert await asyncio.wait_for(given.get(), 30) == (None, False)
+        assert await asyncio.wait_for(given.get(), 120) == (None, False)
 
 
 async def test_a_signal_counts_when_its_transaction_commits(
@@ -107,7 +107,7 @@ async def test_a_signal_counts_when_its_transaction_commits(
             await app.enqueue("wait", {"key": "other"})
             await waiting(beside, 2)
             assert given.empty()
-        assert await asyncio.wait_for(given.get(), 30) == (1, False)
+        assert await asyncio.wait_for(given.get(), 120) == (1, False)
 
 
 async def test_all_jobs_that_wait_for_a_key_get_it(dsn: str, database: Connection) -> None:
@@ -118,7 +118,7 @@ async def test_all_jobs_that_wait_for_a_key_get_it(dsn: str, database: Connectio
         await waiting(database, 600)
         await app.signal("a", 1)
         for _ in range(600):
-            assert await asyncio.wait_for(given.get(), 30) == (1, False)
+            assert await asyncio.wait_for(given.get(), 120) == (1, False)
 
 
 # --- in the middle of a handler
@@ -152,9 +152,9 @@ async def test_a_call_waits_without_a_slot_and_goes_on_with_the_payload(
         handle = await app.enqueue(ship, {"id": 42})
         await waiting(database)
         await worker.idle()
-        assert await (await app.enqueue(other, {})).wait(timeout=30) == "ran"
+        assert await (await app.enqueue(other, {})).wait(timeout=120) == "ran"
         await app.signal("packed:42", {"boxes": 3})
-        assert await handle.wait(timeout=30) == 3
+        assert await handle.wait(timeout=120) == 3
     assert begun == [1, 1]
 
 
@@ -172,7 +172,7 @@ async def test_a_call_finds_a_signal_that_came_early_and_does_not_wait(dsn: str)
         await app.signal("a", 1)
         await app.signal("a", 2)
         async with app.worker({"late": 1}):
-            assert await handle.wait(timeout=30) == [1, 2, False]
+            assert await handle.wait(timeout=120) == [1, 2, False]
     assert begun == [0]
 
 
@@ -201,7 +201,7 @@ async def test_several_calls_are_answered_in_turn_and_again_from_the_top(
         await waiting(database)
         await app.signal("b", 3)
         expected = [[1, False], [None, True], [2, False], [3, False]]
-        assert await handle.wait(timeout=30) == expected
+        assert await handle.wait(timeout=120) == expected
     final = [(1, False), (None, True), (2, False), (3, False)]
     assert [final[: len(got)] for got in seen] == seen
 
@@ -221,7 +221,7 @@ async def test_the_memory_is_kept_as_it_was_when_the_handler_was_unwound(
         handle = await app.enqueue(note, {})
         await waiting(database)
         await app.signal("k", 1)
-        assert await handle.wait(timeout=30) == [1, ["begun", "begun"]]
+        assert await handle.wait(timeout=120) == [1, ["begun", "begun"]]
 
 
 async def test_each_run_of_a_job_that_repeats_is_given_a_signal_of_its_own(
@@ -242,7 +242,7 @@ async def test_each_run_of_a_job_that_repeats_is_given_a_signal_of_its_own(
         for number in range(6):
             await app.signal("k", number)
         for expected in ([0, 1], [2, 3], [4, 5]):
-            assert await asyncio.wait_for(given.get(), 30) == expected
+            assert await asyncio.wait_for(given.get(), 120) == expected
 
 
 async def test_retry_of_a_waiting_job_runs_it_as_if_its_time_were_over(
@@ -254,7 +254,7 @@ async def test_retry_of_a_waiting_job_runs_it_as_if_its_time_were_over(
         handle = await app.enqueue("wait", {"key": "a"})
         await waiting(database)
         assert await app.retry(handle.id) == "queued"
-        assert await asyncio.wait_for(given.get(), 30) == (None, True)
+        assert await asyncio.wait_for(given.get(), 120) == (None, True)
 
 
 async def test_a_key_that_postgres_refuses_fails_the_job_and_holds_up_nothing(
@@ -273,7 +273,7 @@ async def test_a_key_that_postgres_refuses_fails_the_job_and_holds_up_nothing(
     async with working(app):
         handle = await app.enqueue("wait", {})
         with pytest.raises(JobFailed, match="Postgres refused the outcome"):
-            await handle.wait(timeout=30)
+            await handle.wait(timeout=120)
 
 
 async def test_a_budget_ends_a_wait_that_has_no_time_out(dsn: str, database: Connection) -> None:
@@ -286,7 +286,7 @@ async def test_a_budget_ends_a_wait_that_has_no_time_out(dsn: str, database: Con
 
     async with working(app):
         handle = await app.enqueue(hurry, {})
-        assert await handle.wait(timeout=30) == [None, True]
+        assert await handle.wait(timeout=120) == [None, True]
 
 
 async def test_a_cancelled_job_does_not_wait_any_more(dsn: str, database: Connection) -> None:
@@ -299,7 +299,7 @@ async def test_a_cancelled_job_does_not_wait_any_more(dsn: str, database: Connec
         assert await handle.cancel() == "cancelled"
         await app.signal("a", 1)
         with pytest.raises(JobCancelled):
-            await handle.wait(timeout=30)
+            await handle.wait(timeout=120)
     assert given.empty()
 
 
@@ -329,9 +329,9 @@ async def test_a_payload_that_does_not_fit_is_one_clear_error_and_the_next_can_b
         with pytest.raises(
             JobFailed, match="payload of signal k does not fit: boxes: Input should"
         ):
-            await strict.wait(timeout=30)
+            await strict.wait(timeout=120)
         await app.signal("k", {"boxes": 2})
-        boxes, error = await patient.wait(timeout=30)
+        boxes, error = await patient.wait(timeout=120)
         assert boxes == 2
         assert error.startswith("the payload of signal k does not fit: boxes: ")
 
@@ -361,7 +361,7 @@ async def test_a_handler_that_catches_everything_waits_all_the_same(
         await waiting(database)
         await app.signal("b", 2)
         await app.signal("a", 1)
-        assert await handle.wait(timeout=30) == [1, 2]
+        assert await handle.wait(timeout=120) == [1, 2]
     warned = [one for one in caplog.records if "went on after job.signal()" in one.message]
     assert bool(warned) == (way != "group")
 
@@ -379,7 +379,7 @@ async def test_a_sync_handler_is_told_what_to_use_and_can_use_it(
         handle = await app.enqueue(f"sync-{executor}", {})
         await waiting(database)
         await app.signal("k", {"a": 1})
-        said, in_own_loop, signalled, timed_out = await handle.wait(timeout=30)
+        said, in_own_loop, signalled, timed_out = await handle.wait(timeout=120)
         assert said.startswith("job.signal() needs an async handler: return Snooze(")
         assert in_own_loop == said
         assert (signalled, timed_out) == ({"a": 1}, False)
@@ -408,7 +408,7 @@ async def test_a_type_that_nothing_can_be_read_into_is_refused_in_one_line(
     async with working(app):
         handle = await app.enqueue(ship, {})
         with pytest.raises(JobFailed) as failed:
-            await handle.wait(timeout=30)
+            await handle.wait(timeout=120)
     assert f"takes a type that JSON can be read into, such as a pydantic model, not {wanted!r}" in (
         str(failed.value)
     )

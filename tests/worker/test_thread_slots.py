@@ -31,7 +31,7 @@ class Gate:
                 self.inside += 1
                 self.most = max(self.most, self.inside)
             self.entered.release()
-            self.open.wait(30)
+            self.open.wait(120)
             with self._lock:
                 self.inside -= 1
             return job.attempt
@@ -41,11 +41,11 @@ class Gate:
     async def full(self, count: int) -> None:
         """Wait until so many have entered."""
         for _ in range(count):
-            assert await asyncio.to_thread(self.entered.acquire, timeout=10)
+            assert await asyncio.to_thread(self.entered.acquire, timeout=120)
 
 
 async def all_of(handles: list[JobHandle[Any]]) -> list[Any]:
-    return [await handle.wait(30) for handle in handles]
+    return [await handle.wait(120) for handle in handles]
 
 
 async def test_no_more_sync_handlers_run_at_a_time_than_there_are_threads(dsn: str) -> None:
@@ -67,7 +67,7 @@ async def test_a_time_out_counts_from_when_the_job_has_a_thread(dsn: str) -> Non
     gate = Gate(app)
     ran: list[bool] = []
 
-    @app.job("quick", timeout=0.3, max_attempts=1)
+    @app.job("quick", timeout=3, max_attempts=1)
     def quick(_: Any) -> None:
         ran.append(True)
 
@@ -75,7 +75,7 @@ async def test_a_time_out_counts_from_when_the_job_has_a_thread(dsn: str) -> Non
         first = await app.enqueue("pass", {})
         await gate.full(1)
         second = await app.enqueue(quick, {})
-        threading.Timer(0.6, gate.open.set).start()
+        threading.Timer(3.5, gate.open.set).start()
         await all_of([first, second])
     assert ran == [True]
 
@@ -91,7 +91,7 @@ async def test_a_job_that_waits_for_a_thread_can_be_cancelled_and_never_runs(dsn
         await second.cancel()
         await until(lambda: not worker.status().waiting)
         gate.open.set()
-        await first.wait(30)
+        await first.wait(120)
         await worker.idle()
         assert (await second.get()).state is State.CANCELLED
         assert gate.most == 1
@@ -99,16 +99,16 @@ async def test_a_job_that_waits_for_a_thread_can_be_cancelled_and_never_runs(dsn
 
 async def test_a_thread_that_outlives_its_attempt_is_not_counted_twice(dsn: str) -> None:
     app = runner(dsn, thread_slots=1)
-    gate = Gate(app, timeout=0.2, max_attempts=1)
+    gate = Gate(app, max_attempts=1)
     async with working(app, {"default": 10}) as worker:
-        first = await app.enqueue("pass", {})
+        first = await app.enqueue("pass", {}, timeout=0.5)
         await gate.full(1)
         await until(first.get, lambda job: job.state is State.FAILED)
         second = await app.enqueue("pass", {})
         await until(lambda: worker.status().waiting)
         assert gate.most == 1
         gate.open.set()
-        assert await second.wait(30) == 1
+        assert await second.wait(120) == 1
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,20 @@ async def open_pool(dsn: str, *, largest: int) -> Pool:
 
     opens: Any = connect_and_remember
     pool = await asyncpg.create_pool(
-        dsn, connect=opens, min_size=0, max_size=largest, max_inactive_connection_lifetime=60.0
+        dsn,
+        connect=opens,
+        reset=_leave,
+        min_size=0,
+        max_size=largest,
+        max_inactive_connection_lifetime=60.0,
     )
     return Pool(pool, opened)
+
+
+async def _leave(_: object) -> None:
+    """Statements that are run one by one leave nothing in a session: another round trip after each
+    would be for nothing.
+    """
 
 
 class Pool:

@@ -55,8 +55,9 @@ class RowQuestions:
         parts, refused = deque([batch]), 0
         while parts and refused < _MOST_REFUSED:
             part = parts.popleft()
-            answers |= await self._show(part)
-            bad = [claim for claim in part if _is_refused(answers[claim.id])]
+            found = await self._show(part)
+            answers |= found
+            bad = [claim for claim in part if _is_refused(found[claim.id])]
             if len(bad) < len(part):
                 refused = 0
                 self._note_read()
@@ -72,7 +73,7 @@ class RowQuestions:
             shown = await source_calls.show_claims(
                 self._connection, [(claim.id, claim.number) for claim in part], _MOST_BYTES
             )
-            unread = [each.job_id for each in shown.values() if each.is_late and each.size is None]
+            unread = [each.job_id for each in shown.values() if each.size is None and each.is_late]
             why = await source_calls.why_late(self._connection, unread) if unread else ""
         except RunnerError as error:
             if fault_of(error) is Fault.OUTAGE:

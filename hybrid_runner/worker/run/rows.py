@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import Cancel, Outcome, Refused, RowUnread, Stopped
@@ -21,12 +21,8 @@ _MOST = 200
 _LOCKED_PAUSE = 0.5
 """Seconds until it is asked again for a job that somebody has locked."""
 
+_Question = tuple[Claim, asyncio.Future[Answer]]
 Insist = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-
-
-class _Question(NamedTuple):
-    claim: Claim
-    answered: asyncio.Future[Answer]
 
 
 class _Table:
@@ -41,25 +37,26 @@ class _Table:
         while self.waiting:
             batch = self._next_batch()
             try:
-                answers = await self.questions.ask([each.claim for each in batch.values()])
+                answers = await self.questions.ask([claim for claim, _ in batch.values()])
             except BaseException:  # whoever runs this starts it again
                 self.waiting += batch.values()
                 raise
             for job_id, question in batch.items():
                 if job_id not in answers:
                     self.waiting.append(question)
-                elif not question.answered.done():  # else its attempt was stopped
-                    question.answered.set_result(answers[job_id])
+                elif not question[1].done():  # else its attempt was stopped
+                    question[1].set_result(answers[job_id])
         self.is_asking = False
 
     def _next_batch(self) -> dict[int, _Question]:
         """By job: of two claims of one, which a crash can bring about, one has to wait."""
         batch, left = dict[int, _Question](), list[_Question]()
         for question in self.waiting:
-            if len(batch) == _MOST or question.claim.id in batch:
+            claim, answered = question
+            if len(batch) == _MOST or claim.id in batch:
                 left.append(question)
-            elif not question.answered.done():
-                batch[question.claim.id] = question
+            elif not answered.done():
+                batch[claim.id] = question
         self.waiting = left
         return batch
 
@@ -80,12 +77,12 @@ class Rows:
         assert claim.source is not None  # noqa: S101  # the caller looks
         table = self._tables.get(claim.source) or self._new_table(claim.source)
         while True:
-            question = _Question(claim, asyncio.get_running_loop().create_future())
-            table.waiting.append(question)
+            answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            table.waiting.append((claim, answered))
             if not table.is_asking:
                 table.is_asking = True
                 self._insist(partial(keep, f"rows of source {claim.source}", table.answer))
-            answer = await question.answered
+            answer = await answered
             if answer is None:
                 return Stopped.ROW_GONE
             if isinstance(answer, RowUnread):

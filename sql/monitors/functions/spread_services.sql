@@ -1,6 +1,6 @@
 -- spread_services: put polls of a host off that would come in a burst: the first ones when many
--- services were added at once, and those that came due while nobody polled for longer than
--- a round gathers (5 s at most).
+-- services were added at once, and those that came due while nobody polled for longer than 10 s:
+-- what a round gathers is not late.
 -- Each gets its place in its interval, so that at most twice as much as usual is polled. Returns
 -- whether any was put off.
 CREATE OR REPLACE FUNCTION hybrid_monitors.spread_services(

@@ -38,38 +38,16 @@ BEGIN
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
 
-    FOR pass IN 1..2 LOOP
-        -- Once through all services of the host; the second time when some were put off.
-        SELECT
-            array_agg(n.id ORDER BY n.is_asked DESC, n.polled_at NULLS FIRST, n.id)
-                FILTER (WHERE n.due <= looked AND n.is_free) AS due,
-            min(n.due) FILTER (WHERE n.due > looked AND n.is_free) AS next_due,
-            count(*) FILTER (WHERE n.is_new) AS new,
-            count(*) FILTER (WHERE n.is_here) AS here,
-            count(*) FILTER (WHERE NOT n.is_new AND NOT n.is_here) AS moved,
-            coalesce(bool_or(n.is_late), false) AS is_late
-        INTO own
-        FROM (
-            SELECT
-                s.id, t.polled_at, t.service_id IS NULL AS is_new,
-                a.service_id IS NOT NULL AS is_asked, coalesce(t.host = s.host, false) AS is_here,
-                s.id <> ALL (on_its_way) AS is_free,
-                t.due_at > last_look
-                    AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
-                CASE WHEN a.service_id IS NULL AND t.url = s.url AND t.host = s.host
-                    THEN t.due_at ELSE '-infinity' END AS due
-            FROM hybrid_monitors.services AS s
-            LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
-            LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
-            WHERE s.host = take_round.host AND s.active
-        ) AS n;
+    FOR pass IN 1..2 LOOP -- the second time when some were put off
+        own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
         EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
         EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
     END LOOP;
     taken := coalesce((own.due)[1:take_round.most], '{}');
 
-    -- Standings here that are of no service here are of services that have stopped.
-    IF own.moved > 0 OR own.here <> (
+    -- What has no standing here may have one elsewhere; and a standing here that is of no service
+    -- here is of one that has stopped.
+    IF own.new > 0 OR own.here <> (
         SELECT count(*) FROM hybrid_monitors.standings AS t WHERE t.host = take_round.host
     ) THEN
         stopped := hybrid_monitors.stopped_services(take_round.host, taken);

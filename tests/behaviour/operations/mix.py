@@ -121,4 +121,4 @@ def workers(dsn: str, log: IO[str], folder: Path) -> Iterator[None]:
         for process in started:
             process.send_signal(signal.SIGTERM)
         for process in started:
-            process.wait(30)
+            process.wait(120)

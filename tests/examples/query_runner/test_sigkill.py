@@ -59,7 +59,7 @@ async def test_a_worker_that_dies_there_leaves_the_rest_to_the_next(
         target=mortal.work, args=(dsn, system.fake.url, FASTER, point, "mortal"), daemon=True
     )
     doomed.start()
-    await asyncio.to_thread(doomed.join, 60)
+    await asyncio.to_thread(doomed.join, 120)
     assert doomed.exitcode == -signal.SIGKILL, "it did not come by there"
     async with system.working(worker_id="mortal"):
         row = await system.over(run)

@@ -119,9 +119,11 @@ class Stage:
             await self._actors[name].end()
 
     async def take(self, name: str, step: Step, play: Play) -> None:
-        """Until it is done, or somebody waits for another."""
+        """Until it is done, or waits for another; and so is whoever has waited for it."""
         self._actors[name].take(step, play)
-        await until(partial(self._is_done_or_waits, self._actors[name]))
+        # Once more, since whoever has ended may have let one go on that was looked at before.
+        for actor in [self._actors[name], *self._actors.values(), *self._actors.values()]:
+            await until(partial(self._is_done_or_waits, actor))
 
     async def _is_done_or_waits(self, actor: Actor) -> bool:
         return actor.is_done or await self._waits(actor)
