@@ -146,12 +146,18 @@ class MonitorFeed:
 
     def _note_away(self, error: Exception) -> None:
         if not isinstance(error, DatabaseUnavailable) and self._complained.is_due():
-            log.warning(
-                "events of monitors cannot be read: %s",
-                error,
-                exc_info=None if isinstance(error, RunnerError) else error,
-                extra=log_event("web.stream_failed"),
-            )
+            if isinstance(error, RunnerError):
+                log.warning(
+                    "events of monitors cannot be read: %s",
+                    error,
+                    extra=log_event("web.database_unavailable"),
+                )
+            else:
+                log.error(
+                    "the stream of monitors' events failed",
+                    exc_info=error,
+                    extra=log_event("web.stream_failed"),
+                )
         if not self.is_away:
             self.is_away = True
             self._wake()
