@@ -28,7 +28,7 @@ from hybrid_runner.model.monitors import (
 )
 from hybrid_runner.model.outcomes import Repeat
 from hybrid_runner.monitors.poller import Poller
-from hybrid_runner.policy.monitor_rounds import next_round
+from hybrid_runner.policy.monitor_rounds import SHORTEST, next_round
 from hybrid_runner.policy.monitors import (
     PollRules,
     decide,
@@ -229,9 +229,10 @@ class Round:
         key = host_key(self._host)
         if next_due is None:  # nothing is to be polled here any more
             return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
-        return Repeat(
-            next_round(self._host, self._at(), next_due, self._rounds.rules.tick), wake_on=key
-        )
+        if time.monotonic() >= self._until:  # it was stopped in the middle
+            return Repeat(max(next_due, SHORTEST), wake_on=key)
+        after = next_round(self._host, self._at(), next_due, self._rounds.rules.tick)
+        return Repeat(after, wake_on=key)
 
     def _at(self) -> datetime:
         """Now, by Postgres's clock."""

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 _WHOLE: Final = 1 << 64
-_SHORTEST: Final = timedelta(milliseconds=50)
+SHORTEST: Final = timedelta(milliseconds=50)
 """Should a service never come to an end, whatever the reason, its host is no endless loop."""
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -20,4 +20,4 @@ def next_round(host: str, now: datetime, next_due: timedelta, tick: timedelta) -
     if next_due >= tick:
         return next_due
     place = tick * (int.from_bytes(blake2b(host.encode(), digest_size=8).digest()) / _WHOLE)
-    return max(next_due, (place - (now - _BEGINNING)) % tick, _SHORTEST)
+    return max(next_due, (place - (now - _BEGINNING)) % tick, SHORTEST)
