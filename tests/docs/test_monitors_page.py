@@ -21,6 +21,10 @@ from tests.docs.test_pages import load
 from tests.support.waiting import until_fetched
 
 PAGE = "docs/monitors.md"
+_AT_REST = """
+    SELECT EXISTS (SELECT FROM hybrid_monitors.standings WHERE polled_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM hybrid_monitors.hosts WHERE round_services <> '{}')
+"""
 AS_WRITTEN = "http://127.0.0.1:8080/dependencies"
 
 
@@ -79,5 +83,8 @@ async def test_its_python_is_a_module_and_works_by_hand(
     del sys.modules["monitors_page"]
     module.app.use(dsn=dsn)
     async with module.app, module.app.worker():
-        await module.by_hand()
+        await module.add()
+        # Whoever asks for a poll while one is on its way is refused.
+        await until_fetched(database, _AT_REST, True)
+        await module.look()
     assert await database.fetchval("SELECT count(*) FROM hybrid_monitors.services") == 0
