@@ -101,7 +101,7 @@ def test_a_loop_that_was_closed_without_ceremony_does_no_harm_either(dsn: str) -
     by_hand(app.enqueue("hello", "x"))
     by_hand(app.close())
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for _ in range(1000):
+        for _ in range(12_000):
             if connection.execute(OF_THE_CLIENT).fetchone() == (0,):
                 break
             connection.execute("SELECT pg_sleep(0.01)")

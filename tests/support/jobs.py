@@ -64,9 +64,9 @@ async def living(
     worker_id: str = "worker-1",
     queues: str = "{}",
     kinds: Sequence[str] = (),
+    lease: timedelta = timedelta(seconds=30),
 ) -> int:
     """A worker of that name is registered and lives; the first of its claim numbers."""
-    lease = timedelta(seconds=30)
     return (
         await worker_calls.register_worker(
             connection, worker_id, "host", 1, "0", queues, lease, kinds=kinds
@@ -75,8 +75,10 @@ async def living(
 
 
 async def running(connection: Connection, key: str | None = None) -> Claim:
-    """The claim of a new job that runs, on a worker that lives; no other may be due."""
-    await living(connection)
+    """The claim of a new job that runs, on a worker that lives however long the test takes; no
+    other may be due.
+    """
+    await living(connection, lease=timedelta(hours=1))
     await enqueue(connection, key)
     [taken] = await claim(connection)
     return taken
