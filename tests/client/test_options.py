@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from pydantic import SecretStr
@@ -62,7 +62,8 @@ def accepted(annotation: Any) -> set[Any]:
         return {timedelta, float, int, str}
     if Path in parts or SecretStr in parts:
         return parts | {str}
-    return parts
+    words = {part for part in parts if get_origin(part) is Literal}
+    return (parts - words).union(*map(get_args, words))
 
 
 def test_the_arguments_of_a_runner_are_its_settings() -> None:
