@@ -243,7 +243,10 @@ def statement(name: str) -> str:
         ),
         (
             "repeat_jobs",
-            "int8[], int8[], interval[], jsonb[], timestamptz[], text[], text[], bool, bool, text[]",
+            (
+                "int8[], int8[], interval[], jsonb[], timestamptz[], text[], text[], bool, bool,"
+                " text[]"
+            ),
             ("interval '1s'", "NULL::jsonb", "NULL::timestamptz"),
         ),
         ("record_progress", "int8[], int8[], jsonb[]", ("'1'::jsonb",)),
