@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from hybrid_runner.handlers.job import Job
-from hybrid_runner.model.monitors import OPEN_KIND, QUEUE, ROUND_KIND, UPKEEP_KIND
-from hybrid_runner.model.outcomes import Repeat
+from hybrid_runner.model.monitors import OPEN_KIND, QUEUE, ROUND_KIND, UPKEEP_KIND, host_key
+from hybrid_runner.model.outcomes import Cancel, Repeat
 from hybrid_runner.monitors.app import App
 from hybrid_runner.monitors.round import Round, Rounds
 from hybrid_runner.policy.retry import RetryPolicy
@@ -16,6 +16,7 @@ from hybrid_runner.storage import monitor_calls
 
 UPKEEP_EVERY: Final = "1m"
 _QUICK: Final = RetryPolicy("1s", cap="15s")
+_UPKEEP_KEY: Final = "monitors.upkeep"
 _SHORTLY: Final = "10m"
 """So long ended jobs are kept: there are many, and they say little."""
 
@@ -44,6 +45,8 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
         keep_completed=_SHORTLY,
     )
     async def round_of_host(payload: Host, job: Job) -> Repeat | None:
+        if job.key != host_key(payload.host):
+            raise Cancel(f"it is not the round of a host: its key is not monitors:{payload.host}")
         return await Round(rounds, await app.pool(), payload.host, job).run()
 
     @app.job(OPEN_KIND, queue=QUEUE, timeout="5m", retry=_QUICK, keep_completed=_SHORTLY)
@@ -51,9 +54,10 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
         return await monitor_calls.open_hosts(await app.pool(), payload.hosts or None)
 
     @app.job(UPKEEP_KIND, queue=QUEUE, timeout="10m", retry=_QUICK)
-    async def upkeep(_: dict[str, Any]) -> Repeat:
+    async def upkeep(_: dict[str, Any], job: Job) -> Repeat | None:
         await monitor_calls.upkeep(await app.pool())
-        return Repeat(UPKEEP_EVERY)
+        # Any producer may store others, which are not to stay for ever.
+        return Repeat(UPKEEP_EVERY) if job.key == _UPKEEP_KEY else None
 
     @app.reconcile("1m", kind=round_of_host, key="monitors:{host}")
     def monitored_hosts() -> str:

@@ -4,6 +4,8 @@ values.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from datetime import datetime, timedelta
@@ -46,7 +48,7 @@ WrittenRound = tuple[str, list[int], list[str], list[int]]
 
 def read_taken(text: str) -> Taken:
     """What take_round answers."""
-    taken = read(text)
+    taken = _read(text)
     return Taken(
         now=datetime.fromisoformat(taken["now"]),
         services=tuple(_service(service) for service in taken["services"]),
@@ -54,6 +56,23 @@ def read_taken(text: str) -> Taken:
         next_due=_seconds(taken["next_due"]),
         polls_are_read=taken["polls_are_read"],
     )
+
+
+def _read(text: str) -> Any:
+    """An editor's number that is too long for Python is infinity here: of all services of the host
+    his alone then is one that cannot be polled.
+    """
+    try:
+        return read(text)
+    except ValueError:
+        return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> float:
+    try:
+        return int(digits)
+    except ValueError:
+        return math.inf
 
 
 def read_dependencies(

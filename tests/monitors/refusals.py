@@ -70,6 +70,21 @@ REFUSALS: list[tuple[str, Any, str]] = [
         "mapping.fields.latency begins with $: use $key, or JSONPath, which begins with $. or $[",
     ),
     ("mapping", {"fields": FIELDS | {"healthy": 3}}, f"mapping.fields.healthy {A_TEST}"),
+    (
+        "mapping",
+        {"fields": FIELDS | {"healthy": {"field": "a", "equals": 10**16}}},
+        "mapping.fields.healthy.equals must be between -1e15 and 1e15",
+    ),
+    (
+        "expect",
+        {"body": {"path": "a", "equals": -(10**16)}},
+        "expect.body.equals must be between -1e15 and 1e15",
+    ),
+    (
+        "expect",
+        {"status": {"above": 10**16}},
+        "expect.status.above must be between -1e15 and 1e15",
+    ),
     ("mapping", {"fields": FIELDS | {"skipped": None}}, f"mapping.fields.skipped {A_TEST}"),
     (
         "mapping",

@@ -311,6 +311,28 @@ async def test_a_host_whose_job_is_gone_gets_it_back(
             await until_fetched(monitored, ended, True)
 
 
+async def test_what_producers_store_under_names_of_ours_ends_with_its_first_run(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """Otherwise each job that repeats itself would stay for ever."""
+    stored = [
+        await monitored.fetchval(
+            "SELECT hybrid_runner.enqueue($1, $2::jsonb, queue => 'monitors', key => $3)", *each
+        )
+        for each in (
+            ("monitors.upkeep", "{}", None),
+            ("monitors.upkeep", "{}", "another"),
+            ("monitors.round", '{"host": "a.internal"}', None),
+            ("monitors.round", '{"host": "a.internal"}', "monitors:b.internal"),
+        )
+    ]
+    ended = "SELECT array_agg(state::text ORDER BY id) FROM hybrid_runner.archive WHERE id = ANY ($1)"
+    async with polling(monitors_dsn):
+        await until_fetched(
+            monitored, ended, ["completed", "completed", "cancelled", "cancelled"], stored
+        )
+
+
 async def test_a_round_that_was_taken_away_stores_nothing(
     monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -21,8 +22,13 @@ Lookup: TypeAlias = Callable[..., Any]
 
 _THREADS: Final = 16
 """Names that are resolved at a time. They have threads of their own, so that names which nobody
-answers for hold up no handler.
+answers for hold up no handler; and those that were answered quickly the last time have others than
+all the rest, so that they hold up none of these either.
 """
+_QUICK: Final = 1.0
+"""Seconds."""
+_MOST_QUICK: Final = 20_000
+"""Names that are known to be."""
 
 
 def _networks(why: str, *texts: str) -> list[tuple[_Network, str]]:
@@ -110,13 +116,21 @@ class CheckedResolver(AbstractResolver):
         self._rules = rules
         self._lookup = lookup
         self._threads = ThreadPoolExecutor(_THREADS, "hybrid-runner-dns")
+        self._quick_threads = ThreadPoolExecutor(_THREADS, "hybrid-runner-quick-dns")
+        self._quick: dict[str, None] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._look_up, host, port, family
+        was_quick = host in self._quick
+        self._quick.pop(host, None)  # until it is so again
+        found, took = await asyncio.get_running_loop().run_in_executor(
+            self._quick_threads if was_quick else self._threads, self._look_up, host, port, family
         )
+        if took < _QUICK:
+            self._quick[host] = None
+            if len(self._quick) > _MOST_QUICK:
+                del self._quick[next(iter(self._quick))]
         results: list[ResolveResult] = []
         refused: AddressRefused | None = None
         for each_family, _, protocol, _, address in found:
@@ -139,15 +153,18 @@ class CheckedResolver(AbstractResolver):
             raise refused
         return results
 
-    def _look_up(self, host: str, port: int, family: int) -> Any:
+    def _look_up(self, host: str, port: int, family: int) -> tuple[Any, float]:
         flags = socket.AI_ADDRCONFIG
+        began = time.monotonic()
         try:
-            return self._lookup(host, port, family, socket.SOCK_STREAM, 0, flags)
+            found = self._lookup(host, port, family, socket.SOCK_STREAM, 0, flags)
         except UnicodeError:  # a part of the name is longer than 63 characters
             raise socket.gaierror(socket.EAI_NONAME, "the name is none of a host") from None
+        return found, time.monotonic() - began
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._quick_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def checked_socket(rules: AddressRules) -> Callable[[Any], socket.socket]:

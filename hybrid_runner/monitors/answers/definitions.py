@@ -14,6 +14,7 @@ from hybrid_runner.errors import ConfigurationError
 LARGEST: Final = 8192
 """Bytes of JSON of a mapping, an expectation, headers."""
 _LONGEST: Final = 200
+_GREATEST: Final = 1e15
 TAGS: Final = ("<path>", "<equals>")
 """pydantic's names for the two forms of a test; they are no part of a place."""
 _Model = TypeVar("_Model", bound="Definition")
@@ -87,6 +88,8 @@ def _path(value: Any, *, key: bool = False, empty: bool = False) -> str:
 def _literal(value: Any) -> Any:
     if not isinstance(value, (str, int, float)):
         raise refused(" must be a text, a number or a boolean")
+    if not isinstance(value, str):
+        _check_range(value)
     if isinstance(value, str) and len(value) > _LONGEST:
         raise refused(f" has more than {_LONGEST} characters: make it shorter")
     return value
@@ -95,7 +98,13 @@ def _literal(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise refused(" must be a number")
+    _check_range(value)
     return value
+
+
+def _check_range(value: float) -> None:
+    if not abs(value) <= _GREATEST:  # nor is it NaN
+        raise refused(" must be between -1e15 and 1e15")
 
 
 def _short_text(value: Any) -> Any:

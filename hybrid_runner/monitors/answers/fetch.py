@@ -93,7 +93,8 @@ async def _get(
     }
     response = await session.get(url, allow_redirects=False, **options)
     ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
-    answer = Answer(response.status, response.headers, b"", 0, ends)
+    headers = request.headers.hide_headers(response.headers)
+    answer = Answer(response.status, headers, b"", 0, ends)
     try:
         phases.begin("body")
         if request.reads_body and response.status not in REDIRECTS:

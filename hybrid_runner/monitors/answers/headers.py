@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+from multidict import CIMultiDict
 from yarl import URL
 
 from hybrid_runner.errors import ConfigurationError
@@ -34,6 +36,7 @@ _OURS: Final = frozenset(
         "proxy-connection",
     )
 )
+_ESCAPED: Final = re.compile(rb"(?:\\\\)+|(?:\\/)+|\\u00[2-7][0-9a-fA-F]")
 _SECRET: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,99})\}")
 
 
@@ -84,15 +87,36 @@ class Filled:
         }
 
     def hide(self, body: bytes) -> bytes:
-        """An answer that repeats a secret is not to be stored with it."""
+        """An answer that repeats a secret is not to be stored with it, however JSON writes it."""
+        plain = _ESCAPED.sub(_unescaped, body) if self.revealed and b"\\" in body else body
         for secret in self.revealed:
-            body = body.replace(secret.encode(), b"***")
+            for form in (secret.encode(), orjson.dumps(secret)[1:-1]):
+                if form in plain:
+                    body = plain = plain.replace(form, b"***")
         return body
+
+    def hide_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Before anything is cut, and before anybody may compare what is in them."""
+        if not self.revealed:
+            return headers
+        return CIMultiDict((name, self.hide_text(value)) for name, value in headers.items())
 
     def hide_text(self, text: str) -> str:
         for secret in self.revealed:
             text = text.replace(secret, "***")
         return text
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """What JSON needs not escape, as it is."""
+    escape = found[0]
+    match escape[1:2]:
+        case b"/":
+            return b"/" * (len(escape) // 2)
+        case b"u":
+            plain = bytes.fromhex(escape[4:].decode())
+            return escape if plain in b'"\\' else plain
+    return escape
 
 
 def fill_headers(stored: dict[str, str], secrets: Mapping[str, Secret], url: URL) -> Filled:

@@ -39,7 +39,8 @@ BEGIN
         value := leaf -> comparison;
         refusal := place || '.' || comparison || CASE
             WHEN comparison IN ('above', 'below') OR comparison = 'equals' AND what = 'status' THEN
-                CASE WHEN jsonb_typeof(value) <> 'number' THEN ' must be a number' END
+                CASE WHEN jsonb_typeof(value) <> 'number' THEN ' must be a number'
+                    ELSE hybrid_monitors.refusal_of_equals('', value) END
             WHEN comparison = 'exists' THEN
                 CASE WHEN jsonb_typeof(value) <> 'boolean' THEN ' must be true or false' END
             WHEN comparison = 'contains' OR what = 'header' THEN

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -140,6 +142,29 @@ async def test_the_resolver_gives_only_what_may_be_connected_to() -> None:
     resolver = CheckedResolver(AddressRules(), lookup)
     assert [each["host"] for each in await resolver.resolve("many.test")] == ["127.0.0.1"]
     await resolver.close()
+
+
+async def test_names_that_nobody_answers_for_hold_up_no_name_that_was_answered_quickly() -> None:
+    """An editor may have a name server that answers when it likes."""
+    answered, asked, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    def lookup(host: str, port: int, *_: Any) -> Any:
+        if host != "good.test":
+            loop.call_soon_threadsafe(asked.set)
+            answered.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    resolver = CheckedResolver(AddressRules(), lookup)
+    await resolver.resolve("good.test")
+    slow = [asyncio.create_task(resolver.resolve(f"slow{number}.test")) for number in range(100)]
+    await asked.wait()
+    try:
+        async with asyncio.timeout(10):
+            assert await resolver.resolve("good.test")
+    finally:
+        answered.set()
+        await asyncio.gather(*slow)
+        await resolver.close()
 
 
 async def test_of_several_addresses_the_refused_ones_are_left_out() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from typing import Any
 
 import pytest
 
@@ -86,6 +88,41 @@ async def test_a_header_that_repeats_the_secret_is_not_quoted_with_it() -> None:
     async with serving(answering(headers={"X-Echo": VALUE})) as server:
         polled = await poll_one(server.url, headers=HEADERS, secrets=SECRETS, expect=expect)
     assert polled.error == 'expect.header: found "***" at "X-Echo", wanted equals "a"'
+
+
+LONG = "".join(f"{number:02}/" for number in range(70))
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        (answering(headers={"X": LONG}), {"expect": {"header": {"name": "X", "equals": "a"}}}),
+        (answering(status="302 Found", headers={"Location": f"http://a/{LONG}"}), {}),
+        (answering(status="302 Found", headers={"Location": f"ftp://a/{LONG}"}), {"follow": 1}),
+        (answering(json.dumps([{"name": LONG, "healthy": True}]).replace("/", "\\/").encode()), {}),
+        (answering(json.dumps([{LONG: 1}]).replace("0", "\\u0030").encode()), {}),
+        (
+            answering(json.dumps([{"name": "a", "healthy": LONG}]).replace("/", "\\/").encode()),
+            {},
+        ),
+    ],
+    ids=["header", "location", "hop", "name", "key", "value"],
+)
+async def test_neither_cutting_nor_escaping_it_shows_a_part_of_the_secret(
+    answer: Behaviour, options: dict[str, Any]
+) -> None:
+    secrets = {"orders": Secret(LONG, hosts=("127.0.0.1",))}
+    async with serving(answer) as server:
+        polled = await poll_one(server.url, headers=HEADERS, secrets=secrets, **options)
+    assert "01/02" not in repr(polled)
+
+
+@pytest.mark.parametrize("guess", ["h", VALUE])
+async def test_nobody_finds_the_secret_out_by_expecting_it(guess: str) -> None:
+    expect = {"header": {"name": "X-Echo", "contains": guess}}
+    async with serving(answering(headers={"X-Echo": VALUE})) as server:
+        polled = await poll_one(server.url, headers=HEADERS, secrets=SECRETS, expect=expect)
+    assert polled.failure == "expect"
 
 
 async def test_a_redirect_to_another_origin_takes_no_secret_along() -> None:
