@@ -326,7 +326,9 @@ async def test_what_producers_store_under_names_of_ours_ends_with_its_first_run(
             ("monitors.round", '{"host": "a.internal"}', "monitors:b.internal"),
         )
     ]
-    ended = "SELECT array_agg(state::text ORDER BY id) FROM hybrid_runner.archive WHERE id = ANY ($1)"
+    ended = (
+        "SELECT array_agg(state::text ORDER BY id) FROM hybrid_runner.archive WHERE id = ANY ($1)"
+    )
     async with polling(monitors_dsn):
         await until_fetched(
             monitored, ended, ["completed", "completed", "cancelled", "cancelled"], stored
