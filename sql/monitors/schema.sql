@@ -227,6 +227,11 @@ BEGIN
         WHEN NEW.created_at IS NULL OR NOT isfinite(NEW.created_at) THEN
             'created_at must be a time: leave it out'
     END);
+    -- Nested ones, and numbers beyond a double, no page could show.
+    IF refusal IS NULL AND (is_new OR NEW.labels IS DISTINCT FROM OLD.labels) THEN
+        SELECT min(hybrid_monitors.refusal_of_equals('labels.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.labels) AS l;
+    END IF;
     IF refusal IS NULL AND NEW.depends_on IS NOT NULL
         AND (is_new OR NEW.depends_on IS DISTINCT FROM OLD.depends_on) THEN
         refusal := hybrid_monitors.refusal_of_parent(NEW.id, NEW.depends_on);
@@ -1106,7 +1111,7 @@ BEGIN
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
     -- Hours in which nobody polled are passed over.
-    oldest := coalesce(oldest, date_trunc('hour', now() - interval '2 minutes'));
+    oldest := coalesce(oldest, greatest(until, date_trunc('hour', now() - interval '2 minutes')));
     IF oldest + interval '1 hour' > now() - interval '2 minutes' THEN
         UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest
         WHERE r.rolled_up_until IS DISTINCT FROM oldest;

@@ -67,6 +67,11 @@ BEGIN
         WHEN NEW.created_at IS NULL OR NOT isfinite(NEW.created_at) THEN
             'created_at must be a time: leave it out'
     END);
+    -- Nested ones, and numbers beyond a double, no page could show.
+    IF refusal IS NULL AND (is_new OR NEW.labels IS DISTINCT FROM OLD.labels) THEN
+        SELECT min(hybrid_monitors.refusal_of_equals('labels.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.labels) AS l;
+    END IF;
     IF refusal IS NULL AND NEW.depends_on IS NOT NULL
         AND (is_new OR NEW.depends_on IS DISTINCT FROM OLD.depends_on) THEN
         refusal := hybrid_monitors.refusal_of_parent(NEW.id, NEW.depends_on);

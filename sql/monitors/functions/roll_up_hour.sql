@@ -18,7 +18,7 @@ BEGIN
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
     -- Hours in which nobody polled are passed over.
-    oldest := coalesce(oldest, date_trunc('hour', now() - interval '2 minutes'));
+    oldest := coalesce(oldest, greatest(until, date_trunc('hour', now() - interval '2 minutes')));
     IF oldest + interval '1 hour' > now() - interval '2 minutes' THEN
         UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest
         WHERE r.rolled_up_until IS DISTINCT FROM oldest;

@@ -141,6 +141,16 @@ async def test_an_hour_is_summed_up_once_however_often_it_is_asked_for(
         await monitored.fetchval("SELECT hybrid_monitors.roll_up_hour()")
 
 
+async def test_a_clock_that_steps_back_has_no_hour_summed_up_again(undone: Connection) -> None:
+    """Twice the same hour of a dependency would be refused, then and whenever upkeep runs."""
+    await undone.execute(
+        "UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = now() + interval '3 hours'"
+    )
+    until = "SELECT rolled_up_until >= now() + interval '3 hours' FROM hybrid_monitors.upkeep_runs"
+    assert not await undone.fetchval("SELECT hybrid_monitors.roll_up_hour()")
+    assert await undone.fetchval(until)
+
+
 async def test_bounds_of_buckets_are_the_same_in_sql_and_in_python(undone: Connection) -> None:
     assert tuple(await undone.fetchval("SELECT hybrid_monitors.latency_bounds()")) == LATENCY_BOUNDS
 

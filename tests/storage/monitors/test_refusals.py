@@ -63,6 +63,12 @@ IN_SQL = [
         "jsonb_build_object('a', '1e131071'::numeric)",
         "labels has more than 8192 bytes of JSON: make it shorter",
     ),
+    (
+        "labels",
+        "jsonb_build_object('a', (repeat('[', 700) || repeat(']', 700))::jsonb)",
+        "labels.a must be a text, a number or a boolean",
+    ),
+    ("labels", """'{"b": 1e20, "a": "x"}'""", "labels.b must be between -1e15 and 1e15"),
     ("active", "NULL", "active must be true or false, not NULL"),
     ("quiet_until", "'infinity'", "quiet_until must be between 1970 and 9999, not infinity"),
     (
