@@ -104,13 +104,19 @@ async def upkeep(on: Fetches) -> MonitorsUpkeep:
     """Make partitions ahead, sum hours up, drop partitions of what is over, remove what is left of
     services that are gone. Each is a statement of its own, since none may hold a lock for long.
     """
-    made = await fetch_value(on, "make_monitor_partitions")
+    made, not_made = 0, None
+    try:
+        made = await fetch_value(on, "make_monitor_partitions")
+    except RunnerError as error:  # a long transaction of a reader keeps no other step from its end
+        not_made = error
     hours = 0
     while await fetch_value(on, "roll_up_hour"):
         hours += 1
     dropped = [row[0] for row in await fetch(on, "drop_monitor_partitions")]
     leftovers = await fetch_value(on, "forget_leftovers")
     renamed = await fetch_value(on, "rename_dependencies")
+    if not_made is not None:
+        raise not_made
     await fetch(on, "upkeep_ended")
     return MonitorsUpkeep(
         made,

@@ -38,7 +38,8 @@ def _networks(why: str, *texts: str) -> list[tuple[_Network, str]]:
 _NEVER: Final = (
     *_networks("a link-local address", "169.254.0.0/16", "fe80::/10"),
     # where clouds keep the keys of their machines, as 169.254.169.254
-    *_networks("an address of cloud metadata", "fd00:ec2::254/128"),
+    *_networks("an address of cloud metadata", "fd00:ec2::254/128", "fd20:ce::254/128"),
+    *_networks("an address of cloud metadata", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
     *_networks("no address of a host", "0.0.0.0/8", "::/128", "240.0.0.0/4"),
     *_networks("a multicast address", "224.0.0.0/4", "ff00::/8"),
 )

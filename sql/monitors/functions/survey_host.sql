@@ -29,14 +29,15 @@ BEGIN
     INTO survey_host.due, survey_host.next_due, survey_host.new, survey_host.here, survey_host.is_late
     FROM (
         SELECT
-            s.id, t.polled_at, t.service_id IS NULL AS is_new, s.id = ANY (asked) AS is_asked,
+            s.id, t.polled_at, t.service_id IS NULL AS is_new, a.id IS NOT NULL AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
             t.due_at > last_look
                 AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
-            CASE WHEN t.url = s.url AND s.id <> ALL (asked) THEN t.due_at ELSE '-infinity' END AS due
+            CASE WHEN t.url = s.url AND a.id IS NULL THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t
             ON t.service_id = s.id AND t.host = survey_host.host
+        LEFT JOIN unnest(asked) AS a (id) ON a.id = s.id
         WHERE s.host = survey_host.host AND s.active
     ) AS n;
 END

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.monitors import LATENCY_BOUNDS, Item
 from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
@@ -95,6 +96,23 @@ async def test_a_reader_in_a_long_transaction_holds_the_dropping_up_and_nobody_e
     await transaction.rollback()
     assert (await monitor_calls.upkeep(monitored)).partitions_dropped == 1
     await reader.close()
+
+
+async def test_a_reader_in_a_long_transaction_keeps_no_hour_from_being_summed_up(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    await monitored.execute(
+        f"DROP TABLE hybrid_monitors.events_{datetime.now(UTC) + timedelta(days=7):%Y%m%d}"
+    )
+    await monitored.execute(LATENCY, hour(2), [1], [7])
+    reader = await connect(monitors_dsn)
+    async with reader.transaction():
+        await reader.fetch("SELECT * FROM hybrid_monitors.events")
+        with pytest.raises(RunnerError, match="lock"):
+            await monitor_calls.upkeep(monitored)
+        assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.hours") == 1
+    await reader.close()
+    assert (await monitor_calls.upkeep(monitored)).partitions_made == 1
 
 
 async def test_latencies_are_not_dropped_before_their_hours_are_summed_up(
