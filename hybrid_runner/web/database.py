@@ -66,6 +66,9 @@ class PageConnection:
         """When a query was last answered, or began to wait with none before it."""
         self._complained_at = -math.inf
         self._closing: asyncio.Task[None] | None = None
+        """Waits until nobody has asked for a while."""
+        self._dropping = set[asyncio.Task[None]]()
+        """Those that did, and close what they found."""
 
     async def fetch(self, query: str, /, *args: Any) -> Rows:
         dsn = self._database.dsn()
@@ -100,6 +103,11 @@ class PageConnection:
     async def close(self) -> None:
         if self._closing is not None:
             self._closing.cancel()
+        await self._drop()
+        if self._dropping:  # begun a moment ago: the loop must not end before it has
+            await asyncio.wait(self._dropping)
+
+    async def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
@@ -118,5 +126,8 @@ class PageConnection:
     async def _close_later(self) -> None:
         await asyncio.sleep(self._linger)
         # From here on closing is not cancelled: a new query opens a new connection.
-        self._closing = None
-        await self.close()
+        closing, self._closing = self._closing, None
+        if closing is not None:
+            self._dropping.add(closing)
+            closing.add_done_callback(self._dropping.discard)
+        await self._drop()
