@@ -139,7 +139,7 @@ def new_jobs(
         else:
             check_has_data(known, pattern.data)
             texts = _located_texts(known, name, items, start, use)
-            keys = _keys(key, items, start) if key else _own_keys(known, texts, start, use)
+            keys = _keys(key, items, start) if key else _own_keys(known, texts, None, start, use)
             groups.append(Alike(pattern, texts, keys))
         start += len(items)
     _check_key_uses(use, groups)
@@ -220,26 +220,27 @@ def _completed(
         if keys:
             _check_keys(keys, start)
         _check_texts(payloads, start)
-        made = _own_keys(theirs, payloads, start, use)
-        if made and keys:
-            made = [given or own for given, own in zip(keys, made, strict=True)]
-        groups.append(Alike(job, payloads, made or keys))
+        groups.append(Alike(job, payloads, _own_keys(theirs, payloads, keys, start, use)))
         start += len(payloads)
     return groups
 
 
 def _own_keys(
-    known: JobKind[Any, Any] | None, texts: Sequence[str], start: int, use: KeyUse
-) -> list[str | None] | None:
-    """The keys that the kind makes of these payloads, if it does."""
+    known: JobKind[Any, Any] | None,
+    texts: Sequence[str],
+    given: Sequence[str | None] | None,
+    start: int,
+    use: KeyUse,
+) -> Sequence[str | None] | None:
+    """The keys, with those that the kind makes of payloads without one, if it does."""
     if known is None or known.unique is None:
-        return None
-    keys = []
-    for position, text in enumerate(texts, start):
+        return given
+    keys = list(given or [None] * len(texts))
+    for n, text in enumerate(texts):
         try:
-            keys.append(key_of_job(known, text, collects=use.collects))
+            keys[n] = keys[n] or key_of_job(known, text, collects=use.collects)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{_where(position, None)}: {error}") from None
+            raise ConfigurationError(f"{_where(start + n, None)}: {error}") from None
     return keys
 
 

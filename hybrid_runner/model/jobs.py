@@ -179,6 +179,8 @@ class JobView:
     """The time of that schedule that it is for."""
     table_name: str | None = None
     """As it was when it was attached."""
+    behind: int | None = None
+    """The job that has its key: it begins once that one has ended."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Columns that Postgres could not read, and why; they are None here."""
 
@@ -220,6 +222,8 @@ class JobSummary:
     row_key: str | None = None
     table_name: str | None = None
     """As it was when it was attached."""
+    behind: int | None = None
+    """The job that has its key: it begins once that one has ended."""
 
 
 class JobSnapshot(NamedTuple):
