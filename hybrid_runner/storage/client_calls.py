@@ -14,10 +14,12 @@ from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import (
+    NO_LIMITS,
     Enqueued,
     JobStatus,
     JobSummary,
     JobView,
+    KeyLimits,
     NewJob,
     OnConflict,
     State,
@@ -27,7 +29,12 @@ from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_v
 from hybrid_runner.storage.times import with_zone
 
 
-async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
+async def enqueue_job(
+    on: Fetches,
+    job: NewJob,
+    on_conflict: OnConflict,
+    limits: KeyLimits = NO_LIMITS,  # noqa: ARG001  # the SQL takes them soon
+) -> Enqueued:
     """Store one job."""
     rows = await fetch(
         on,
@@ -53,14 +60,17 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
 
 
 async def enqueue_many(
-    on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict
+    on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict, limits: KeyLimits = NO_LIMITS
 ) -> list[Enqueued]:
     """Store many jobs in one statement, in order."""
-    return await enqueue_groups(on, alike(jobs), on_conflict)
+    return await enqueue_groups(on, alike(jobs), on_conflict, limits)
 
 
 async def enqueue_groups(
-    on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict
+    on: Fetches,
+    groups: Sequence[Alike],
+    on_conflict: OnConflict,
+    limits: KeyLimits = NO_LIMITS,  # noqa: ARG001  # the SQL takes them soon
 ) -> list[Enqueued]:
     """Store groups of jobs in one statement, in order.
 
