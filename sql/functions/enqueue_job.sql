@@ -86,6 +86,10 @@ BEGIN
         new.max_snoozes := enqueue_job.max_snoozes;
         new.max_duration := enqueue_job.max_duration;
         new.finish_within := enqueue_job.finish_within;
+        IF enqueue_job.on_conflict = 'collect' AND new.payload = '[]' THEN
+            RAISE EXCEPTION 'collect needs at least one item'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
         RETURN QUERY SELECT j.id, j.outcome FROM hybrid_runner.join_key(
             new, enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
             coalesce(enqueue_job.max_items, 1000)) AS j;
