@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import asyncpg
 import pytest
 
-from hybrid_runner import EnqueueManyOptions, KeyTaken, NewJob, Runner, RunnerError
+from hybrid_runner import KeyTaken, NewJob, Runner, RunnerError
 from hybrid_runner.model.jobs import OnConflict, State
 from hybrid_runner.model.settlements import Finished, Requeued
 from hybrid_runner.storage import claim_calls
@@ -18,6 +18,8 @@ from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import claim, ended, enqueue, living, running
 from tests.support.working import runner
 
+Use = dict[str, Any]
+"""Options of a call."""
 ITEM = {"item": "new"}
 ENQUEUE = "SELECT id, outcome FROM hybrid_runner.enqueue_job('work', $1::text::jsonb, key => $2 {})"
 
@@ -62,30 +64,30 @@ async def took_it_for_longer_and_has_ended(database: Connection) -> None:
 # --- the ways to put a job in
 
 
-async def by_sql(on: Connection, _app: Runner, use: EnqueueManyOptions) -> str:
+async def by_sql(on: Connection, _app: Runner, use: Use) -> str:
     arguments = "".join(f", {name} => '{value}'" for name, value in use.items())
     row = await on.fetchrow(ENQUEUE.format(arguments), json.dumps(ITEM), "k")
     assert row is not None
     return str(row["outcome"])
 
 
-async def by_enqueue(on: Connection, app: Runner, use: EnqueueManyOptions) -> str:
+async def by_enqueue(on: Connection, app: Runner, use: Use) -> str:
     handle = await app.enqueue("work", ITEM, key="k", connection=on, **use)
     return handle.enqueued
 
 
-async def in_bulk(on: Connection, app: Runner, use: EnqueueManyOptions) -> str:
+async def in_bulk(on: Connection, app: Runner, use: Use) -> str:
     return (await many(on, app, use, ["k"]))[0]
 
 
-async def in_bulk_among_others(on: Connection, app: Runner, use: EnqueueManyOptions) -> str:
+async def in_bulk_among_others(on: Connection, app: Runner, use: Use) -> str:
     answers = await many(on, app, use, ["a", "k", "z"])
     await on.execute("DELETE FROM hybrid_runner.jobs WHERE key IN ('a', 'z')")
     assert (answers[0], answers[2]) == ("inserted", "inserted")
     return answers[1]
 
 
-async def many(on: Connection, app: Runner, use: EnqueueManyOptions, keys: list[str]) -> list[str]:
+async def many(on: Connection, app: Runner, use: Use, keys: list[str]) -> list[str]:
     """Bulk: what became of a job with each of these keys."""
     given = iter(keys)
     stored = await app.enqueue_many(
@@ -94,7 +96,7 @@ async def many(on: Connection, app: Runner, use: EnqueueManyOptions, keys: list[
     return [job.enqueued for job in stored]
 
 
-WAYS: list[Callable[[Connection, Runner, EnqueueManyOptions], Awaitable[str]]] = [
+WAYS: list[Callable[[Connection, Runner, Use], Awaitable[str]]] = [
     by_sql,
     by_enqueue,
     in_bulk,
@@ -122,8 +124,8 @@ UNIQUE = {
     "exists": ["inserted", *["exists"] * 4, "inserted", "exists"],
     "error": ["inserted", *["error"] * 4, "inserted", "error"],
 }
-CASES: list[tuple[EnqueueManyOptions, Callable[[Connection], Awaitable[None]], str]] = [
-    (cast("EnqueueManyOptions", {"on_conflict": on_conflict} | more), holder, answer)
+CASES: list[tuple[Use, Callable[[Connection], Awaitable[None]], str]] = [
+    ({"on_conflict": on_conflict} | more, holder, answer)
     for table, more in ((ANSWERS, {}), (UNIQUE, {"unique_for": "1h"}))
     for on_conflict, answers in table.items()
     for holder, answer in zip(HOLDERS, answers, strict=True)
@@ -141,15 +143,12 @@ async def stored(database: Connection) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("use", "holder", "answer"),
-    [
-        pytest.param(*case, id=f"{'-'.join(case[0].values())} {case[1].__name__}")  # type: ignore[arg-type]
-        for case in CASES
-    ],
+    [pytest.param(*case, id=f"{'-'.join(case[0].values())} {case[1].__name__}") for case in CASES],
 )
 async def test_every_way_gives_the_same_answer_and_stores_the_same(
     database: Connection,
     dsn: str,
-    use: EnqueueManyOptions,
+    use: Use,
     holder: Callable[[Connection], Awaitable[None]],
     answer: str,
 ) -> None:
