@@ -70,7 +70,7 @@ class Client:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
             enqueued = await client_calls.enqueue_job(on, job, *use)
-            publish.set_result([enqueued.id], enqueued.enqueued)
+            publish.set_result([enqueued])
         log.debug(
             "enqueued %s%s: %s",
             job.kind,
@@ -105,7 +105,7 @@ class Client:
                 enqueued = await client_calls.enqueue_groups(on, groups, *use)
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
-            publish.set_result([job.id for job in enqueued])
+            publish.set_result(enqueued)
         if connection is None:
             await self._warn_of_typo(on, kind)
         return enqueued

@@ -43,9 +43,8 @@ def key_of_text(kind: str, text: str, names: Collection[str]) -> str:
 
 
 def _chosen(kind: str, value: Any, names: Collection[str]) -> dict[str, Any]:
-    for name in names:
-        if not _is_name(name):
-            raise ConfigurationError(f"{kind}: the members of a key are names, not {name!r}")
+    if not all(map(_is_name, names)):
+        raise ConfigurationError(f"{kind}: a name of a member must not be empty")
     if not isinstance(value, dict):
         what = _JSON_NAMES.get(type(value)) or ("string" if type(value) is str else "number")
         raise ConfigurationError(
@@ -53,7 +52,7 @@ def _chosen(kind: str, value: Any, names: Collection[str]) -> dict[str, Any]:
         )
     if not value.keys() & set(names):
         raise ConfigurationError(
-            f"{kind}: payload has none of these members: {', '.join(sorted(set(names)))[:200]}"
+            f"{kind}: payload has none of these members: {', '.join(names)[:200]}"
         )
     return {name: value.get(name) for name in names}
 

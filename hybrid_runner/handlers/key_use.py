@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, NamedTuple, get_args
 
-from hybrid_runner.durations import Duration, parse_positive
+from hybrid_runner.durations import Duration, parse_named, parse_positive
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.jobs import NO_LIMITS, KeyLimits, NewJob, OnConflict
 
@@ -48,7 +48,7 @@ def take_key_use(options: dict[str, Any]) -> KeyUse:
         )
     limits = KeyLimits(
         _duration("max_wait", options.pop("max_wait", None)),
-        _duration("unique_for", options.pop("unique_for", None)),
+        _unique_for(options.pop("unique_for", None)),
         options.pop("max_items", None),
     )
     _check_limits(on_conflict, limits)
@@ -62,7 +62,8 @@ def check_key_use(use: KeyUse, job: NewJob, key: str | None) -> None:
         raise ConfigurationError(f"{on_conflict} needs a key")
     if key is None and limits.unique_for is not None:
         raise ConfigurationError("unique_for needs a key")
-    if limits.max_wait is not None and (key is None or job.delay is None):
+    is_put_off = job.delay is not None or job.run_at is not None
+    if limits.max_wait is not None and (key is None or not is_put_off):
         raise ConfigurationError("max_wait needs a key and a delay")
     if key is not None and on_conflict in _WAITING:
         size = len(key.encode())
@@ -83,14 +84,19 @@ def _check_limits(on_conflict: OnConflict, limits: KeyLimits) -> None:
             f"unique_for goes with on_conflict exists or error, not {on_conflict}: it would drop"
             " the last event"
         )
-    if unique_for is not None and unique_for > LONGEST_UNIQUE:
-        raise ConfigurationError("unique_for must be more than zero and at most 366 days")
     if max_items is None:
         return
     if on_conflict != "collect":
         raise ConfigurationError(f"max_items goes with on_conflict collect, not {on_conflict}")
     if type(max_items) is not int or not 1 <= max_items <= MOST_ITEMS:
         raise ConfigurationError(f"max_items must be 1 to {MOST_ITEMS}, not {max_items!r}")
+
+
+def _unique_for(value: Duration | None) -> timedelta | None:
+    duration = parse_named("unique_for", value)
+    if duration is not None and not timedelta(0) < duration <= LONGEST_UNIQUE:
+        raise ConfigurationError("unique_for must be more than zero and at most 366 days")
+    return duration
 
 
 def _duration(name: str, value: Duration | None) -> timedelta | None:
