@@ -4,7 +4,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
 AS $$
 DECLARE
-    next timestamptz;
+    coming timestamptz;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN NULL;
@@ -17,12 +17,12 @@ BEGIN
     ) THEN
         RETURN interval '0';
     END IF;
-    SELECT s.next_at INTO next
+    SELECT s.next_at INTO coming
     FROM hybrid_runner.schedules AS s
     WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
-    RETURN greatest(next - hybrid_runner.tick_clock(), interval '0');
+    RETURN greatest(coming - hybrid_runner.tick_clock(), interval '0');
 END
 $$;

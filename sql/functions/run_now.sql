@@ -1,5 +1,5 @@
--- run_now: store a job of a schedule now, whatever its times are; returns its id, or NULL: there is
--- no such schedule. While a job of it lives, and two may not, that one's id, with a notice.
+-- run_now: store a job of a schedule now, whatever its times are; returns its id.
+-- While a job of it lives, and two may not, that one's id, with a notice.
 CREATE OR REPLACE FUNCTION hybrid_runner.run_now(name text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
@@ -8,7 +8,8 @@ DECLARE
     job bigint;
 BEGIN
     IF its.name IS NULL THEN
-        RETURN NULL;
+        RAISE EXCEPTION 'there is no schedule %', hybrid_runner.shown(run_now.name)
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF its.overlap <> 'allow' THEN
         SELECT j.id INTO job FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name ORDER BY j.id LIMIT 1;

@@ -14,18 +14,18 @@ SET lock_timeout = '5s'
 AS $$
 #variable_conflict use_column
 DECLARE
-    next timestamptz;
+    coming timestamptz;
 BEGIN
     PERFORM hybrid_runner.own_schedule(schedule.name);
     PERFORM hybrid_runner.queue_of(schedule.kind); -- which warns of what looks like a typo
-    next := hybrid_runner.store_schedule(
+    coming := hybrid_runner.store_schedule(
         schedule.name, schedule.kind, schedule.payload, schedule.cron, schedule.every, schedule.at,
         schedule.timezone, schedule.queue, schedule.priority, schedule.max_attempts,
         schedule.timeout, schedule.overlap, schedule.missed, schedule.catch_up, schedule.jitter,
         schedule.starts_at, schedule.ends_at, false);
-    IF next IS NULL THEN
+    IF coming IS NULL THEN
         RAISE NOTICE 'schedule % will never fire', hybrid_runner.shown(schedule.name);
     END IF;
-    RETURN next;
+    RETURN coming;
 END
 $$;

@@ -9,14 +9,18 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    new_priority smallint;
-    new_max_attempts smallint;
-    next timestamptz;
-BEGIN
     -- What fits no smallint is refused by the trigger, in its words.
-    new_priority := least(greatest(store_schedule.priority, -1), 32767);
-    new_max_attempts := least(greatest(store_schedule.max_attempts, -1), 32767);
-    SELECT s.next_at INTO next
+    new_priority smallint := CASE
+        WHEN store_schedule.priority BETWEEN -32768 AND 32767 THEN store_schedule.priority
+        WHEN store_schedule.priority IS NOT NULL THEN -1
+    END;
+    new_max_attempts smallint := CASE
+        WHEN store_schedule.max_attempts BETWEEN -32768 AND 32767 THEN store_schedule.max_attempts
+        WHEN store_schedule.max_attempts IS NOT NULL THEN -1
+    END;
+    coming timestamptz;
+BEGIN
+    SELECT s.next_at INTO coming
     FROM hybrid_runner.schedules AS s
     WHERE s.name = store_schedule.name AND (
         s.kind, s.payload, s.cron, s.every, s.at, s.timezone, s.queue, s.priority, s.max_attempts,
@@ -29,7 +33,7 @@ BEGIN
         store_schedule.ends_at, store_schedule.declared
     );
     IF FOUND THEN
-        RETURN next;
+        RETURN coming;
     END IF;
     INSERT INTO hybrid_runner.schedules AS s (
         name, kind, payload, cron, every, at, timezone, queue, priority, max_attempts, timeout,
@@ -54,10 +58,10 @@ BEGIN
     -- Somebody else may have made it since it was looked for.
     WHERE excluded.declared OR s.made_by = session_user OR has_column_privilege(
         session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE')
-    RETURNING s.next_at INTO next;
+    RETURNING s.next_at INTO coming;
     IF NOT FOUND THEN
         PERFORM hybrid_runner.own_schedule(store_schedule.name);
     END IF;
-    RETURN next;
+    RETURN coming;
 END
 $$;
