@@ -36,9 +36,7 @@ class ScheduleMeasures(NamedTuple):
     """How the schedules stand, measured by one worker for all."""
 
     active: int
-    """Those that may fire: not paused, not at their end, and declared by a live worker or not
-    declared in code at all.
-    """
+    """Those that may fire: not paused, and declared by a live worker or not in code at all."""
     paused: int
     undeclared: int
     """Declared in code, and no live worker declares them."""
@@ -48,7 +46,7 @@ class ScheduleMeasures(NamedTuple):
     """How many schedules' ticks have been due for a minute."""
     latest: str | None
     """That of them which has been due for longest."""
-    never: tuple[str, ...]
-    """Some that are not paused and will never fire again, although they have no end."""
+    failed: tuple[str, ...]
+    """Some that were paused since they could not fire."""
     unknown_kinds: tuple[str, ...]
     """Some whose kind no live worker knows, as `NAME (KIND)`."""

@@ -32,13 +32,18 @@ def place(worker_id: str, members: Iterable[str]) -> int:
     return ring_order.place(_NO_RINGER, worker_id, members)
 
 
+def looks(position: int) -> bool:
+    """Whether the worker at this place looks for each tick; the others need not know of them."""
+    return position < len(STAGGER)
+
+
 def pause(until_tick: float | None, position: int) -> float | None:
     """For how many seconds the worker at this place waits before it looks, if the next tick is due
     after so many; None: its heartbeat asks again.
     """
     if until_tick is None:
         return None
-    if position < len(STAGGER):
+    if looks(position):
         return max(0.0, until_tick + STAGGER[position])
     return None if until_tick > 0 else max(0.0, until_tick + OVERDUE)
 

@@ -26,5 +26,7 @@ async def next_tick(on: Fetches) -> timedelta | None:
 async def measure_schedules(on: Fetches, most: int) -> ScheduleMeasures:
     """How the schedules stand; of those that are in disorder so many are named."""
     (row,) = await fetch(on, "measure_schedules", most)
-    *numbers, never, unknown_kinds = row
-    return ScheduleMeasures(*numbers, tuple(never), tuple(unknown_kinds))
+    active, paused, undeclared, next_in, overdue, latest, failed, unknown_kinds = row
+    return ScheduleMeasures(
+        active, paused, undeclared, next_in, overdue, latest, tuple(failed), tuple(unknown_kinds)
+    )

@@ -11,7 +11,7 @@ from typing import Final
 
 from hybrid_runner.model.news import HeartbeatNews, LiveWorker, NextTick
 from hybrid_runner.model.ticks import FiredTick, TickOutcome
-from hybrid_runner.policy.tick_order import TickTimer, place
+from hybrid_runner.policy.tick_order import TickTimer, looks, place
 from hybrid_runner.storage import tick_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
@@ -85,7 +85,7 @@ class TickLoop:
 
     def _on_ring(self) -> None:
         # Those who look tell each other nothing, so all of them ask; the others need not know.
-        if self._timer.is_for(self._place):
+        if looks(self._place):
             self._is_rung = True
             self._woken.set()
 
