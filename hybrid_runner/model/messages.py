@@ -293,7 +293,9 @@ class SchedulesChanged:
     """
 
     FORM: ClassVar = ""
-    FORGED: ClassVar = "A question of three workers when the next tick is due; ten a second at most."
+    FORGED: ClassVar = (
+        "A question of three workers when the next tick is due; ten a second at most."
+    )
     text: ClassVar[str] = ""
 
 
@@ -310,13 +312,7 @@ class Proof:
 
 SourcesMessage = RowsChanged | SourcesChanged
 Message = (
-    QueueMessage
-    | JobsRead
-    | JobsChanged
-    | SignalSent
-    | SourcesMessage
-    | SchedulesChanged
-    | Proof
+    QueueMessage | JobsRead | JobsChanged | SignalSent | SourcesMessage | SchedulesChanged | Proof
 )
 M = TypeVar("M", bound=Message)
 

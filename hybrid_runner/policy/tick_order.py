@@ -57,13 +57,16 @@ class TickTimer:
         self._asked_at = -math.inf
         self._in_vain = 0
 
-    def learn(self, until_tick: float | None, position: int, asked_at: float, now: float) -> None:
+    def learn(self, until_tick: float | None, position: int, asked_at: float) -> None:
         """Take the answer to a question that was asked at that time; a later one's answer that came
         first is newer.
+
+        The time counts from the question: a look that comes too early for that asks again, and the
+        way of the statement that fires is as long as that of the question was.
         """
         if asked_at >= self._asked_at:
             self._asked_at = asked_at
-            self._look_in(pause(until_tick, position), now)
+            self._look_in(pause(until_tick, position), asked_at)
 
     def looked(
         self,
@@ -78,7 +81,7 @@ class TickTimer:
         is_due = until_tick is not None and until_tick <= 0
         self._in_vain = self._in_vain + 1 if is_due and not has_fired else 0
         if not is_due:
-            self.learn(until_tick, position, asked_at, now)
+            self.learn(until_tick, position, asked_at)
         elif has_fired:  # there were more than one look fires
             self._look_in(0.0, now)
         else:

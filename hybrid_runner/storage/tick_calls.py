@@ -1,12 +1,24 @@
-"""The storage calls about ticks of schedules: each runs the file of sql/queries that has its name.
-"""
+"""The storage calls about ticks of schedules: each runs the file of sql/queries that has its name."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from hybrid_runner.model.schedules import DeclaredSchedule
 from hybrid_runner.model.ticks import FiredTick, ScheduleMeasures, TickOutcome
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
+
+
+async def declare_schedules(on: Fetches, schedules: Sequence[DeclaredSchedule]) -> dict[str, str]:
+    """Store what an application declares; what is stored already and the same is left alone.
+
+    Returns those that cannot be written now, by name and why: an open transaction has the name.
+    """
+    if not schedules:
+        return {}
+    columns = map(list, zip(*schedules, strict=True))
+    return {name: why for name, why in await fetch(on, "declare_schedules", *columns)}
 
 
 async def fire_schedules(on: Fetches, most: int) -> list[FiredTick]:

@@ -175,9 +175,9 @@ def test_if_an_old_answer_counted_a_new_schedule_would_wait_for_a_heartbeat(
     assert late() <= AT_ONCE
     whole = tick_order.TickTimer.learn
 
-    def learn(self: tick_order.TickTimer, *answer: float) -> None:
+    def learn(self: tick_order.TickTimer, until: float | None, place: int, asked_at: float) -> None:
         self._asked_at = float("-inf")
-        whole(self, *answer)
+        whole(self, until, place, asked_at)
 
     monkeypatch.setattr(tick_order.TickTimer, "learn", learn)
     assert late() > 5

@@ -19,8 +19,6 @@ from hybrid_runner.policy.tick_order import TickTimer
 
 HEARTBEAT = 10.0
 LEASE = 30.0
-NOTHING_FIRES = 0.001
-"""Seconds that a look takes."""
 
 
 class Change(NamedTuple):
@@ -137,9 +135,7 @@ class Ticking:
             return
         member.spoke_at = at
         known = {**self._gone, **self._members}
-        members = frozenset(
-            other.name for other in known.values() if at - other.spoke_at < LEASE
-        )
+        members = frozenset(other.name for other in known.values() if at - other.spoke_at < LEASE)
         answered = at + self._story.slow_answers.get(name, 0.002)
         self._plan(answered, "learn", name, self._until(at), members, at)
         self._plan(at + HEARTBEAT * (0.95 + 0.1 * self._chance.random()), "beat", name)
@@ -149,7 +145,7 @@ class Ticking:
     ) -> None:
         if (member := self._members.get(name)) is not None:
             member.members = members
-            member.timer.learn(until, member.place(), asked_at, at)
+            member.timer.learn(until, member.place(), asked_at)
             self._set_alarm(at, member)
 
     def _ring(self, at: float, name: str) -> None:

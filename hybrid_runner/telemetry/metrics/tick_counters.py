@@ -11,7 +11,7 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 
 
 class TickCounters:
-    """Written in the heartbeat's thread, read from any. Without schedules there are no series."""
+    """Written in the heartbeat's thread, read from any."""
 
     def __init__(self) -> None:
         self._ticks = Counter(table.TICKS)

@@ -48,7 +48,7 @@ SCHEDULE_NEXT = gauge(
     "Until the earliest tick of all active schedules; below 0: it is late. No series: there is"
     " none.",
     "D8",
-    Merge.HIGHEST,
+    Merge.LOWEST,
 )
 SCHEDULES_OVERDUE = gauge(
     "schedules_overdue",

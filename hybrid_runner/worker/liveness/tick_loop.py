@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hybrid_runner.model.news import HeartbeatNews, LiveWorker, NextTick
+from hybrid_runner.model.schedules import DeclaredSchedule
 from hybrid_runner.model.ticks import FiredTick, TickOutcome
 from hybrid_runner.policy.tick_order import TickTimer, looks, place
 from hybrid_runner.storage import tick_calls
@@ -43,7 +44,21 @@ class TickLoop:
         """That of the heartbeat's thread, once it runs."""
         self._woken = asyncio.Event()
         self._is_rung = False
+        self._to_declare: list[DeclaredSchedule] = []
         self.counters = TickCounters()
+
+    def declare_later(self, schedules: Sequence[DeclaredSchedule], held: Mapping[str, str]) -> None:
+        """Store with the next heartbeats those of the application's schedules that could not be: by
+        name, and why. Called before the thread starts.
+        """
+        self._to_declare = [each for each in schedules if each.name in held]
+        for name, why in held.items():
+            log.warning(
+                "schedule %s cannot be stored yet: %s; trying again with each heartbeat",
+                name,
+                why,
+                extra=log_event("schedule.not_declared", schedule=name),
+            )
 
     def hear(self, news: Iterable[HeartbeatNews], worker_id: str, asked_at: float) -> None:
         """Take what a heartbeat brought that was sent at that time, by the monotonic clock."""
@@ -57,7 +72,8 @@ class TickLoop:
                 case _:
                     pass
         self._place = place(worker_id, members)
-        self._timer.learn(until, self._place, asked_at, time.monotonic())
+        self._timer.learn(until, self._place, asked_at)
+        self._is_rung = self._is_rung or bool(self._to_declare)
         self._woken.set()
 
     def ring(self) -> None:
@@ -105,6 +121,7 @@ class TickLoop:
         is_rung, self._is_rung = self._is_rung, False
         is_due = at is not None and at <= time.monotonic()
         try:
+            await self._declare()
             if is_due:
                 fired = await tick_calls.fire_schedules(self._connection, MOST)
                 self._tell(fired)
@@ -114,11 +131,15 @@ class TickLoop:
             self._is_rung = is_rung or self._is_rung
             raise
         seconds = None if until is None else until.total_seconds()
-        now = time.monotonic()
         if is_due:
+            now = time.monotonic()
             self._timer.looked(seconds, self._place, asked_at, now, has_fired=bool(fired))
         else:
-            self._timer.learn(seconds, self._place, asked_at, now)
+            self._timer.learn(seconds, self._place, asked_at)
+
+    async def _declare(self) -> None:
+        held = await tick_calls.declare_schedules(self._connection, self._to_declare)
+        self._to_declare = [each for each in self._to_declare if each.name in held]
 
     def _tell(self, fired: list[FiredTick]) -> None:
         self.counters.count(fired)
