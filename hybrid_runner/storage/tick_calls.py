@@ -1,4 +1,4 @@
-"""The storage calls about ticks of schedules: each runs the file of sql/queries that has its name."""
+"""The storage calls about ticks of schedules: each runs the file of sql/queries of its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def declare_schedules(on: Fetches, schedules: Sequence[DeclaredSchedule]) 
     if not schedules:
         return {}
     columns = map(list, zip(*schedules, strict=True))
-    return {name: why for name, why in await fetch(on, "declare_schedules", *columns)}
+    return dict(await fetch(on, "declare_schedules", *columns))
 
 
 async def fire_schedules(on: Fetches, most: int) -> list[FiredTick]:

@@ -60,7 +60,8 @@ class Station:
         schedules: Sequence[DeclaredSchedule],
     ) -> None:
         """Open the queues, declare kinds and schedules and register the worker; `keeps` says how
-        long ended jobs are kept. ConfigurationError if kinds would follow each other's ends for ever.
+        long ended jobs are kept. ConfigurationError if kinds would follow each other's ends for
+        ever.
         """
         if circle := await kind_calls.find_circle(self.connections.settles, kinds):
             raise on_end_in_a_circle(circle)
