@@ -38,7 +38,7 @@ BEGIN
         GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_producer;
         GRANT INSERT (
             queue, kind, priority, payload, data, key, run_at, max_attempts, timeout, finish_by,
-            max_snoozes, max_duration, finish_within, traceparent
+            start_by, max_snoozes, max_duration, finish_within, traceparent
         ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT EXECUTE ON FUNCTION

@@ -220,6 +220,7 @@ CREATE TABLE hybrid_runner.archive (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -227,6 +228,8 @@ CREATE TABLE hybrid_runner.archive (
     enqueued_by text DEFAULT SESSION_USER NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,
@@ -577,8 +580,8 @@ BEGIN
         INSERT INTO hybrid_runner.archive AS a
         SELECT
             g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-            g.timeout, g.finish_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
-            g.enqueued_by, g.source, g.row_key, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+            g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+            g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
             g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
             g.created_at, g.finished_at, g.result, s.ids
         FROM gone AS g
@@ -1875,11 +1878,12 @@ BEGIN
     -- that its time is over.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, max_snoozes,
-        max_duration, finish_within, traceparent, enqueued_by, source, row_key, waits_for, errors,
+        max_duration, finish_within, traceparent, enqueued_by, source, row_key, schedule, tick, waits_for,
+        errors,
         history, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
         done.max_attempts, done.timeout, done.max_snoozes, done.max_duration, done.finish_within,
-        done.traceparent, done.enqueued_by, done.source, done.row_key,
+        done.traceparent, done.enqueued_by, done.source, done.row_key, done.schedule, done.tick,
         CASE WHEN EXISTS (
             SELECT FROM hybrid_runner.waits AS w
             WHERE w.job_id = retry.id AND w.wake_of = done.snoozes
@@ -2353,8 +2357,8 @@ BEGIN
         AND (j.claim = s.claim OR s.claim IS NULL)
     RETURNING
         j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts,
-        j.timeout, j.finish_by, j.max_snoozes, j.max_duration, j.finish_within, j.traceparent,
-        j.enqueued_by, j.source, j.row_key, s.state::hybrid_runner.job_state,
+        j.timeout, j.finish_by, j.start_by, j.max_snoozes, j.max_duration, j.finish_within, j.traceparent,
+        j.enqueued_by, j.source, j.row_key, j.schedule, j.tick, s.state::hybrid_runner.job_state,
         -- Failed from the queue: the attempt that could not begin counts.
         CASE
             WHEN j.state = 'queued' AND s.state = 'failed' THEN (j.attempt + 1)::smallint
@@ -2866,6 +2870,7 @@ CREATE TABLE hybrid_runner.jobs (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -2873,6 +2878,8 @@ CREATE TABLE hybrid_runner.jobs (
     enqueued_by text DEFAULT SESSION_USER NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
     attempt smallint DEFAULT 0 NOT NULL,
     snoozes integer DEFAULT 0 NOT NULL,
@@ -2889,7 +2896,7 @@ CREATE TABLE hybrid_runner.jobs (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
-    CONSTRAINT jobs_finish_by_is_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
@@ -2915,6 +2922,7 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.max_attempts,
     j.timeout,
     j.finish_by,
+    j.start_by,
     j.max_snoozes,
     j.max_duration,
     j.finish_within,
@@ -2922,6 +2930,8 @@ CREATE VIEW hybrid_runner.all_jobs AS
     j.enqueued_by,
     j.source,
     j.row_key,
+    j.schedule,
+    j.tick,
     j.state,
     j.attempt,
     j.snoozes,
@@ -2952,6 +2962,7 @@ UNION ALL
     a.max_attempts,
     a.timeout,
     a.finish_by,
+    a.start_by,
     a.max_snoozes,
     a.max_duration,
     a.finish_within,
@@ -2959,6 +2970,8 @@ UNION ALL
     a.enqueued_by,
     a.source,
     a.row_key,
+    a.schedule,
+    a.tick,
     a.state,
     a.attempt,
     a.snoozes,
@@ -2990,6 +3003,7 @@ CREATE TABLE hybrid_runner.archive_completed (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -2997,6 +3011,8 @@ CREATE TABLE hybrid_runner.archive_completed (
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -3031,6 +3047,7 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -3038,6 +3055,8 @@ CREATE TABLE hybrid_runner.archive_completed_default (
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -3071,6 +3090,7 @@ CREATE TABLE hybrid_runner.archive_failed (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -3078,6 +3098,8 @@ CREATE TABLE hybrid_runner.archive_failed (
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -3112,6 +3134,7 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     max_attempts smallint,
     timeout interval,
     finish_by timestamp with time zone,
+    start_by timestamp with time zone,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -3119,6 +3142,8 @@ CREATE TABLE hybrid_runner.archive_failed_default (
     enqueued_by text DEFAULT SESSION_USER CONSTRAINT archive_enqueued_by_not_null NOT NULL,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamp with time zone,
     state hybrid_runner.job_state CONSTRAINT archive_state_not_null NOT NULL,
     attempt smallint CONSTRAINT archive_attempt_not_null NOT NULL,
     snoozes integer CONSTRAINT archive_snoozes_not_null NOT NULL,
@@ -3911,6 +3936,8 @@ GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer
 GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(start_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 

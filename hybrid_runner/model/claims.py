@@ -56,6 +56,11 @@ class Claim:
     source: int | None = None
     """The attached table whose row it is about."""
     row_key: str | None = None
+    schedule: str | None = None
+    """The schedule that made it."""
+    tick: datetime | None = None
+    """The time of that schedule that it is for; None if somebody ran it by hand."""
+    start_by: datetime | None = None
     shown: ShownRow | None = None
     """Written by the executor: what became of that row when the job began; without the row."""
     signals: AttemptSignals | None = None

@@ -126,6 +126,7 @@ class JobView:
     max_attempts: int | None
     timeout: timedelta | None
     finish_by: datetime | None
+    start_by: datetime | None
     max_snoozes: int | None
     max_duration: timedelta | None
     finish_within: timedelta | None
@@ -156,6 +157,10 @@ class JobView:
     source: int | None = None
     """The attached table that it came from."""
     row_key: str | None = None
+    schedule: str | None = None
+    """The schedule that made it."""
+    tick: datetime | None = None
+    """The time of that schedule that it is for."""
     table_name: str | None = None
     """As it was when it was attached."""
     unreadable: Mapping[str, str] = field(default_factory=dict)

@@ -135,8 +135,8 @@ BEGIN
         INSERT INTO hybrid_runner.archive AS a
         SELECT
             g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-            g.timeout, g.finish_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
-            g.enqueued_by, g.source, g.row_key, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+            g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+            g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
             g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
             g.created_at, g.finished_at, g.result, s.ids
         FROM gone AS g

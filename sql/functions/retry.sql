@@ -60,11 +60,12 @@ BEGIN
     -- that its time is over.
     INSERT INTO hybrid_runner.jobs
         (id, queue, kind, priority, payload, data, key, max_attempts, timeout, max_snoozes,
-        max_duration, finish_within, traceparent, enqueued_by, source, row_key, waits_for, errors,
+        max_duration, finish_within, traceparent, enqueued_by, source, row_key, schedule, tick, waits_for,
+        errors,
         history, version, created_at)
     VALUES (done.id, done.queue, done.kind, done.priority, done.payload, done.data, done.key,
         done.max_attempts, done.timeout, done.max_snoozes, done.max_duration, done.finish_within,
-        done.traceparent, done.enqueued_by, done.source, done.row_key,
+        done.traceparent, done.enqueued_by, done.source, done.row_key, done.schedule, done.tick,
         CASE WHEN EXISTS (
             SELECT FROM hybrid_runner.waits AS w
             WHERE w.job_id = retry.id AND w.wake_of = done.snoozes

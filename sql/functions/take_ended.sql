@@ -27,8 +27,8 @@ BEGIN
         AND (j.claim = s.claim OR s.claim IS NULL)
     RETURNING
         j.id, j.queue, j.kind, j.priority, j.payload, j.data, j.key, j.run_at, j.max_attempts,
-        j.timeout, j.finish_by, j.max_snoozes, j.max_duration, j.finish_within, j.traceparent,
-        j.enqueued_by, j.source, j.row_key, s.state::hybrid_runner.job_state,
+        j.timeout, j.finish_by, j.start_by, j.max_snoozes, j.max_duration, j.finish_within, j.traceparent,
+        j.enqueued_by, j.source, j.row_key, j.schedule, j.tick, s.state::hybrid_runner.job_state,
         -- Failed from the queue: the attempt that could not begin counts.
         CASE
             WHEN j.state = 'queued' AND s.state = 'failed' THEN (j.attempt + 1)::smallint

@@ -22,6 +22,8 @@ CREATE TABLE hybrid_runner.jobs (
     max_attempts smallint,
     timeout interval,
     finish_by timestamptz,
+    -- not begun by then, it is cancelled
+    start_by timestamptz,
     -- how long it may go on, over all its attempts and waits; what its kind says counts otherwise
     max_snoozes integer,
     max_duration interval,
@@ -32,6 +34,9 @@ CREATE TABLE hybrid_runner.jobs (
     -- written by the triggers of an attached table: which source, and which row of it
     source integer,
     row_key text,
+    -- written by fire_schedules: which schedule, and which of its times; NULL: it was run by hand
+    schedule text,
+    tick timestamptz,
     -- written by workers
     state hybrid_runner.job_state NOT NULL DEFAULT 'queued',
     attempt smallint NOT NULL DEFAULT 0,
@@ -78,8 +83,10 @@ CREATE TABLE hybrid_runner.jobs (
     ),
     CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity
         CHECK (run_at >= '1970-01-01 UTC' AND run_at < '9999-01-01 UTC' OR run_at = 'infinity'),
-    CONSTRAINT jobs_finish_by_is_between_1970_and_9999
-        CHECK (finish_by >= '1970-01-01 UTC' AND finish_by < '9999-01-01 UTC'),
+    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (
+        finish_by >= '1970-01-01 UTC' AND finish_by < '9999-01-01 UTC'
+        AND start_by >= '1970-01-01 UTC' AND start_by < '9999-01-01 UTC'
+    ),
     -- One for all three: each constraint costs every insert.
     CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (
         max_snoozes >= 0
@@ -139,6 +146,7 @@ CREATE TABLE hybrid_runner.archive (
     max_attempts smallint,
     timeout interval,
     finish_by timestamptz,
+    start_by timestamptz,
     max_snoozes integer,
     max_duration interval,
     finish_within interval,
@@ -146,6 +154,8 @@ CREATE TABLE hybrid_runner.archive (
     enqueued_by text NOT NULL DEFAULT session_user,
     source integer,
     row_key text,
+    schedule text,
+    tick timestamptz,
     state hybrid_runner.job_state NOT NULL,
     attempt smallint NOT NULL,
     snoozes integer NOT NULL,

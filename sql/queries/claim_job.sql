@@ -24,4 +24,4 @@ RETURNING
     date_part('epoch', j.timeout) AS seconds, j.finish_by, j.traceparent, j.attempt, j.claim,
     j.started_at, j.created_at, j.snoozes, j.began_at, j.max_snoozes,
     date_part('epoch', j.max_duration) AS max_duration, date_part('epoch', j.finish_within) AS finish_within,
-    j.waits_for, j.source, j.row_key
+    j.waits_for, j.source, j.row_key, j.schedule, j.tick, j.start_by

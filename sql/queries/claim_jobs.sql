@@ -56,7 +56,7 @@ claimed AS (
         j.key, j.run_at, j.max_attempts, j.timeout, j.finish_by,
         j.traceparent, j.attempt, j.claim, j.created_at, j.snoozes,
         j.began_at, j.max_snoozes, j.max_duration, j.finish_within, j.waits_for,
-        j.source, j.row_key
+        j.source, j.row_key, j.schedule, j.tick, j.start_by
 )
 SELECT
     c.id, c.queue, c.kind, c.priority,
@@ -65,7 +65,8 @@ SELECT
     date_part('epoch', c.timeout) AS seconds, c.finish_by, c.traceparent,
     c.attempt, c.claim, CASE WHEN NOT EXISTS (SELECT FROM paused) THEN now() END AS looked_at, c.created_at, c.snoozes,
     c.began_at, c.max_snoozes, date_part('epoch', c.max_duration) AS max_duration,
-    date_part('epoch', c.finish_within) AS finish_within, c.waits_for, c.source, c.row_key
+    date_part('epoch', c.finish_within) AS finish_within, c.waits_for, c.source, c.row_key,
+    c.schedule, c.tick, c.start_by
 FROM (SELECT 1) AS look
 LEFT JOIN claimed AS c ON true
 ORDER BY c.priority, c.run_at, c.id

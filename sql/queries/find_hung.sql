@@ -15,7 +15,8 @@ SELECT
         ELSE j.began_at
     END AS began_at,
     j.max_snoozes, date_part('epoch', j.max_duration) AS max_duration,
-    date_part('epoch', j.finish_within) AS finish_within, j.waits_for, j.source, j.row_key, j.worker_id,
+    date_part('epoch', j.finish_within) AS finish_within, j.waits_for, j.source, j.row_key, j.schedule,
+    CASE WHEN j.tick BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN j.tick END AS tick, j.start_by, j.worker_id,
     clock_timestamp() AS found_at
 FROM hybrid_runner.jobs AS j
 WHERE j.id = ANY ($2) AND j.state = 'running' AND j.worker_id = $1

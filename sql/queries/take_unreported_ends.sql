@@ -21,7 +21,8 @@ SELECT
     date_part('epoch', a.timeout) AS seconds, a.finish_by, a.traceparent, a.attempt, coalesce(a.claim, 0) AS claim,
     coalesce(a.started_at, a.run_at) AS started_at, a.created_at, a.snoozes,
     a.began_at, a.max_snoozes, date_part('epoch', a.max_duration) AS max_duration,
-    date_part('epoch', a.finish_within) AS finish_within, a.waits_for, a.source, a.row_key,
+    date_part('epoch', a.finish_within) AS finish_within, a.waits_for, a.source, a.row_key, a.schedule,
+    CASE WHEN a.tick BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN a.tick END AS tick, a.start_by,
     a.state::text AS state, a.finished_at, CASE WHEN $2 THEN (a.errors -> -1)::text END AS error
 FROM taken AS t
 LEFT JOIN hybrid_runner.archive AS a ON a.id = t.id

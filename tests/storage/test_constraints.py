@@ -12,6 +12,7 @@ from tests.support.jobs import enqueue
 
 QUEUE = "the job was refused: queue is 1 to 48 of letters digits and punctuation"
 KIND = "the job was refused: kind is 1 to 128 of letters digits and punctuation"
+FINISH_BY = "the job was refused: finish by and start by are between 1970 and 9999"
 REFUSED = [
     ("priority", "99", "the job was refused: priority is 0 to 9"),
     ("priority", "-1", "the job was refused: priority is 0 to 9"),
@@ -53,8 +54,9 @@ REFUSED = [
         "'294276-12-31'",
         "the job was refused: run at is between 1970 and 9999 or infinity",
     ),
-    ("finish_by", "'infinity'", "the job was refused: finish by is between 1970 and 9999"),
-    ("finish_by", "'294276-12-31'", "the job was refused: finish by is between 1970 and 9999"),
+    ("finish_by", "'infinity'", FINISH_BY),
+    ("finish_by", "'294276-12-31'", FINISH_BY),
+    ("start_by", "'infinity'", FINISH_BY),
     ("traceparent", "repeat('t', 257)", "the job was refused: traceparent is at most 256 bytes"),
     (
         "payload",

@@ -20,6 +20,7 @@ DOCUMENTED = {
     "max_attempts": "2",
     "timeout": "'5s'",
     "finish_by": "now()",
+    "start_by": "now()",
     "max_snoozes": "120",
     "max_duration": "'29m'",
     "finish_within": "'1h'",
@@ -44,6 +45,8 @@ FORBIDDEN = [
     "enqueued_by",
     "source",
     "row_key",
+    "schedule",
+    "tick",
 ]
 
 
