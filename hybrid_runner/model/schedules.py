@@ -79,8 +79,8 @@ class ScheduleSummary:
     """The next tick, whether or not it will fire; None: there is none."""
     last_tick: datetime | None
     last_job: int | None
-    waiting_tick: datetime | None
-    """A tick that waits until the last job has ended."""
+    waiting: int
+    """Ticks that wait until the last job has ended."""
     overlap: Overlap
     missed: Missed
     catch_up: timedelta

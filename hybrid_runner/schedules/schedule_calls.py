@@ -11,8 +11,9 @@ from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.handlers.schedule_checks import check_cron
 from hybrid_runner.handlers.schedule_options import ScheduleOptions
-from hybrid_runner.handlers.schedules import check_name, make_schedule
+from hybrid_runner.handlers.schedules import check_schedule_name, make_schedule
 from hybrid_runner.model.schedules import (
     MOST_LISTED,
     MOST_TICKS,
@@ -20,7 +21,6 @@ from hybrid_runner.model.schedules import (
     ScheduleView,
     Tick,
 )
-from hybrid_runner.policy.cron_text import check_cron
 from hybrid_runner.storage import schedule_calls
 
 _NO_PAYLOAD: Any = {}
@@ -49,22 +49,22 @@ class ScheduleCalls:
         """Forget it; False: there is none. Jobs that it has stored go on. One that live workers
         declare comes back when the next of them starts: pause it, or take it out of the code.
         """
-        check_name(name)
+        check_schedule_name(name)
         return await schedule_calls.remove_schedule(await self._client.pool(), name)
 
     async def pause_schedule(self, name: str) -> bool:
         """Let it fire no more until it is resumed; False when it was paused already."""
-        check_name(name)
+        check_schedule_name(name)
         return await schedule_calls.pause_schedule(await self._client.pool(), name)
 
     async def resume_schedule(self, name: str) -> bool:
         """Let it fire again; False when it was not paused."""
-        check_name(name)
+        check_schedule_name(name)
         return await schedule_calls.resume_schedule(await self._client.pool(), name)
 
     async def run_now(self, name: str) -> JobHandle[Any]:
         """A job of this schedule now, beside its ticks and whatever else runs."""
-        check_name(name)
+        check_schedule_name(name)
         job_id = await schedule_calls.run_now(await self._client.pool(), name)
         return JobHandle(self._client, job_id, "inserted", None)
 
@@ -76,12 +76,12 @@ class ScheduleCalls:
 
     async def get_schedule(self, name: str) -> ScheduleView | None:
         """One of them, with its payload."""
-        check_name(name)
+        check_schedule_name(name)
         return await schedule_calls.get_schedule(await self._client.pool(), name)
 
     async def next_ticks(self, name: str, most: int = 5) -> Sequence[Tick]:
         """When a stored schedule will fire."""
-        check_name(name)
+        check_schedule_name(name)
         _check_most(most)
         return await schedule_calls.next_ticks_of(await self._client.pool(), name, most)
 

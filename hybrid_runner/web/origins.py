@@ -1,5 +1,5 @@
-"""Pages of other sites that may read here where jobs, schedules and services stand: a browser asks whether it
-may show them an answer (CORS). Nobody else is held off or let in by it.
+"""Pages of other sites that may read here where jobs, schedules and services stand: a browser asks
+whether it may show them an answer (CORS). Nobody else is held off or let in by it.
 """
 
 from __future__ import annotations

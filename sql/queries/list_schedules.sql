@@ -9,14 +9,14 @@ WITH living AS MATERIALIZED (
 SELECT
     s.name,
     CASE
-        WHEN s.next_at IS NULL AND s.waiting_tick IS NULL THEN 'never'
+        WHEN s.next_at IS NULL AND s.waiting_ticks IS NULL THEN 'never'
         WHEN s.paused_at IS NOT NULL THEN 'paused'
         WHEN s.declared AND l.declaring = 0 THEN 'undeclared'
         WHEN l.knowing = 0 THEN 'unknown kind'
         WHEN s.next_at < clock_timestamp() - interval '1 minute' THEN 'overdue'
         ELSE 'on'
     END AS state,
-    s.kind, s.queue, s.cron, s.every, s.at, s.timezone, s.next_at, s.last_tick, s.last_job, s.waiting_tick, s.overlap, s.missed,
+    s.kind, s.queue, s.cron, s.every, s.at, s.timezone, s.next_at, s.last_tick, s.last_job, coalesce(cardinality(s.waiting_ticks), 0) AS waiting, s.overlap, s.missed,
     s.catch_up, s.jitter, s.starts_at, s.ends_at, s.paused_at, s.note, s.declared, l.declaring AS workers, s.made_by,
     s.fired, s.caught_up, s.skipped, s.dropped, s.priority, s.max_attempts, s.timeout,
     CASE WHEN $1 IS NOT NULL THEN s.payload::text END AS payload

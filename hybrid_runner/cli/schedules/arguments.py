@@ -9,7 +9,7 @@ from hybrid_runner.cli.json_arguments import payload_of
 from hybrid_runner.cli.parsing import Parser, checked, moment, whole
 from hybrid_runner.handlers.new_jobs import Find
 from hybrid_runner.handlers.schedule_options import option_texts
-from hybrid_runner.handlers.schedules import check_name, make_schedule
+from hybrid_runner.handlers.schedules import check_schedule_name, make_schedule
 from hybrid_runner.model.schedules import DeclaredSchedule
 
 _TYPES: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 @checked
 def schedule_name(text: str) -> str:
     """The name of a schedule."""
-    check_name(text)
+    check_schedule_name(text)
     return text
 
 

@@ -78,8 +78,8 @@ def _note(one: ScheduleSummary) -> str:
     said = [one.why]
     if one.state == "paused":
         said = [f"paused {ago(one.paused_at)}", one.why]
-    if one.waiting_tick is not None:
-        said.append("a tick waits for the last job to end")
+    if one.waiting:
+        said.append(f"{counted(one.waiting, 'tick')} waiting for job {one.last_job} to end")
     said += [
         f"{number:,} {what}"
         for what, number in (("skipped", one.skipped), ("dropped", one.dropped))

@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from hybrid_runner.errors import ConfigurationError, RunnerError
-from hybrid_runner.handlers.schedules import check_name
+from hybrid_runner.handlers.schedules import check_schedule_name
 from hybrid_runner.model.schedules import MOST_LISTED, ScheduleSummary
 from hybrid_runner.storage import schedule_calls
 from hybrid_runner.web.access import TokenCheck
@@ -75,7 +75,7 @@ class SchedulePages:
 def _name_in(request: web.Request) -> str:
     name = request.match_info["name"]
     try:
-        check_name(name)
+        check_schedule_name(name)
     except ConfigurationError:
         raise _unknown(name) from None
     return name
